@@ -84,6 +84,22 @@ instructions:
 """
 
 
+WRITE_BUFFER = """
+A write-through cache passes the data of each store on to the level behind. With a write buffer the write waits in the
+buffer, and the processor goes on. Writes drain one after another, in `drain` cycles each. While the buffer is full, a
+further write makes the processor wait until the oldest write has drained; `<cache>.write-buffer.stalls` and
+`<cache>.write-buffer.stall-cycles` count this. The buffer is time only: the data reaches the level behind at once,
+and a load never waits for it.
+
+Each write takes an entry. With `merge = true` a write joins a write to the same line of the cache that waits in the
+buffer: it takes no entry, and `<cache>.write-buffer.merges` counts it. A write waits until its drain begins, so no
+write joins the oldest write in the buffer. The level behind gets a `write` for every store all the same.
+
+`stalls = false` switches the waiting off, and with it every effect of the buffer. Only a buffer with stalls needs the
+cycle of each access. Without stalls the run may therefore take more fast paths, and placements may share a level 1
+(`--explain`).
+"""
+
 COST = """
 An instruction takes one cycle, in which level 1 serves what it holds. A demand access that misses level 1 adds the
 cycles of the level that serves it (`mode = "total"`), or the cycles of all levels that it passes (`"add"`). A cost
@@ -118,7 +134,7 @@ def machine_file() -> str:
         header = headers.get(str(section))
         title = header[0] if header else f"[{section}]" if section else "Top level"
         text += f"\n## {title}\n\n{table(keys.drop('section'))}"
-        text += COST if section == "cost" else ""
+        text += {"write-buffer": WRITE_BUFFER, "cost": COST}.get(str(section), "")
     text += "\n" + CACHEGRIND
     text += "\n## Bundled machines\n"
     for row in binhop.machines().iter_rows(named=True):

@@ -3,7 +3,7 @@
 A command names its inputs, then its outputs, before it begins. An output that is an input, or the same file
 as another output, is always refused. Files are compared by device and inode, through links of either kind. An
 existing file is replaced if it is empty, or an earlier output of the same command. Any other file is replaced
-only with `--force`. The command's `Own` recognises the command's earlier outputs:
+only with `--force`. The command's `OwnTest` recognises the command's earlier outputs:
 
 - a trace or a placement names the command that wrote it (`binhop.made-by` in its metadata);
 - a JSON result begins with the number of its schema, an observed order with its command;
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
     from binhop._binhop import Machine
 
-Own = Callable[[Path], bool]
+OwnTest = Callable[[Path], bool]
 """A function that returns whether a file is an earlier output of the command."""
 _Identity = tuple[int, int]
 _HEAD = 256
 """The number of bytes in which a text output is recognised."""
 
 
-def _begins(form: str) -> Own:
+def _begins(form: str) -> OwnTest:
     pattern = re.compile(form.encode())
 
     def own(path: Path) -> bool:
@@ -56,7 +56,7 @@ def _begins(form: str) -> Own:
     return own
 
 
-def made_by(command: str) -> Own:
+def made_by(command: str) -> OwnTest:
     """Returns the test for a trace, or a placement, that this command wrote."""
     return lambda path: _binhop.made_by(str(path)) == command
 
@@ -99,7 +99,7 @@ class Claims:
             if placement is not None:
                 self.reads(placement, f"{placement}.maps")
 
-    def file(self, path: str | None, place: str, own: Own) -> AbstractContextManager[OutputFile | None]:
+    def file(self, path: str | None, place: str, own: OwnTest) -> AbstractContextManager[OutputFile | None]:
         """Claims and returns the output file of an option; None if the path is None or `-`."""
         if path is None or path == "-":
             return nullcontext()
@@ -120,7 +120,7 @@ class Claims:
         self._directories[target] = f"{place} {path}"
         return ResultDirectory(path, place)
 
-    def writes(self, path: str | os.PathLike[str], place: str, own: Own) -> None:
+    def writes(self, path: str | os.PathLike[str], place: str, own: OwnTest) -> None:
         """Claims a file as an output. A file that must not be replaced is refused."""
         given = os.fspath(path)
         check_name(given, place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

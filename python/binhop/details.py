@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import seed_number, thread_count
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.run import run_all
 from binhop.run_options import PlacementOptions, extended, takes
 from binhop.traces import Trace

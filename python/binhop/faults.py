@@ -9,7 +9,7 @@ from binhop import _binhop
 from binhop.arguments import counts, integer, listed, thread_count, whole_number
 from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.metrics import exact
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, notes_once

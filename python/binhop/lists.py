@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binhop import _binhop
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 
 def _frame(columns: list[str], rows: list[tuple[object, ...]]) -> pl.DataFrame:

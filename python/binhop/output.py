@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 from binhop import json_file
 from binhop.errors import RequestError
 from binhop.interrupts import complete, undisturbed
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.own_files import all_files, foreign_files, own_files, recover, replace
 from binhop.partial import SIDECAR, Partial, resolved, sync
 

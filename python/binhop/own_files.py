@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from binhop import json_file
-from binhop.partial import DIRECTORY, SIDECAR, Beside, lock, sync_directory
+from binhop.partial import DIRECTORY, SIDECAR, TemporaryNames, lock, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
     from binhop.partial import Partial
 
-OLD = Beside("old")
+OLD = TemporaryNames("old")
 """The names of an earlier result while the new result takes its place."""
 
 

@@ -41,8 +41,8 @@ _MOST_LINKS = 40
 
 
 @dataclass(frozen=True)
-class Beside:
-    """`Beside` is one kind of names beside a target."""
+class TemporaryNames:
+    """`TemporaryNames` makes and finds the hidden names of one kind beside a target."""
 
     kind: str
 
@@ -61,7 +61,7 @@ class Beside:
                 yield from _dead(path)
 
 
-PARTIAL = Beside("partial")
+PARTIAL = TemporaryNames("partial")
 
 
 class Partial:

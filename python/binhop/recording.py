@@ -133,8 +133,8 @@ def record(
             )
     finally:
         scratch.remove()
-    told = json.loads(summary)
-    return Recording(Path(path), code, told["totals"], told["bytes"], notes)
+    facts = json.loads(summary)
+    return Recording(Path(path), code, facts["totals"], facts["bytes"], notes)
 
 
 def observe(

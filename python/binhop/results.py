@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import output, spread
 from binhop.escape import escaped, json_text
-from binhop.held import frame_of, joined, write_held
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
+from binhop.long_tables import frame_of, joined, store_table
 from binhop.metrics import caches, exact
 from binhop.summary import summarise
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from binhop.held import Held
+    from binhop.long_tables import AnyTable
     from binhop.tables import Table
 
 SCHEMA = 1
@@ -40,8 +40,8 @@ class Result:
         self,
         *,
         results: pl.DataFrame,
-        series: Held,
-        processes: Held,
+        series: AnyTable,
+        processes: AnyTable,
         notes: list[str],
         machine: str,
         provenance: dict[str, Any],
@@ -75,7 +75,7 @@ class Result:
         frame = self._held[name] = frame_of(self._held[name])
         return frame
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str) -> AnyTable:
         """Returns the table `series` or `processes`, in memory or as the engine left it."""
         return self._held[name]
 
@@ -148,7 +148,7 @@ class Result:
         """Writes the tables, the machine and the provenance into a directory that is there."""
         output.write_parquet(self.results, directory / "results.parquet")
         for name, table in self._held.items():
-            write_held(table, directory / f"{name}.parquet")
+            store_table(table, directory / f"{name}.parquet")
         output.write_values(self.results, directory / "results.csv")
         if self.repeated_misses is not None:
             output.write_parquet(self.repeated_misses, directory / "conflicts.parquet")

@@ -11,7 +11,7 @@ from binhop._binhop import Machine
 from binhop.arguments import seed_numbers
 from binhop.differences import distinct_names
 from binhop.errors import RequestError
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.numbers import several
 from binhop.results import Result
 from binhop.run_options import KEYWORDS, RunOptions, checked, takes

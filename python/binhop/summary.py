@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from binhop.arguments import share_of_one
-from binhop.lazily import load, pl
+from binhop.lazy_imports import load, pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.summary import student
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import SEEDS, shown, whole_number
 from binhop.errors import RequestError
-from binhop.finished import simulated
-from binhop.held import joined
-from binhop.kept import NotKeptError
-from binhop.lazily import pl
+from binhop.kept_runs import NotKeptError
+from binhop.lazy_imports import pl
+from binhop.long_tables import joined
 from binhop.metrics import known_metric
 from binhop.pace import Passes, references_of
 from binhop.results import Result
+from binhop.resumable import simulated
 from binhop.run import metrics_of
 from binhop.run_options import UntilOptions, extended, takes
 from binhop.summary import check_confidence, summarise
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Unpack
 
-    from binhop.kept import Kept
+    from binhop.kept_runs import KeptRuns
 
 MOST = 1024
 """The default of the greatest number of placements."""
@@ -142,7 +142,7 @@ def extend(result: Result, more: Result) -> Result:
     )
 
 
-def told(seeds: int, most: int, width: float, until: float, of: str, mean: str) -> str:
+def reached_width(seeds: int, most: int, width: float, until: float, of: str, mean: str) -> str:
     """Returns a sentence on the width that was reached: half the interval of something, over some mean.
 
     `most` is the limit of the seeds. If there are fewer seeds and the interval is wider than asked for, the
@@ -203,7 +203,7 @@ def traces_until(
     metric: str | None,
     confidence: float,
     options: Sequence[UntilOptions],
-    kept: Kept | None = None,
+    kept: KeptRuns | None = None,
 ) -> list[Result]:
     """Simulates several traces, each with its options, as `simulate_until` does, until the last one is known.
 
@@ -242,7 +242,7 @@ def traces_until(
     else:
         readable_again(traces)
         whole, reached = in_rounds(run, width, until, most)
-        note = told(len(whole[0].seeds), most, reached, until, f"{chosen}'s mean", "it")
+        note = reached_width(len(whole[0].seeds), most, reached, until, f"{chosen}'s mean", "it")
     facts = {"share": until, "metric": chosen, "confidence": confidence, "most": most}
     for result in whole:
         result.provenance["until"] = {**facts, "reached": reached <= until}
@@ -268,4 +268,4 @@ def relative(half: float, mean: float) -> float:
 
 
 __all__ = ["MOST", "extend", "in_rounds", "most_seeds", "readable_again", "relative", "rounds", "share"]
-__all__ += ["simulate_until", "told", "traces_until"]
+__all__ += ["reached_width", "simulate_until", "traces_until"]

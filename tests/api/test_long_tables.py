@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import binhop
-from binhop import held
+from binhop import long_tables
 from binhop._binhop import LongTable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def series() -> LongTable:
     return table
 
 
-def interrupted_when_a_group_is_written(table: held.Held, path: Path) -> int:
+def interrupted_when_a_group_is_written(table: long_tables.AnyTable, path: Path) -> int:
     """Sends SIGINT from another thread when a file has its first rows. Returns the file's size at the end."""
     ended = threading.Event()
 
@@ -41,7 +41,7 @@ def interrupted_when_a_group_is_written(table: held.Held, path: Path) -> int:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def write() -> None:
-        held.write_held(table, path)
+        long_tables.store_table(table, path)
         ended.set()
         time.sleep(60)  # the signal comes in any case
 
@@ -60,13 +60,13 @@ def interrupted_when_a_group_is_written(table: held.Held, path: Path) -> int:
 def test_an_interrupted_write_ends_before_the_table_does(
     series: LongTable, tmp_path: Path, where: str
 ) -> None:
-    rows = held.frame_of(series).height
+    rows = long_tables.frame_of(series).height
     times = GROUPS * GROUP // rows + 1
     one = tmp_path / "one.parquet"
-    held.write_held(series, one)
-    table: held.Held = LongTable.join(series, [series] * (times - 1))
+    long_tables.store_table(series, one)
+    table: long_tables.AnyTable = LongTable.join(series, [series] * (times - 1))
     if where == "memory":
-        table = pl.concat([held.frame_of(series)] * times)  # without a copy
+        table = pl.concat([long_tables.frame_of(series)] * times)  # without a copy
     size = interrupted_when_a_group_is_written(table, tmp_path / "x.parquet")
     assert size < one.stat().st_size * times / 3
 
@@ -83,15 +83,15 @@ def test_an_interruption_is_heard_between_the_pieces_of_a_table(
             if len(made) == 2:
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(held, "pl", type("Polars", (), {"DataFrame": Frame, "concat": pl.concat}))
+    monkeypatch.setattr(long_tables, "pl", type("Polars", (), {"DataFrame": Frame, "concat": pl.concat}))
     assert len([*series.batches()]) > 3
     with pytest.raises(KeyboardInterrupt):
-        held.frame_of(series)
+        long_tables.frame_of(series)
     assert len(made) == 2
 
 
 def test_a_table_in_pieces_is_the_table(series: LongTable) -> None:
-    assert held.frame_of(series).equals(pl.DataFrame(series))
+    assert long_tables.frame_of(series).equals(pl.DataFrame(series))
     empty = binhop.simulate("kh90", "lin", length="2k", seeds=1).held("series")
-    assert held.frame_of(empty).height == 0
-    assert held.frame_of(empty).columns == held.frame_of(series).columns
+    assert long_tables.frame_of(empty).height == 0
+    assert long_tables.frame_of(empty).columns == long_tables.frame_of(series).columns

@@ -96,11 +96,11 @@ def test_the_tidy_table_says_the_same() -> None:
     rows = json.loads(found.to_json())["rows"]
     assert {row["metric"]: row["unit"] for row in rows} == faults.UNITS
     assert all(isinstance(row["value"], int | None) for row in rows if "/" not in row["unit"])
-    told = {
+    counted = {
         (r["workload"], r["size"], r["colors"]): r["value"] for r in rows if r["metric"] == "paging.faults"
     }
     cells = found.faults.select("workload", "size", "colors", "faults").rows()
-    assert told == {(workload, size, colors): count for workload, size, colors, count in cells}
+    assert counted == {(workload, size, colors): count for workload, size, colors, count in cells}
     assert found.workloads == ["lin", "sor"]
     assert [trace["references"] <= 200_000 for trace in found.provenance["traces"]] == [True, True]
 

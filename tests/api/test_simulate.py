@@ -103,11 +103,11 @@ def test_a_wrong_plan_is_refused(lin: Path, arguments: dict[str, object], says: 
         binhop.simulate("kh90", lin, **arguments)  # type: ignore[arg-type]
 
 
-def test_progress_is_told_and_may_stop_the_run(lin: Path) -> None:
-    told: list[tuple[int, int | None]] = []
-    binhop.simulate("kh90", lin, seeds=2, progress=lambda done, of: told.append((done, of)))
-    assert told
-    assert all(done >= 0 for done, _ in told)
+def test_progress_is_reported_and_may_stop_the_run(lin: Path) -> None:
+    reports: list[tuple[int, int | None]] = []
+    binhop.simulate("kh90", lin, seeds=2, progress=lambda done, of: reports.append((done, of)))
+    assert reports
+    assert all(done >= 0 for done, _ in reports)
 
     def stop(done: int, of: int | None) -> None:
         raise RuntimeError("enough")

@@ -179,10 +179,10 @@ def test_an_error_of_our_own_is_told_without_a_traceback(
 
     monkeypatch.setattr(binhop, "policies", broken)
     assert cli.main(["policies"]) == 1
-    told = capsys.readouterr().err
-    assert "ZeroDivisionError: oops" in told
-    assert "please report it" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "ZeroDivisionError: oops" in printed
+    assert "please report it" in printed
+    assert "Traceback" not in printed
 
 
 # ---- report

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import vl_convert
 
-from binhop import kept, output
+from binhop import kept_runs, output
 from binhop.reproduce import kh90
 from binhop.reproduce.lf91 import study as lf91
 from tests.cli.test_interrupt import SEVERAL, THREE
@@ -108,16 +108,16 @@ def test_a_run_that_cannot_be_kept_is_shown_and_no_other_is_begun(
 ) -> None:
     command.ok(*THREE_RUNS[name], "--json", "whole.json")
     room = [1]
-    real = kept.Partial.directory
+    real = kept_runs.Partial.directory
 
-    def directory(target: Path) -> kept.Partial:
+    def directory(target: Path) -> kept_runs.Partial:
         if target.parent.name == ".out.finished":
             room[0] -= 1
             if room[0] < 0:
                 full()
         return real(target)
 
-    monkeypatch.setattr(kept.Partial, "directory", directory)
+    monkeypatch.setattr(kept_runs.Partial, "directory", directory)
     done = command(*THREE_RUNS[name], "--out", "out", "--json", "x.json", "-q")
     assert done.returncode == 2
     of, missing = ("4 runs", "tree (2 cells)") if name == "sweep" else ("3 traces", "sor")
@@ -141,7 +141,7 @@ def test_a_run_that_cannot_be_kept_is_shown_and_no_other_is_begun(
 def test_the_rounds_before_one_that_cannot_be_kept_are_shown(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "write_held", full)
+    monkeypatch.setattr(kept_runs, "store_table", full)
     until = ["--until", "0.0001%", "--seeds", "40", "--out", "out"]
     for words in (["run", "kh90"], ["compare", "kh90", "--set", "cache.l2.ways=1,2"]):
         done = command(*words, "lin", "--length", "200k", *until)
@@ -233,7 +233,9 @@ def test_a_pass_that_cannot_be_kept_is_not_lost_to_the_claims(
     reproduce = ["reproduce", "lf91", "--scale", "smoke", "--threads", "6"]
     shown = command.ok(*reproduce, "--out", "whole").stdout
     begun = threading.Barrier(6)
-    real_find = kept.Kept.find
-    monkeypatch.setattr(kept.Kept, "find", lambda *arguments: (begun.wait(), real_find(*arguments))[1])
-    monkeypatch.setattr(kept, "write_held", full)
+    real_find = kept_runs.KeptRuns.find
+    monkeypatch.setattr(
+        kept_runs.KeptRuns, "find", lambda *arguments: (begun.wait(), real_find(*arguments))[1]
+    )
+    monkeypatch.setattr(kept_runs, "store_table", full)
     assert command.ok(*reproduce, "--out", "out").stdout == shown.replace("whole", "out")

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import binhop
-from binhop import cli, held, interrupts, lazily, results
+from binhop import cli, interrupts, lazy_imports, long_tables, results
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_library_is_not_torn_out_of_its_import(tmp_path: Path, monkeypatch: py
     (tmp_path / "taken_by_surprise.py").write_text(lines)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        lazily.load("taken_by_surprise")
+        lazy_imports.load("taken_by_surprise")
     assert sys.modules.pop("taken_by_surprise").whole
 
 
@@ -195,7 +195,7 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.name: str | None = name
         self.begun: list[str] = []
-        for function in ("binhop.finished.simulate_all", "binhop.simulate_all", "binhop.faults.paging"):
+        for function in ("binhop.resumable.simulate_all", "binhop.simulate_all", "binhop.faults.paging"):
             monkeypatch.setattr(function, self._watched(pkgutil.resolve_name(function)))
 
     def _watched(self, real: Callable[..., object]) -> Callable[..., object]:
@@ -235,9 +235,9 @@ def test_traces_that_are_finished_are_kept_and_not_run_again(
     assert cli.main([*command, "--out", "whole"]) == 0
     stop = Stopped(monkeypatch, "sor")
     assert cli.main([*command, "--out", "out"]) == 130
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     kept = tmp_path / ".out.finished"
-    assert f"2 finished runs are kept in {kept}; the same command goes on from there" in told
+    assert f"2 finished runs are kept in {kept}; the same command goes on from there" in printed
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.finished", "whole", "x.json"]
     stop.name, stop.begun = None, []
     assert cli.main([*command, "--out", "out"]) == 0
@@ -379,18 +379,18 @@ def test_an_interrupted_write_leaves_the_finished_runs_and_nothing_half_written(
     if earlier:
         assert cli.main([*SEVERAL["run"], "-q", "--out", "out"]) == 0
     whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    real = results.write_held
+    real = results.store_table
 
-    def disturbed(table: held.Held, path: Path) -> None:
+    def disturbed(table: long_tables.AnyTable, path: Path) -> None:
         real(table, path)
         assert path.exists()
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as while_writing:
-        while_writing.setattr(results, "write_held", disturbed)
+        while_writing.setattr(results, "store_table", disturbed)
         assert cli.main(command) == 130
-    told = capsys.readouterr().err
-    assert f"3 finished runs are kept in {tmp_path / '.out.finished'}" in told
+    printed = capsys.readouterr().err
+    assert f"3 finished runs are kept in {tmp_path / '.out.finished'}" in printed
     assert {path.name for path in tmp_path.iterdir()} == {".out.finished"} | ({"out"} if earlier else set())
     assert all(path.read_bytes() == content for path, content in whole.items())
     stop = Stopped(monkeypatch, "")

@@ -136,12 +136,12 @@ def test_the_schema_refuses_what_is_no_result(change: Any, says: str, place: Com
     made = json.loads(place.ok("run", "two-level", "a.din", "--json", "-").stdout)
     assert validator("run").is_valid(made)
     change(made)
-    told = [
+    notes = [
         f"{each.json_path} {each.message}"
         for error in validator("run").iter_errors(made)
         for each in error.context or [error]
     ]
-    assert any(says in words for words in told), told
+    assert any(says in words for words in notes), notes
 
 
 def test_a_measurement_is_no_list(command: Command) -> None:

@@ -129,8 +129,8 @@ def test_another_cache_is_looked_at_by_name(command: Command, lin: Path) -> None
         assert f"lin, seed {row['worst_seed']}, {which}: " in out
         assert f"in {cache} " in " ".join(out.split())
         rows = json.loads((command.directory / "x.json").read_text())["conflicts"]
-        told = binhop.repeated_misses(machine, lin, cache=cache, seeds=6)
-        assert [row["misses"] for row in rows] == told["misses"].to_list()
+        table = binhop.repeated_misses(machine, lin, cache=cache, seeds=6)
+        assert [row["misses"] for row in rows] == table["misses"].to_list()
         (command.directory / "x.json").unlink()
 
 

@@ -121,13 +121,13 @@ def test_rounds_give_what_one_run_gives(
     once = taken(readings)
     monkeypatch.setenv("BINHOP_MEMORY", SMALL)
     rounds = planned(" ".join(binhop.explain(machines, **plan)))
-    told: list[int] = []
-    in_rounds = binhop.simulate_all(machines, lin, **plan, progress=lambda done, _: told.append(done))
+    reports: list[int] = []
+    in_rounds = binhop.simulate_all(machines, lin, **plan, progress=lambda done, _: reports.append(done))
     assert taken(readings) == once + rounds - 1
     for one, other in zip(whole, in_rounds, strict=True):
         same(one, other)
-    assert told == sorted(told)
-    assert told[-1] <= 60_000
+    assert reports == sorted(reports)
+    assert reports[-1] <= 60_000
 
 
 def test_a_policy_and_until_in_rounds(

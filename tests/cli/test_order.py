@@ -86,12 +86,12 @@ def test_without_permission_it_is_said_what_to_do(command: Command, how: list[st
 
 def test_an_order_that_is_none_is_refused(command: Command) -> None:
     (command.directory / "order.txt").write_text("first come, first served\n")
-    told = command.refused("record", "-o", "t.parquet", "--schedule", "order.txt", "--", "true")
-    assert "order.txt" in told
+    message = command.refused("record", "-o", "t.parquet", "--schedule", "order.txt", "--", "true")
+    assert "order.txt" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "given"),
     [
         (["-o", "t.parquet"], "-o t.parquet"),
         (["--limit", "5"], "--limit 5"),
@@ -103,6 +103,6 @@ def test_an_order_that_is_none_is_refused(command: Command) -> None:
         (["--lackey"], "--lackey"),
     ],
 )
-def test_what_an_observed_run_would_ignore_is_refused(command: Command, words: list[str], told: str) -> None:
+def test_what_an_observed_run_would_ignore_is_refused(command: Command, words: list[str], given: str) -> None:
     message = command.refused("record", "--observe", "order.txt", *words, "--", "true")
-    assert message.startswith(f"binhop: --observe: {told}: no trace is made where a command is observed; ")
+    assert message.startswith(f"binhop: --observe: {given}: no trace is made where a command is observed; ")

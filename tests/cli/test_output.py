@@ -236,9 +236,9 @@ def test_a_file_that_cannot_be_put_in_place_stays_beside_it(
 
     monkeypatch.setattr(Path, "rename", busy)
     assert cli.main(["run", *SHORT, "--json", str(tmp_path / "x.json"), "-q"]) == 2
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     (stays,) = tmp_path.iterdir()
-    assert str(stays) in told
+    assert str(stays) in printed
     assert json.loads(stays.read_text())["schema"] == 1
 
 

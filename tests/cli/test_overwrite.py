@@ -24,18 +24,18 @@ class Here:
 
     def ok(self, *words: str) -> str:
         code = cli.main(words)
-        told = self._capsys.readouterr()
-        assert code == 0, told.err
-        return told.out
+        printed = self._capsys.readouterr()
+        assert code == 0, printed.err
+        return printed.out
 
     def refused(self, *words: str) -> str:
         before = self._files()
         assert cli.main(words) == 2
-        told = self._capsys.readouterr()
-        assert told.out == ""
-        assert len(told.err.splitlines()) == 1
+        printed = self._capsys.readouterr()
+        assert printed.out == ""
+        assert len(printed.err.splitlines()) == 1
         assert self._files() == before
-        return told.err
+        return printed.err
 
     def _files(self) -> dict[Path, float | None]:
         """Returns when each file was changed. A directory's time also reveals files that came and went."""

@@ -46,11 +46,11 @@ def test_more_colors_than_fit_are_printed_below(command: Command) -> None:
 
 
 def test_json_and_files_say_the_same(command: Command, lin: object) -> None:
-    told = json.loads(command.ok("paging", str(lin), "--json", "-", "--out", "out").stdout)
-    assert told["schema"] == 1
-    assert told["provenance"]["traces"][0]["content_hash"]
+    document = json.loads(command.ok("paging", str(lin), "--json", "-", "--out", "out").stdout)
+    assert document["schema"] == 1
+    assert document["provenance"]["traces"][0]["content_hash"]
     written = pl.read_parquet(command.directory / "out" / "results.parquet")
-    assert [row["metric"] for row in told["rows"]] == written["metric"].to_list()
+    assert [row["metric"] for row in document["rows"]] == written["metric"].to_list()
     assert command.ok("paging", str(lin), "--quiet").stdout == ""
 
 

@@ -342,10 +342,10 @@ def test_a_full_disk_keeps_what_fits(command: Command) -> None:
         line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; seq 9000 | sort -R | sort -n | tail -n1"
         done = command("record", "-q", "-o", "disk/t.parquet", "--", "sh", "-c", line)
         assert (done.returncode, done.stdout) == (2, "9000\n")
-        (told,) = done.stderr.splitlines()
-        assert "No space left on device" in told
+        (printed,) = done.stderr.splitlines()
+        assert "No space left on device" in printed
         held = totals(disk / "t.parquet")["references"]
-        assert f"disk/t.parquet holds the first {held} references" in told
+        assert f"disk/t.parquet holds the first {held} references" in printed
         assert held > 1_000_000
         assert [path.name for path in disk.iterdir()] == ["t.parquet"]
         sound(command, "disk/t.parquet")

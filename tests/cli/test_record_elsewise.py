@@ -49,11 +49,11 @@ def test_without_headers_lackey_records_and_it_is_said_what_is_lost(
     monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
     done = command("record", "-q", "-o", "t.parquet", "--", "true")
     assert done.returncode == 0
-    (told,) = done.stderr.splitlines()
+    (printed,) = done.stderr.splitlines()
     why = "Valgrind's development headers (pub_tool_basics.h) are not installed"
-    assert told.startswith(f"binhop: the recorder cannot be built ({why}), so lackey records; lost: ")
-    assert FALLBACK_LOSES in told
-    assert "`binhop doctor`" in told
+    assert printed.startswith(f"binhop: the recorder cannot be built ({why}), so lackey records; lost: ")
+    assert FALLBACK_LOSES in printed
+    assert "`binhop doctor`" in printed
     assert totals(command.directory / "t.parquet")["references"] > 100_000
 
 
@@ -131,9 +131,9 @@ def test_what_is_no_program_leaves_no_trace_and_says_so(command: Command) -> Non
     program.chmod(0o755)
     done = command("record", "-q", "-o", "t.parquet", "--", "./program")
     assert done.returncode == 2
-    told = done.stderr.splitlines()[-1]
+    printed = done.stderr.splitlines()[-1]
     rule = "the program ended before anything of it was recorded, so there is no trace"
-    assert told.startswith(f"binhop: ./program: exit status: 126: {rule}; see what Valgrind said")
+    assert printed.startswith(f"binhop: ./program: exit status: 126: {rule}; see what Valgrind said")
     assert not (command.directory / "t.parquet").exists()
 
 
@@ -145,6 +145,6 @@ def test_a_request_to_end_is_never_lost(command: Command) -> None:
         process = subprocess.Popen(words, cwd=command.directory, stderr=subprocess.PIPE)
         time.sleep(wait / 1000)
         process.terminate()
-        told = process.communicate(timeout=50)[1].decode()
+        printed = process.communicate(timeout=50)[1].decode()
         # An early signal ends binhop itself. A later signal ends the program, with a trace or without.
-        assert process.returncode in (-15, 143) or (process.returncode == 2 and "before anything" in told)
+        assert process.returncode in (-15, 143) or (process.returncode == 2 and "before anything" in printed)

@@ -214,8 +214,8 @@ def test_a_provenance_that_is_none(
     assert cli.main(made.split()) == 0
     (here / "out" / "provenance.json").write_text(text)
     code = cli.main(["report", "out"])
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert code == 2
-    assert "binhop did not write its provenance.json" in told
-    assert "error of binhop" not in told
+    assert "binhop did not write its provenance.json" in printed
+    assert "error of binhop" not in printed
     assert not [path for path in (here / "out").iterdir() if path.name.startswith(".")]

@@ -93,9 +93,9 @@ def test_everything_is_there(smoke: Path) -> None:
             "run.json",
         ),
     }
-    told = json.loads((smoke / "claims.json").read_text())
-    assert [claim["id"] for claim in told] == [f"L{number}" for number in range(1, 9)]
-    assert all(claim["how"] for claim in told)
+    claims = json.loads((smoke / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == [f"L{number}" for number in range(1, 9)]
+    assert all(claim["how"] for claim in claims)
 
 
 def test_a_short_prefix_decides_nothing_about_programs(smoke: Path) -> None:

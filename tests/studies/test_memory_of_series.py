@@ -18,8 +18,8 @@ import resource, sys, tempfile
 from pathlib import Path
 import binhop
 from binhop import study
-from binhop.finished import simulated
-from binhop.kept import Kept
+from binhop.resumable import simulated
+from binhop.kept_runs import KeptRuns
 from binhop.results import join
 
 way, interval, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
@@ -29,7 +29,7 @@ if way == "resumed run":
     machines, trace = [binhop.Machine.load("two-level")], binhop.Trace.of("lin")
     for _ in range(2):  # The second run is taken from the files of the first.
         options = {"seeds": 8, "length": length, "interval": interval}
-        (one,) = simulated(Kept(out / "kept"), machines, trace, options)
+        (one,) = simulated(KeptRuns(out / "kept"), machines, trace, options)
     join([one, one]).write_tables(out)
 else:
     text = f'''

@@ -23,6 +23,10 @@ pub struct WriteBufferConfig {
     pub entries: u32,
     /// Cycles each write takes to drain. Writes drain one after another.
     pub drain_cycles: u64,
+    /// True if a write joins a write to the same line whose drain has not begun.
+    pub merge: bool,
+    /// False if the processor never waits for room. Then the buffer has no effect.
+    pub stalls: bool,
 }
 
 /// One cache.

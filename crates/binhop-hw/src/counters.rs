@@ -99,6 +99,7 @@ counters! {
         purged: u64 = "purged", "lines", "Lines that left because their frame changed hands.";
         purged_dirty: u64 = "purged.dirty", "lines", "Purged lines that were dirty and went to memory, written by the system.";
         dirtied: u64 = "dirtied", "lines", "Times a clean or new line became dirty.";
+        merges: u64 = "write-buffer.merges", "writes", "Writes that joined a write to the same line that waited in the write buffer (with merge = true).";
         stalls: u64 = "write-buffer.stalls", "writes", "Writes that found the write buffer full.";
         stall_cycles: u64 = "write-buffer.stall-cycles", "cycles", "Cycles the processor waited for room in the write buffer.";
     }
@@ -149,6 +150,7 @@ impl CacheCounters {
             purged: _,
             purged_dirty: _,
             dirtied: _,
+            merges: _,
             stalls: _,
             stall_cycles: _,
         } = self;

@@ -106,11 +106,11 @@ impl Tree {
         self.front().any(CacheConfig::draws)
     }
 
-    /// Returns whether there is a write buffer. Then stalls depend on the cycle of each request, and requests cannot be
+    /// Returns whether there is a write buffer for which the processor may wait. Then stalls depend on the cycle of each request, and requests cannot be
     /// recorded without their cycles.
     #[must_use]
     pub fn has_write_buffer(&self) -> bool {
-        self.config().caches.iter().any(|cache| cache.write_buffer.is_some())
+        self.config().caches.iter().any(|cache| cache.write_buffer.is_some_and(|buffer| buffer.stalls))
     }
 
     /// Returns whether each request of the front must be answered before the front's next access. That is so where a

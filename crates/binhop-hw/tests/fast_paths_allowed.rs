@@ -46,7 +46,8 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
         (
             |tree| {
                 tree.caches[1].write = WritePolicy::Through;
-                tree.caches[1].write_buffer = Some(WriteBufferConfig { entries: 1, drain_cycles: 1 });
+                tree.caches[1].write_buffer =
+                    Some(WriteBufferConfig { entries: 1, drain_cycles: 1, merge: false, stalls: true });
             },
             &[],
         ),

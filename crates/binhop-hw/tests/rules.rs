@@ -164,7 +164,7 @@ fn a_miss_costs_the_level_that_serves_it_or_the_sum_of_those_it_passed() {
 
 /// A write-through cache with a buffer of two entries of ten cycles each. It holds line 0.
 fn buffered() -> (Computer, World) {
-    let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10 });
+    let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10, merge: false, stalls: true });
     let write = WritePolicy::Through;
     let cache = CacheConfig { write, write_buffer: buffer, ..plain("l1", 64, 16, 1, Next::Memory) };
     let (mut computer, world) =
@@ -215,5 +215,33 @@ fn a_write_back_smaller_than_the_line_reads_the_rest_and_a_whole_one_does_not() 
         assert_eq!(computer.back.memory().accesses[Kind::Fill], reads);
         assert_eq!(computer.back.resident(1), (1, 1));
         computer.check().unwrap();
+    }
+}
+
+/// Stores to lines 0, 1, 2 and then 1 again, into a buffer of two entries of ten cycles each.
+#[test]
+fn a_store_joins_a_waiting_store_to_its_line_only_with_merge_and_waits_only_with_stalls() {
+    for (merge, stalls, expected, waited) in
+        [(false, true, [0, 0, 10, 10], 20), (true, true, [0, 0, 10, 10], 20), (true, false, [0; 4], 0)]
+    {
+        let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10, merge, stalls });
+        let cache = CacheConfig {
+            write: WritePolicy::Through,
+            allocate: false,
+            write_buffer: buffer,
+            ..plain("l1", 64, 16, 1, Next::Memory)
+        };
+        let tree = Tree::new(tree(vec![cache], 64, 0, 0));
+        assert_eq!(tree.has_write_buffer(), stalls);
+        let (mut computer, world) = (Computer::new(&tree, Rng::new(0)), World::identity(1));
+        let mut store = |number| computer.user(Kind::Store, line(0, number), &world);
+        // Line 2 waits until line 0 has drained, at 10. Line 1 drains from then on, so nothing joins it.
+        assert_eq!([0, 1, 2, 1].map(&mut store), expected);
+        // Line 2 begins to drain at 20 and line 1 at 30: at 20 the second store to line 1 may be joined.
+        assert_eq!(store(1), if merge || !stalls { 0 } else { 10 });
+        let counters = computer.counters(0);
+        assert_eq!(counters.merges, u64::from(merge && stalls));
+        assert_eq!(counters.stall_cycles, waited + if stalls && !merge { 10 } else { 0 });
+        assert_eq!(computer.back.memory().accesses[Kind::Write], 5, "the data goes down at once");
     }
 }

@@ -30,12 +30,25 @@ pub struct Config {
     pub writeback_order: &'static str,
     /// True if a line that the cache evicts leaves the caches above it, too.
     pub inclusive: bool,
-    /// Entries and drain cycles of the write buffer.
-    pub write_buffer: Option<(usize, u64)>,
+    /// The write buffer.
+    pub write_buffer: Option<WriteBuffer>,
     /// Cycles of a demand access that this cache serves.
     pub cost: u64,
     /// The cache behind; `None` is memory.
     pub next: Option<usize>,
+}
+
+/// `WriteBuffer` describes a write buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteBuffer {
+    /// The writes that it holds.
+    pub entries: usize,
+    /// The cycles in which a write drains.
+    pub drain: u64,
+    /// True if a write joins a write to the same line whose drain has not begun.
+    pub merge: bool,
+    /// False if nobody ever waits for room.
+    pub stalls: bool,
 }
 
 /// `Name` names a line by its mapping, which leads to one page, or by its page.

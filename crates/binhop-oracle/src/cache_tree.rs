@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 
-use crate::cache::{Cache, Config, Name};
+use crate::cache::{Cache, Config, Name, WriteBuffer};
 
 /// `Request` is what a level asks of the next level.
 #[derive(Clone, Copy, Debug)]
@@ -44,40 +44,51 @@ pub struct RemovedLine {
     pub why: RemovalCause,
 }
 
-/// `Buffer` is a write buffer that is stepped cycle by cycle. It holds the cycles that each of its writes still
-/// needs.
+/// `Waiting` is a write in a write buffer.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// The line's name and first byte.
+    line: (Name, u64),
+    /// The cycles that the write still needs to drain.
+    needs: u64,
+}
+
+/// `Buffer` is a write buffer that is stepped cycle by cycle. Its first write is the one that drains.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    needs: VecDeque<u64>,
+    writes: VecDeque<Waiting>,
     clock: u64,
 }
 
 impl Buffer {
     fn step(&mut self) {
         self.clock += 1;
-        if let Some(first) = self.needs.front_mut() {
-            *first -= 1;
+        if let Some(first) = self.writes.front_mut() {
+            first.needs -= 1;
         }
         self.drop_drained();
     }
 
     fn drop_drained(&mut self) {
-        while self.needs.front() == Some(&0) {
-            self.needs.pop_front();
+        while self.writes.front().is_some_and(|first| first.needs == 0) {
+            self.writes.pop_front();
         }
     }
 
-    /// Pushes a write. Returns the cycles that the write waited for room.
-    fn push(&mut self, now: u64, entries: usize, drain: u64) -> u64 {
+    /// Pushes a write of a line. Returns the cycles that the write waited for room; `None` if it joined another write.
+    fn push(&mut self, now: u64, line: (Name, u64), config: WriteBuffer) -> Option<u64> {
         while self.clock < now {
             self.step();
         }
-        while self.needs.len() == entries {
+        if config.merge && self.writes.iter().skip(1).any(|write| write.line == line) {
+            return None;
+        }
+        while self.writes.len() == config.entries {
             self.step();
         }
-        self.needs.push_back(drain);
+        self.writes.push_back(Waiting { line, needs: config.drain });
         self.drop_drained();
-        self.clock - now
+        Some(self.clock - now)
     }
 }
 
@@ -284,9 +295,8 @@ impl CacheTree {
     /// Returns the set, the name and the first byte of the line that is asked for.
     fn find(&self, cache: usize, asked: Request, os: &impl Translation) -> (u64, Name, u64) {
         let here = &self.caches[cache];
-        let offset = asked.offset / here.config.line * here.config.line;
+        let (name, offset) = self.line_of(cache, asked, os);
         let page = PageId(page_of(asked.name, os));
-        let name = if here.config.tag == "asid" { asked.name } else { Name::Page(page.0) };
         let upper = match (here.config.index, here.config.tag, asked.name) {
             ("physical", _, _) => os.frame(page).0,
             ("virtual", "global", _) => os.global_page(page).0,
@@ -294,6 +304,13 @@ impl CacheTree {
             (index, tag, name) => panic!("{index} index, {tag} tag, asked for {name:?}"),
         };
         (here.set_of(u128::from(upper) * u128::from(self.page) + u128::from(offset)), name, offset)
+    }
+
+    /// Returns the name and the first byte of the line that is asked for.
+    fn line_of(&self, cache: usize, asked: Request, os: &impl Translation) -> (Name, u64) {
+        let Config { line, tag, .. } = self.caches[cache].config;
+        let name = if tag == "asid" { asked.name } else { Name::Page(page_of(asked.name, os)) };
+        (name, asked.offset / line * line)
     }
 
     fn bring_in(&mut self, cache: usize, asked: Request, read: bool, dirty: bool, os: &impl Translation) {
@@ -359,8 +376,12 @@ impl CacheTree {
         self.caches[cache].count_for(self.agent, "sent", Some(asked.kind), 1);
         let is_data = matches!(asked.kind, Kind::Write | Kind::Writeback);
         let stalls = is_data && self.agent.is_waited_for();
-        if let (true, Some((entries, drain))) = (stalls, self.caches[cache].config.write_buffer) {
-            let stall = self.buffers[cache].push(self.now, entries, drain);
+        let buffer = self.caches[cache].config.write_buffer.filter(|buffer| stalls && buffer.stalls);
+        if let Some(buffer) = buffer {
+            let line = self.line_of(cache, asked, os);
+            let stall = self.buffers[cache].push(self.now, line, buffer);
+            self.caches[cache].count("write-buffer.merges", u64::from(stall.is_none()));
+            let stall = stall.unwrap_or(0);
             self.now += stall;
             self.caches[cache].count("write-buffer.stalls", u64::from(stall > 0));
             self.caches[cache].count("write-buffer.stall-cycles", stall);

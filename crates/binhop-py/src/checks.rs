@@ -1,4 +1,4 @@
-//! Checks of a trace without a simulation: inspect and lint.
+//! These functions check a trace without a simulation: inspect and lint.
 
 use binhop_trace::lint::Severity;
 use binhop_trace::{inspect, lint};

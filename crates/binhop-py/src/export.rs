@@ -1,4 +1,4 @@
-//! The export of the accesses that reach a machine's memory.
+//! `export_memory` exports the accesses that reach a machine's memory.
 
 use std::path::PathBuf;
 

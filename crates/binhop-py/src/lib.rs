@@ -1,4 +1,4 @@
-//! The Python extension `binhop._binhop`: a thin layer over the other crates, and the only crate that knows
+//! The Python extension `binhop._binhop` is a thin layer over the other crates, and the only crate that knows
 //! Python. Users see the package `python/binhop`, which wraps this extension. A class of the extension is
 //! called `Py…` in Rust.
 
@@ -25,7 +25,7 @@ use pyo3::pymodule;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The compiled part of binhop.
+/// This module is the compiled part of binhop.
 #[pymodule]
 mod _binhop {
     use pyo3::prelude::*;

@@ -1,11 +1,12 @@
-//! Machines as Python sees them. A machine is checked when it is made, and never changes afterwards.
+//! `PyMachine` is a machine as Python sees it. A machine is checked when it is made, and never changes
+//! afterwards.
 
 use binhop_sim::Machine;
 use pyo3::prelude::*;
 
 use crate::problem::OrRaise;
 
-/// A machine: memory, placement, caches, costs. Checked when it is made; it never changes.
+/// A machine has memory, placement, caches and costs. It is checked when it is made, and it never changes.
 #[pyclass(frozen, name = "Machine", module = "binhop._binhop")]
 pub(crate) struct PyMachine(pub(crate) Machine);
 
@@ -32,7 +33,7 @@ impl PyMachine {
         py.detach(|| Machine::parse(&self.0.resolved(), self.0.name(), &settings)).map(Self).or_raise(py)
     }
 
-    /// The name under which results show the machine.
+    /// Returns the name under which results show the machine.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
@@ -44,19 +45,19 @@ impl PyMachine {
         self.0.notes().to_vec()
     }
 
-    /// True if the seed changes anything.
+    /// Returns whether the seed changes anything.
     #[getter]
     fn is_random(&self) -> bool {
         self.0.is_random()
     }
 
-    /// The caches, in the order of the description.
+    /// Returns the caches, in the order of the description.
     #[getter]
     fn caches(&self) -> Vec<String> {
         self.0.tree().config().caches.iter().map(|cache| cache.name.clone()).collect()
     }
 
-    /// The last cache before memory. If there are several, the largest of them.
+    /// Returns the last cache before memory. If there are several, the largest of them.
     #[getter]
     fn last_level(&self) -> &str {
         &self.0.tree().config().caches[self.0.last_level()].name

@@ -1,4 +1,4 @@
-//! The memory that a run may take: the system's available memory, or the user's figure.
+//! `memory` returns the memory that a run may take: the system's available memory, or the user's figure.
 
 use binhop_base::{Bytes, Result};
 use binhop_sim::MemoryLimit;

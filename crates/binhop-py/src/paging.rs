@@ -1,4 +1,4 @@
-//! The page faults of many memory sizes in one pass.
+//! `paging` counts the page faults of many memory sizes in one pass.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::progress::ProgressCallback;
 use crate::source::PyStream;
 use crate::table::PyTable;
 
-/// The results of a pass over a trace.
+/// `PyPagingOutcome` holds the results of a pass over a trace.
 #[pyclass(frozen, get_all, name = "PagingOutcome", module = "binhop._binhop")]
 pub(crate) struct PyPagingOutcome {
     /// References read.

@@ -1,4 +1,5 @@
-//! Placement policies in Python. A policy is called only when a page is placed, so its speed hardly matters.
+//! `PythonPolicy` is a placement policy in Python. A policy is called only when a page is placed, so its
+//! speed hardly matters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

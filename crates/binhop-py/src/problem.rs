@@ -1,4 +1,4 @@
-//! Problems as Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
+//! Problems become Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Simulates a trace on machines under many placements, and explains the plan of a run.
+//! `simulate` simulates a trace on machines under many placements. `explain` explains the plan of a run.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::progress::ProgressCallback;
 use crate::source::PyStream;
 use crate::table::{PyLongTable, PyTable};
 
-/// The outcome of a run.
+/// `PyOutcome` is the outcome of a run.
 #[pyclass(frozen, get_all, name = "Outcome", module = "binhop._binhop")]
 pub(crate) struct PyOutcome {
     /// The tidy table.

@@ -1,5 +1,5 @@
-//! Streams of events: a stream is read once. It can be simulated, checked, written, exported, or cut into
-//! parts.
+//! `PyStream` is a stream of events, which is read once. It can be simulated, checked, written, exported, or
+//! cut into parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::problem::{OrRaise, check_signals};
 use crate::progress::ProgressCallback;
 use crate::table::{PyTable, StreamSource};
 
-/// A stream of events, read once, by one reader.
+/// `PyStream` is a stream of events, which one reader reads once.
 #[pyclass(frozen, name = "Stream", module = "binhop._binhop")]
 pub(crate) struct PyStream {
     name: String,
@@ -28,29 +28,24 @@ pub(crate) struct PyStream {
     source: Mutex<Option<OpenSource>>,
 }
 
-/// `OpenSource` is the source of a stream. An importer and a mix have notes when they have been read.
+/// `OpenSource` is the source of a stream. An importer has notes when it has been read.
 enum OpenSource {
     Plain(Box<dyn Source>),
-    Mixed(Box<dyn Source>),
     Imported(Box<dyn import::Importer>),
 }
 
 impl OpenSource {
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            OpenSource::Plain(source) | OpenSource::Mixed(source) => source.as_mut(),
+            OpenSource::Plain(source) => source.as_mut(),
             OpenSource::Imported(importer) => importer.as_mut(),
         }
     }
 
-    /// Returns notes on what an importer skipped or assumed, or on the ends of what was mixed. `kept` is the
-    /// number of references kept, if not all references were kept.
+    /// Returns notes on what an importer skipped or assumed. `kept` is the number of references kept, if not
+    /// all references were kept.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
-        let importer = match self {
-            OpenSource::Plain(_) => return Vec::new(),
-            OpenSource::Mixed(mix) => return mix.meta().notes_on_ends(),
-            OpenSource::Imported(importer) => importer,
-        };
+        let OpenSource::Imported(importer) = self else { return Vec::new() };
         let mut notes = importer.notes();
         let read = importer.references();
         if let Some(kept) = kept.filter(|&kept| kept < read && !notes.is_empty()) {
@@ -66,7 +61,7 @@ impl OpenSource {
     fn write_placement(&self, to: PlacementWriter) -> Result<()> {
         let none = Placements::default();
         let placement = match self {
-            OpenSource::Plain(_) | OpenSource::Mixed(_) => None,
+            OpenSource::Plain(_) => None,
             OpenSource::Imported(importer) => importer.placement(),
         };
         to.write(placement.unwrap_or(&none))
@@ -77,12 +72,6 @@ impl PyStream {
     pub(crate) fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
         let name = source.name().to_string();
         Self { name, facts, identity: None, source: Mutex::new(Some(OpenSource::Plain(source))) }
-    }
-
-    /// Makes the stream of a mix.
-    pub(crate) fn of_mix(mix: Box<dyn Source>) -> Self {
-        let name = mix.name().to_string();
-        Self { name, facts: None, identity: None, source: Mutex::new(Some(OpenSource::Mixed(mix))) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<OpenSource>> {
@@ -141,7 +130,7 @@ impl PyStream {
     /// Takes the events for the simulator.
     pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
         Ok(match self.take_source()? {
-            OpenSource::Plain(source) | OpenSource::Mixed(source) => source,
+            OpenSource::Plain(source) => source,
             OpenSource::Imported(importer) => Box::new(WithoutNotes(importer)),
         })
     }
@@ -228,7 +217,7 @@ impl PyStream {
         Ok(Self::new(Box::new(StreamSource::new(object, name)?), None))
     }
 
-    /// The name under which errors show the source.
+    /// Returns the name under which errors show the source.
     #[getter]
     fn name(&self) -> &str {
         &self.name
@@ -247,7 +236,7 @@ impl PyStream {
         self.identity.as_deref()
     }
 
-    /// The hash over the decoded columns that the file carries; None if it carries none.
+    /// Returns the hash over the decoded columns that the file carries; None if the file carries no hash.
     #[getter]
     fn content_hash(&self) -> Option<String> {
         self.facts.as_ref()?.checks.as_ref().map(|checks| checks.content_hash.clone())

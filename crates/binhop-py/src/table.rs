@@ -1,4 +1,4 @@
-//! Record batches across the language border, without a copy: the Arrow `PyCapsule` interface
+//! Record batches cross the language border without a copy, by the Arrow `PyCapsule` interface
 //! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>). It is implemented here,
 //! in one file, because the libraries for it need either another version of Arrow than binhop's, or pyarrow,
 //! which a user of Polars does not have.
@@ -22,7 +22,7 @@ use crate::problem::{OrRaise, check_signals, raise};
 
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A table. Any library that reads Arrow (Polars, pyarrow, DuckDB, …) takes it without a copy.
+/// `Table` is a table that any library that reads Arrow (Polars, pyarrow, DuckDB, …) takes without a copy.
 #[pyclass(frozen, name = "Table", module = "binhop._binhop")]
 pub(crate) struct PyTable {
     schema: SchemaRef,
@@ -37,7 +37,7 @@ impl PyTable {
 
 #[pymethods]
 impl PyTable {
-    /// The table as an Arrow C stream.
+    /// Returns the table as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -79,7 +79,7 @@ impl PyLongTable {
         PyTableBatches::new(batches.schema(), Box::new(batches))
     }
 
-    /// The table as an Arrow C stream.
+    /// Returns the table as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -1,5 +1,4 @@
-//! The batch builder: it collects the rows of the process that runs, and the rows that say which process
-//! runs.
+//! `BatchBuilder` collects the rows of the process that runs, and the rows that say which process runs.
 
 use std::collections::VecDeque;
 

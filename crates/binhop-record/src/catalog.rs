@@ -1,4 +1,4 @@
-//! The catalog of a recording: the numbers of segments and files, which all processes share.
+//! `Catalog` numbers the segments and files of a recording, which all processes share.
 //!
 //! A segment that maps a file has one number for every process, so that a library's text is one set of pages.
 //! Numbers are given in the order in which the merge meets the segments, so that they do not depend on the

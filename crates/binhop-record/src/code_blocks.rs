@@ -1,4 +1,5 @@
-//! Straight-line blocks of code, as the recorder describes them.
+//! `CodeBlocks` holds the straight-line blocks of code that the recorder describes, and makes the rows of
+//! their runs.
 //!
 //! A straight-line block has no way out in its middle, so each run of it makes the same fetches and the
 //! same number of data references. The recorder describes a block once; of each run it writes only the
@@ -300,7 +301,7 @@ mod tests {
         Run(prop::sample::Index),
     }
 
-    /// Few descriptions, so that each comes again and again.
+    /// Draws few descriptions, so that each comes again and again.
     fn description() -> impl Strategy<Value = Vec<u64>> {
         let word = prop_oneof![
             (0u64..3).prop_map(|number| (0x1000 + 4 * number) | (4 << wire::ITEM_LENGTH)),

@@ -1,4 +1,5 @@
-//! A live process in the merge: its position in its own stream, and what it waits for.
+//! `LiveProcess` is a live process in the merge. It knows its position in its own stream and what it waits
+//! for.
 
 use std::collections::BTreeMap;
 

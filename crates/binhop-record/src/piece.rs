@@ -1,5 +1,5 @@
-//! The pieces of a recorded process's stream, as the merge reads them: rows in program order, and between
-//! them the events at which another process may run.
+//! `Piece` is what the merge reads of a recorded process's stream: rows in program order, or an event between
+//! them at which another process may run.
 
 use binhop_base::Result;
 use binhop_trace::EventBatch;

@@ -1,4 +1,5 @@
-//! The recorder's pipes: a control pipe that announces process images, and a pipe for each image.
+//! `Pipes` reads the recorder's pipes: a control pipe that announces process images, and a pipe for each
+//! image.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};

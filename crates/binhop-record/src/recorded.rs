@@ -1,4 +1,5 @@
-//! Recorded processes: each is a stream of pieces, decoded from the words of its pipes.
+//! `RecordedProcesses` holds the recorded processes. Each is a stream of pieces, decoded from the words of
+//! its pipes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! A recording session: a command runs under the recorder, and its processes can be read as streams while it
+//! `Session` runs a command under the recorder. The processes of the command can be read as streams while it
 //! runs.
 
 use std::ffi::OsString;

@@ -1,4 +1,5 @@
-//! A window of a stream: it skips a number of references at the start, and ends after a number of references.
+//! `Window` skips a number of references at the start of a stream, and ends the stream after a number of
+//! references.
 //!
 //! The skipped part keeps its state. Mappings, forks and switches stay, so that the rest finds the address
 //! spaces as they were. System calls are skipped like references, because their ranges belong to the skipped

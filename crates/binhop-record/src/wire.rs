@@ -1,5 +1,5 @@
-//! The numbers of the recorder's pipe. `recorder/wire.h` says what they mean; a test compares this list with
-//! the header.
+//! `wire!` lists the numbers of the recorder's pipe. `recorder/wire.h` says what they mean; a test
+//! compares this list with the header.
 
 macro_rules! wire {
     ($($name:ident = $value:literal;)*) => {

@@ -1,4 +1,4 @@
-//! Bounds on the size of a trace's references, so that the cost of reading a row is bounded.
+//! This file bounds the size of a trace's references, so that the cost of reading a row is bounded.
 //!
 //! Reading a reference costs work for each line and page that it touches, and a fetch run may pass a boundary
 //! of intervals with each instruction. A damaged file, or a column in another unit, can hold sizes of up to 4

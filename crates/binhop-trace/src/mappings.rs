@@ -1,4 +1,4 @@
-//! The live mappings of address spaces, as map, protect and unmap events define them.
+//! `Mappings` holds the live mappings of address spaces, as map, protect and unmap events define them.
 //!
 //! The mappings of all spaces lie in one forest, and the mappings of one space are a [`Root`]. A fork copies
 //! nothing, and a change in one of two sharing spaces costs O(log n) expected. Work and memory therefore grow

@@ -1,4 +1,4 @@
-//! Waits for input that may never come.
+//! `Patient` waits for input that may never come.
 //!
 //! A pipe, a terminal or a FIFO may be silent forever, and a blocked `read` does not notice signals. So input
 //! that is no regular file is waited for in steps of [`STEP_MS`]. Between steps the waiting thread asks

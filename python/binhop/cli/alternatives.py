@@ -16,7 +16,7 @@ from binhop.escape import json_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from binhop.cli.own_policy import Own
+    from binhop.cli.own_policy import OwnPolicy
 
 OWN = ""
 """The word that stands for the machine's own policy."""
@@ -49,7 +49,7 @@ def alternatives_of(
     machines: Sequence[str],
     settings: Sequence[str],
     v2p: str | None = None,
-    own: Sequence[Own] = (),
+    own: Sequence[OwnPolicy] = (),
     *,
     traces: int = 1,
 ) -> list[Alternative]:
@@ -178,7 +178,7 @@ def _called(names: dict[str, str]) -> dict[str, str]:
     return {path: name if given.count(name) == 1 else path for path, name in names.items()}
 
 
-def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, Own | None]]) -> None:
+def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, OwnPolicy | None]]) -> None:
     """Refuses settings that change nothing: a reader would take their difference, 0, for a finding."""
     for place, (machine, words, loaded, policy) in enumerate(made):
         for second, others, other, theirs in made[:place]:

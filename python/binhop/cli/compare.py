@@ -11,7 +11,7 @@ from binhop.claims import Claims
 from binhop.cli import completion, options, show, table_form
 from binhop.cli.alternatives import alternatives_of, sorted_apart
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import told
+from binhop.cli.early_end import report_unfinished
 from binhop.cli.own_policy import Policies, own_policy
 from binhop.cli.progress import progress
 from binhop.comparison.alternatives import trace_names
@@ -128,7 +128,7 @@ def compare(
                 until=goal,
                 names=of_traces,
                 kept=delivery.kept,
-                stopped=lambda done: stopped.append(told(opened, done, delivery.kept)),
+                stopped=lambda done: stopped.append(report_unfinished(opened, done, delivery.kept)),
             )
         comparison.notes.extend(stopped)
         delivery.ready(comparison, lambda: print_comparison(comparison, form))

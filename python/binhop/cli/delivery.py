@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from binhop.claims import RESULT
-from binhop.cli.finished import kept_for
+from binhop.cli.early_end import kept_for
 from binhop.errors import RequestError
 from binhop.interrupts import CODE
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from binhop.claims import Claims
-    from binhop.kept import Kept
+    from binhop.kept_runs import KeptRuns
     from binhop.output import OutputFile, ResultDirectory
 
 
@@ -45,7 +45,7 @@ class Delivery:
         self,
         file: OutputFile | None,
         directory: ResultDirectory | None,
-        kept: Kept | None,
+        kept: KeptRuns | None,
         json_to: str | None,
         *,
         quiet: bool,

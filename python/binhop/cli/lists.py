@@ -12,7 +12,7 @@ from binhop.cli import completion, show
 from binhop.cli.calibrate import calibrate
 from binhop.cli.options import Force, Json, positive, written_as_json
 from binhop.errors import RequestError
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

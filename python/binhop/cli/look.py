@@ -15,7 +15,7 @@ from binhop.cli.options import positive
 from binhop.cli.progress import progress
 from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
 from binhop.errors import RequestError
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.numbers import count, size_in_bytes
 from binhop.output import write_parquet
 from binhop.run_options import PlacementOptions, keywords
@@ -144,8 +144,8 @@ def check_among(seed: int, seeds: Sequence[int]) -> None:
         )
 
 
-class Looker:
-    """`Looker` looks at a placement after the run, and prints what it found at the end."""
+class PlacementReporter:
+    """`PlacementReporter` looks at a placement after the run, and prints what it found at the end."""
 
     def __init__(self, look: Look, machine: Machine, *, quiet: bool) -> None:
         self._look = look

@@ -43,15 +43,15 @@ Policies = Annotated[
 
 
 @dataclass(frozen=True)
-class Own:
-    """`Own` is a policy in Python: its text on the command line, its name in tables, the policy."""
+class OwnPolicy:
+    """`OwnPolicy` is a policy in Python: its text on the command line, its name in tables, the policy."""
 
     text: str
     name: str
     policy: Any
 
 
-def own_policy(text: str | None) -> Own | None:
+def own_policy(text: str | None) -> OwnPolicy | None:
     """Returns the checked policy of a file; None if `text` is None.
 
     Raises:
@@ -69,7 +69,7 @@ def own_policy(text: str | None) -> Own | None:
         raise _binhop.unknown(name, f"{OPTION} {file}", "the file has nothing of this name", known)
     policy = getattr(module, name)
     policies(policy)
-    return Own(text, name, policy)
+    return OwnPolicy(text, name, policy)
 
 
 def _run(path: Path, text: str) -> ModuleType:
@@ -107,7 +107,7 @@ def _line(error: BaseException, file: str) -> str:
     return "" if last is None else f" at line {last}"
 
 
-def alone(own: Own | None, others: Sequence[tuple[str, object]]) -> None:
+def alone(own: OwnPolicy | None, others: Sequence[tuple[str, object]]) -> None:
     """Refuses other options that choose the placement."""
     for option, value in others:
         if own is not None and value:

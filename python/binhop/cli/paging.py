@@ -11,19 +11,19 @@ from binhop import faults
 from binhop.claims import Claims
 from binhop.cli import completion, options, show
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import ending_early, told
+from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
-from binhop.finished import paged
 from binhop.numbers import UNITS, count, like
 from binhop.pace import Passes, references_of
+from binhop.resumable import paged
 
 if TYPE_CHECKING:
     import polars as pl
 
     import binhop
     from binhop.faults import PagingResult
-    from binhop.kept import Kept
+    from binhop.kept_runs import KeptRuns
 
 ACROSS = 7
 """The most color counts side by side in 80 columns."""
@@ -73,7 +73,7 @@ def paging(
         delivery.ready(whole, lambda: print_paging(whole))
         stopped = len(results) < len(opened)
         if stopped:
-            whole.notes.append(told(opened, len(results), delivery.kept))
+            whole.notes.append(report_unfinished(opened, len(results), delivery.kept))
         delivery.write(lambda directory: directory.fill(whole, command=["binhop", *sys.argv[1:]]))
     if delivery.show():
         show.written(out, delivery.names)
@@ -81,7 +81,12 @@ def paging(
 
 
 def _passes(
-    opened: list[binhop.Trace], bound: int | None, kept: Kept | None, wanted: dict[str, Any], *, quiet: bool
+    opened: list[binhop.Trace],
+    bound: int | None,
+    kept: KeptRuns | None,
+    wanted: dict[str, Any],
+    *,
+    quiet: bool,
 ) -> list[PagingResult]:
     """Makes a pass over each trace. Ctrl-C ends it early if nothing is kept."""
     results: list[PagingResult] = []

@@ -46,8 +46,8 @@ class _Left(ProgressColumn):
 @contextmanager
 def progress(what: str, *, quiet: bool) -> Iterator[Tell | None]:
     """Yields a callback that shows references done, rate and time left; None where nobody watches."""
-    with watch(quiet=quiet) as told:
-        yield None if told is None else lambda done, of: told(what, done, of)
+    with watch(quiet=quiet) as report:
+        yield None if report is None else lambda done, of: report(what, done, of)
 
 
 @contextmanager
@@ -61,8 +61,8 @@ def watch(*, quiet: bool) -> Iterator[Watch | None]:
         pace = Pace()
         task = bar.add_task("", total=None, pace=pace)
 
-        def told(title: str, done: int, of: int | None) -> None:
+        def report(title: str, done: int, of: int | None) -> None:
             pace.note(done)
             bar.update(task, description=title, completed=done, total=of)
 
-        yield told
+        yield report

@@ -11,11 +11,11 @@ from binhop import json_file
 from binhop.claims import check_name
 from binhop.cli import show, table_form
 from binhop.cli.delivery import put_before_failing
-from binhop.cli.finished import telling
+from binhop.cli.early_end import reporting_kept_runs
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
 from binhop.errors import RequestError
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import PAPERS, SCALES, paper
 from binhop.run_options import KEYWORDS
@@ -47,8 +47,8 @@ def reproduce(
     claims: list[Claim] = []
     used = positive(threads, "--threads")
     try:
-        with telling(place), watch(quiet=quiet) as told:
-            done = chosen.run(scale, Path(place), threads=used, progress=told, judged=claims.extend)
+        with reporting_kept_runs(place), watch(quiet=quiet) as report:
+            done = chosen.run(scale, Path(place), threads=used, progress=report, judged=claims.extend)
     except RequestError:
         if claims:
             put_before_failing(lambda: _print_claims(claims))

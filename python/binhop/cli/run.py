@@ -11,21 +11,21 @@ import binhop
 from binhop.claims import Claims
 from binhop.cli import completion, options, show, table_form
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import ending_early, told
-from binhop.cli.look import Look, Looker, look_of, seeds_to_run
+from binhop.cli.early_end import ending_early, report_unfinished
+from binhop.cli.look import Look, PlacementReporter, look_of, seeds_to_run
 from binhop.cli.own_policy import Policy, alone, own_policy
 from binhop.cli.progress import progress, watch
 from binhop.errors import RequestError
-from binhop.finished import simulated
 from binhop.numbers import count
 from binhop.pace import Passes, references_of
 from binhop.results import Result, join
+from binhop.resumable import simulated
 from binhop.run_options import RunOptions, extended
 from binhop.tables import TEXT
 from binhop.until import most_seeds, share, traces_until
 
 if TYPE_CHECKING:
-    from binhop.kept import Kept
+    from binhop.kept_runs import KeptRuns
     from binhop.output import ResultDirectory
 
 Job = tuple[binhop.Trace, RunOptions]
@@ -130,7 +130,7 @@ def run(
     look = look_of(seed or [], dump, top, opened, cache, chosen)
     numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
     narrow = _narrow(until, metric, numbers)
-    looker = Looker(look, chosen, quiet=quiet) if look is not None else None
+    looker = PlacementReporter(look, chosen, quiet=quiet) if look is not None else None
     claims = Claims(force=force)
     claims.reads(*traces, v2p, policy and policy.rsplit(":", 1)[0])
     claims.reads_machines([chosen], machine)
@@ -146,7 +146,7 @@ def run(
         delivery.ready(whole, lambda: print_result(whole, confidence, form))
         stopped = len(results) < len(jobs)
         if stopped:
-            whole.own_notes.append(told(opened, len(results), delivery.kept))
+            whole.own_notes.append(report_unfinished(opened, len(results), delivery.kept))
         elif looker is not None and not delivery.failed:
             for result, (trace, of) in zip(results, jobs, strict=True):
                 looker.look(result, trace, of, dumped)
@@ -165,18 +165,18 @@ def _each(
     machine: binhop.Machine,
     jobs: list[Job],
     seeds: int | list[int] | None,
-    kept: Kept | None,
+    kept: KeptRuns | None,
     *,
     quiet: bool,
 ) -> list[Result]:
     """Simulates each trace under these placements. Ctrl-C ends the work early if nothing is kept."""
     results: list[Result] = []
-    with ending_early(results, kept), watch(quiet=quiet) as told:
+    with ending_early(results, kept), watch(quiet=quiet) as report:
         title = ""
         passes = None
-        if told is not None:
+        if report is not None:
             lengths = [references_of(trace, of.get("length")) for trace, of in jobs]
-            passes = Passes(lambda done, of: told(title, done, of), lengths)
+            passes = Passes(lambda done, of: report(title, done, of), lengths)
         for trace, of in jobs:
             title = f"{trace.name} on {machine.name}"
             tell = None if passes is None else passes.next()
@@ -190,7 +190,7 @@ def _until(
     narrow: tuple[float, int],
     metric: str | None,
     confidence: float,
-    kept: Kept | None,
+    kept: KeptRuns | None,
     *,
     quiet: bool,
 ) -> list[Result]:

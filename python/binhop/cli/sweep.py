@@ -12,7 +12,7 @@ import typer
 from binhop.claims import Claims
 from binhop.cli import options, show, table_form
 from binhop.cli.delivery import delivering, end
-from binhop.cli.finished import told_runs
+from binhop.cli.early_end import report_unfinished_runs
 from binhop.cli.options import positive
 from binhop.cli.progress import watch
 from binhop.tables import TEXT
@@ -64,13 +64,15 @@ def sweep(
     claims.reads_machines([run_cell.machine for run in plan.runs for run_cell in run.cells])
     stopped: list[str] = []
     with delivering(claims, out, json_to, several=True, quiet=quiet) as delivery:
-        with watch(quiet=quiet) as told:
+        with watch(quiet=quiet) as report:
             result = study.run(
                 plan,
                 threads=used,
                 kept=delivery.kept,
-                watch=told,
-                stopped=lambda finished: stopped.append(told_runs(plan.runs, finished, delivery.kept)),
+                watch=report,
+                stopped=lambda finished: stopped.append(
+                    report_unfinished_runs(plan.runs, finished, delivery.kept)
+                ),
             )
         result.notes.extend(stopped)
         delivery.ready(result, lambda: print_study(result, form))

@@ -75,7 +75,7 @@ def head(
         part = opened.first_references(positive(references, "--references") or 0)
     else:
         part = opened.first_rows(positive(rows, "--rows") or 10)
-    _put(part, _To("trace head", [trace], output, json_lines, force, threads, quiet))
+    _put(part, _PartOutput("trace head", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("cat")
@@ -99,7 +99,7 @@ def cat(
     opened = [_opened(trace) for trace in traces]
     _put(
         opened[0] if len(opened) == 1 else binhop.Trace.join(opened),
-        _To("trace cat", traces, output, json_lines, force, threads, quiet),
+        _PartOutput("trace cat", traces, output, json_lines, force, threads, quiet),
     )
 
 
@@ -121,7 +121,7 @@ def slice_(
 ) -> None:
     """Show or write the references from one position up to another, with their mappings."""
     part = _opened(trace).slice(count(start, "FROM") or 0, count(stop, "TO"))
-    _put(part, _To("trace slice", [trace], output, json_lines, force, threads, quiet))
+    _put(part, _PartOutput("trace slice", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("filter")
@@ -172,7 +172,7 @@ def filter_(
         regions=region or (),
         mode="kernel" if kernel else "user" if user else None,
     )
-    _put(part, _To("trace filter", [trace], output, json_lines, force, threads, quiet))
+    _put(part, _PartOutput("trace filter", [trace], output, json_lines, force, threads, quiet))
 
 
 @app.command("sample")
@@ -195,7 +195,7 @@ def sample(
     part = _opened(trace).sample(
         count(every, "--every") or 0, count(window, "--window") or 0, count(seed, "--seed")
     )
-    _put(part, _To("trace sample", [trace], output, json_lines, force, threads, quiet))
+    _put(part, _PartOutput("trace sample", [trace], output, json_lines, force, threads, quiet))
 
 
 def _opened(trace: str) -> binhop.Trace:
@@ -203,8 +203,8 @@ def _opened(trace: str) -> binhop.Trace:
 
 
 @dataclass(frozen=True)
-class _To:
-    """`_To` is the output for a part of traces, with the command and the part's source traces."""
+class _PartOutput:
+    """`_PartOutput` is the output for a part of traces, with the command and the part's source traces."""
 
     command: str
     traces: list[str]
@@ -215,7 +215,7 @@ class _To:
     quiet: bool
 
 
-def _put(part: binhop.Trace, to: _To) -> None:
+def _put(part: binhop.Trace, to: _PartOutput) -> None:
     """Writes a part where it is wanted."""
     output = to.output
     if output is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.summary import student
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from binhop import output, spread
 from binhop.comparison.pairs import pair, summarise_pairs
 from binhop.escape import escaped, json_text
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.metrics import MEMORY, cache_metrics, exact
 from binhop.results import SCHEMA, Result
 from binhop.summary import TOGETHER, as_one_workload, summarise, with_misses

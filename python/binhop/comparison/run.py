@@ -11,15 +11,15 @@ from binhop.arguments import MOST, integer, seed_numbers, whole_number
 from binhop.comparison.alternatives import Alternative, alternatives, by_trace, only, trace_names
 from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
-from binhop.finished import simulated
-from binhop.kept import NotKeptError
+from binhop.kept_runs import NotKeptError
 from binhop.metrics import MEMORY, cache_metrics, caches, known_metric
 from binhop.pace import Passes, references_of
+from binhop.resumable import simulated
 from binhop.run import metrics_of
 from binhop.run_options import PassOptions, extended, takes
 from binhop.summary import check_confidence
 from binhop.traces import ArrowStream, Trace, distinct
-from binhop.until import in_rounds, most_seeds, readable_again, relative, share, told
+from binhop.until import in_rounds, most_seeds, reached_width, readable_again, relative, share
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from binhop._binhop import Machine
-    from binhop.kept import Kept
+    from binhop.kept_runs import KeptRuns
     from binhop.results import Result
 
 
@@ -116,7 +116,7 @@ def compare_chosen(
     confidence: float,
     until: float | str | None,
     names: Sequence[str] | None = None,
-    kept: Kept | None = None,
+    kept: KeptRuns | None = None,
     stopped: Callable[[int], object] | None = None,
 ) -> Comparison:
     """Compares as `compare` does, for named alternatives and for traces with options each.
@@ -181,14 +181,14 @@ def compare_chosen(
     comparison = compared(whole)
     metric = comparison.metrics[0]
     of = f"the difference in {metric}"
-    comparison.notes.append(told(len(comparison.seeds), most, reached, limit, of, f"{base}'s mean"))
+    comparison.notes.append(reached_width(len(comparison.seeds), most, reached, limit, of, f"{base}'s mean"))
     facts = {"share": limit, "metric": metric, "confidence": confidence, "most": most}
     comparison.provenance["until"] = {**facts, "reached": reached <= limit}
     return comparison
 
 
 def _simulate(
-    kept: Kept | None,
+    kept: KeptRuns | None,
     chosen: Sequence[Alternative],
     trace: Trace,
     options: PassOptions,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.metrics import caches
 from binhop.numbers import rate
 from binhop.output import read_parquet

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, finish, save
 

@@ -9,7 +9,7 @@ import vl_convert
 
 from binhop.escape import escaped
 from binhop.file_names import as_file_name
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -129,6 +129,6 @@ def verdict(conditions: Iterable[Condition]) -> Verdict:
     return "holds" if all(truths) and truths else "undecided"
 
 
-def told(rule: str, conditions: Iterable[Condition]) -> str:
+def with_conditions(rule: str, conditions: Iterable[Condition]) -> str:
     """Returns the rule with the value of each condition."""
     return f"{rule} {'; '.join(str(condition) for condition in conditions)}."

@@ -17,7 +17,7 @@
 [('1', 2), ('4', 2)]
 """
 
-from binhop.kept import keeping
+from binhop.kept_runs import keeping
 from binhop.study.cells import Plan, plan
 from binhop.study.document import Amount, Study, load, parse
 from binhop.study.result import StudyResult

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.escape import json_text
-from binhop.held import Pieces, Stored, frame_of, pieces, write_held
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
+from binhop.long_tables import PiecewiseTable, StoredTable, frame_of, pieces, store_table
 from binhop.metrics import exact
 from binhop.output import MARK, read_parquet, write_parquet, write_provenance
 from binhop.results import SCHEMA
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from binhop.held import Held
+    from binhop.long_tables import AnyTable
     from binhop.study.cells import Place, Plan
     from binhop.tables import Table
 
@@ -36,7 +36,7 @@ class Finished:
     """
 
     results: pl.DataFrame
-    long: Mapping[str, Held]
+    long: Mapping[str, AnyTable]
 
 
 class StudyResult:
@@ -56,8 +56,8 @@ class StudyResult:
         self,
         *,
         results: pl.DataFrame,
-        series: Held,
-        processes: Held,
+        series: AnyTable,
+        processes: AnyTable,
         cells: pl.DataFrame,
         axes: list[str],
         notes: list[str],
@@ -112,8 +112,8 @@ class StudyResult:
         }
         return cls(
             results=_join(pl.concat([each.results for each in finished]), _wanted(cells, plan)),
-            series=Pieces(lambda: _long(plan, cells, finished, "series")),
-            processes=Pieces(lambda: _long(plan, cells, finished, "processes")),
+            series=PiecewiseTable(lambda: _long(plan, cells, finished, "series")),
+            processes=PiecewiseTable(lambda: _long(plan, cells, finished, "processes")),
             cells=cells,
             axes=plan.axes,
             notes=notes,
@@ -128,8 +128,8 @@ class StudyResult:
         notes = facts.pop("notes")
         return cls(
             results=read_parquet(directory / "results.parquet"),
-            series=Stored(directory / "series.parquet"),
-            processes=Stored(directory / "processes.parquet"),
+            series=StoredTable(directory / "series.parquet"),
+            processes=StoredTable(directory / "processes.parquet"),
             cells=read_parquet(directory / "cells.parquet"),
             axes=facts["axes"],
             notes=notes,
@@ -155,7 +155,7 @@ class StudyResult:
         for name, frame in (("results", self.results), ("cells", self.cells)):
             write_parquet(frame, directory / f"{name}.parquet")
         for name, table in self._held.items():
-            write_held(table, directory / f"{name}.parquet")
+            store_table(table, directory / f"{name}.parquet")
         write_provenance(directory, {**self.provenance, **(also or {})}, self.notes)
 
     def _repr_html_(self) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import binhop
 from binhop.comparison.result import UNUSED
-from binhop.held import Pieces, Room, frame_of, pieces
-from binhop.kept import Kept, NotKeptError, is_known, machine_facts
-from binhop.lazily import pl
+from binhop.kept_runs import KeptRuns, NotKeptError, is_known, machine_facts
+from binhop.lazy_imports import pl
+from binhop.long_tables import PiecewiseTable, TableDirectory, frame_of, pieces
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
 from binhop.run import explained
@@ -21,7 +21,7 @@ from binhop.study.result import Finished, StudyResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from binhop.held import Held
+    from binhop.long_tables import AnyTable
     from binhop.pace import Tell, Watch
     from binhop.results import Result
     from binhop.study.cells import Place, Plan, StudyRun
@@ -34,7 +34,7 @@ def run(
     plan: Plan,
     *,
     threads: int | None = None,
-    kept: Path | Kept | None = None,
+    kept: Path | KeptRuns | None = None,
     watch: Watch | None = None,
     stopped: Callable[[int], object] | None = None,
 ) -> StudyResult:
@@ -56,8 +56,8 @@ def run(
     """
     finished: list[Finished] = []
     notes: list[tuple[str, str]] = []
-    store = Kept(kept) if isinstance(kept, Path) else kept
-    room = Room()
+    store = KeptRuns(kept) if isinstance(kept, Path) else kept
+    room = TableDirectory()
     title = ""
     passes = None
     if watch is not None:
@@ -71,7 +71,7 @@ def run(
             if known is not None:
                 known.check()
             facts = _facts(one, trace) if known is not None else {}
-            tables: Mapping[str, Held]
+            tables: Mapping[str, AnyTable]
             if known is not None and (found := known.find(one.workload, facts)) is not None:
                 tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
             else:
@@ -205,7 +205,7 @@ def _shared(run: StudyRun, names: Mapping[int, str], threads: int | None) -> lis
 
 def _simulate(
     run: StudyRun, plan: Plan, threads: int | None, tell: Tell | None
-) -> tuple[dict[str, Held], list[tuple[str, str]]]:
+) -> tuple[dict[str, AnyTable], list[tuple[str, str]]]:
     """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
     machines = [cell.machine for cell in run.cells]
     options = run.options(threads=threads, progress=tell)
@@ -214,10 +214,10 @@ def _simulate(
     return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
 
 
-def _tables(run: StudyRun, results: list[Result]) -> dict[str, Held]:
+def _tables(run: StudyRun, results: list[Result]) -> dict[str, AnyTable]:
     """Returns the tables of a run, with the name of each cell."""
     of = [(cell.id, result) for cell, result in zip(run.cells, results, strict=True)]
-    tables: dict[str, Held] = {name: Pieces(partial(_named, of, name)) for name in LONG}
+    tables: dict[str, AnyTable] = {name: PiecewiseTable(partial(_named, of, name)) for name in LONG}
     tables["results"] = pl.concat([result.results.with_columns(cell=pl.lit(cell)) for cell, result in of])
     return tables
 

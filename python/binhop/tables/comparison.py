@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.numbers import figure, grouped, signed
 from binhop.summary import as_one_workload
 from binhop.tables.form import Table

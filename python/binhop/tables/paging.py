@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
-    from binhop.lazily import pl
+    from binhop.lazy_imports import pl
 
 
 def paging_tables(faults: pl.DataFrame, utilization: pl.DataFrame) -> list[Table]:

@@ -10,7 +10,7 @@ from binhop.summary import demand_misses, summarise
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
-    from binhop.lazily import pl
+    from binhop.lazy_imports import pl
 
 
 def run_tables(results: pl.DataFrame, confidence: float) -> list[Table]:

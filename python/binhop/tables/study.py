@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.metrics import MEMORY, caches
 from binhop.numbers import figure
 from binhop.tables.comparison import titled

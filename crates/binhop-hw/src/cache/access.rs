@@ -309,9 +309,13 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             && matches!(kind, Kind::Write | Kind::Writeback)
             && self.agent.is_waited_for()
         {
-            stall = buffer.push(now);
-            sender.counters.stalls += u64::from(stall > 0);
-            sender.counters.stall_cycles += stall;
+            if let Some(waited) = buffer.push(now, key) {
+                stall = waited;
+                sender.counters.stalls += u64::from(stall > 0);
+                sender.counters.stall_cycles += stall;
+            } else {
+                sender.counters.merges += 1;
+            }
         }
         let at = sender.name_behind(key, self.translation);
         let origin = Origin::new(self.agent, sender.next_unit as u8);

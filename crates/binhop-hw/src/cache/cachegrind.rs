@@ -91,6 +91,7 @@ fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> 
         invalidated: _,
         purged: _,
         // There is no write buffer.
+        merges: _,
         stalls: _,
         stall_cycles: _,
     } = counters;

@@ -147,7 +147,7 @@ impl Cache {
             next,
             next_unit,
             cost: config.cost,
-            buffer: config.write_buffer.map(WriteBuffer::new),
+            buffer: config.write_buffer.filter(|buffer| buffer.stalls).map(WriteBuffer::new),
             back_invalidated: if config.inclusive { tree.above(number).into() } else { Box::default() },
             agents: tree.config().agents,
             by_agent: tree.config().agents.others().map(|_| AgentCounters::default()).collect(),

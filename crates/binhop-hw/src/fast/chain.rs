@@ -213,6 +213,7 @@ impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L,
             invalidated_dirty: _,
             purged: _,
             purged_dirty: _,
+            merges: _,
             stalls: _,
             stall_cycles: _,
         } = self.counters;

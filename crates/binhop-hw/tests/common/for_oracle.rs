@@ -2,7 +2,7 @@
 //! file.
 
 use binhop_hw::{CacheConfig, Next, Resident, TagBy, TreeConfig};
-use binhop_oracle::cache::{Config, Name};
+use binhop_oracle::cache::{Config, Name, WriteBuffer};
 
 /// Returns the caches of a tree as the oracle describes them.
 pub fn configs(config: &TreeConfig) -> Vec<Config> {
@@ -18,7 +18,12 @@ pub fn configs(config: &TreeConfig) -> Vec<Config> {
         replacement: cache.replacement.name(),
         writeback_order: cache.writeback_order.name(),
         inclusive: cache.inclusive,
-        write_buffer: cache.write_buffer.map(|b| (b.entries as usize, b.drain_cycles)),
+        write_buffer: cache.write_buffer.map(|buffer| WriteBuffer {
+            entries: buffer.entries as usize,
+            drain: buffer.drain_cycles,
+            merge: buffer.merge,
+            stalls: buffer.stalls,
+        }),
         cost: cache.cost,
         next: match cache.next {
             Next::Cache(next) => Some(next),

@@ -376,13 +376,13 @@ pub struct Raw {
     pub flags: [bool; 6],
     pub tag: usize,
     pub replacement: usize,
-    pub buffer: Option<(u32, u64)>,
+    pub buffer: Option<(u32, u64, bool, bool)>,
     pub cost: u64,
 }
 
 pub fn raw() -> impl Strategy<Value = Raw> {
     let flags = prop::array::uniform6(any::<bool>());
-    let buffer = prop::option::of((1u32..4, 0u64..12));
+    let buffer = prop::option::of((1u32..6, 0u64..12, any::<bool>(), prop::bool::weighted(0.9)));
     (0u32..3, 0u32..5, 0usize..7, flags, 0usize..3, 0usize..Replacement::ALL.len(), buffer, 0u64..20)
         .prop_map(|(wider, sets_log2, ways, flags, tag, replacement, buffer, cost)| Raw {
             wider,
@@ -450,10 +450,14 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
             replacement,
             writeback_order: WritebackOrder::ALL[usize::from(evict_first)],
             inclusive,
-            write_buffer: raw
-                .buffer
-                .filter(|_| through && buffers)
-                .map(|(entries, drain_cycles)| WriteBufferConfig { entries, drain_cycles }),
+            write_buffer: raw.buffer.filter(|_| through && buffers).map(
+                |(entries, drain_cycles, merge, stalls)| WriteBufferConfig {
+                    entries,
+                    drain_cycles,
+                    merge,
+                    stalls,
+                },
+            ),
             cost: raw.cost,
             next: next.map_or(Next::Memory, Next::Cache),
         });

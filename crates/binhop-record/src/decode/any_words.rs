@@ -1,5 +1,5 @@
-//! Tests of arbitrary words: streams that are cut, damaged or random are read or refused, and no length is
-//! trusted.
+//! These tests decode arbitrary words. Streams that are cut, damaged or random are read or refused, and no
+//! length is trusted.
 
 use binhop_trace::event::Op;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The decoder: it turns the words of a recorder's pipe into pieces of a process's stream.
+//! `Decoder` turns the words of a recorder's pipe into pieces of a process's stream.
 //!
 //! This file decodes the runs of blocks, and cuts the words into records; `records.rs` decodes the records.
 

@@ -1,4 +1,4 @@
-//! The decoding of records: programs, system calls, mappings, threads and processes.
+//! `Decoder::record` decodes the records of programs, system calls, mappings, threads and processes.
 //!
 //! **Counting rules.** `recorder/instrument.c` holds the rules of instructions and data. The longest range of
 //! a system call is its main range. The other ranges follow as range rows: `count` is 1 where the kernel read

@@ -1,5 +1,5 @@
-//! The numbers of a mix: each trace has its own numbers for address spaces, segments and files, and the mix
-//! numbers them anew.
+//! `Numbers` numbers address spaces, segments and files anew for a mix, because each trace has its own
+//! numbers.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The built-in schedule: an order where none was observed. Its turns are as long as real turns.
+//! `BuiltIn` is the schedule where no order was observed. Its turns are as long as real turns.
 //!
 //! **The draw** decides only how long a process runs until it is preempted; it follows the quantiles in
 //! [`PREEMPTED`]. The recording itself says where a process gives up the processor (it waits in a system

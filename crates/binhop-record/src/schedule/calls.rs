@@ -1,4 +1,4 @@
-//! The system calls that may wait, and what they wait for: Linux, x86-64
+//! `waits` says which system calls may wait, and for what. The numbers are those of Linux on x86-64
 //! (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
 use crate::piece::WaitsFor;

@@ -1,4 +1,4 @@
-//! Schedules: the order between processes, that is which process runs next, and for how long.
+//! A `Schedule` decides the order between processes: which process runs next, and for how long.
 //!
 //! A schedule chooses among the processes that may run. It does not decide when a process may run: `Merge`
 //! knows what recorded processes wait for, and `Mix` knows how long a system call takes.

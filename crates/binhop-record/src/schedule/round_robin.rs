@@ -1,4 +1,4 @@
-//! Round robin: equal turns, one after the other.
+//! `RoundRobin` gives every process turns of equal length, one process after the other.
 
 use super::{Ready, Schedule, longest_ago};
 

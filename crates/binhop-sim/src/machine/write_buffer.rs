@@ -12,6 +12,9 @@ keys! {
     WriteBufferKeys of "write-buffer" {
         entries: At<UpTo<{ 1 << 20 }>> = "entries", form "a whole number", "the writes that the buffer holds";
         drain: At<UpTo<{ 1 << 30 }>> = "drain", form "cycles", "the cycles in which one entry drains";
+        merge: bool = "merge", absent "false",
+            "whether a write takes no entry if a write to the same line waits, whose drain has not begun";
+        stalls: bool = "stalls", absent "true", "whether the processor waits while the buffer is full";
     }
 }
 
@@ -29,7 +32,7 @@ pub(super) fn add_buffers(
     let buffers = buffers.read_now()?;
     for (name, At { value: keys, place }) in &buffers.0 {
         let behind = position(caches, name).expect("buffers have the names of caches");
-        let WriteBufferKeys { entries, drain } = keys;
+        let WriteBufferKeys { entries, drain, merge, stalls } = keys;
         if entries.value.0 == 0 {
             return Err(Problem::request(
                 "0",
@@ -47,8 +50,12 @@ pub(super) fn add_buffers(
                 &format!("add write = \"through\" to [cache.{name}], or leave the buffer out"),
             ));
         }
-        config.write_buffer =
-            Some(WriteBufferConfig { entries: entries.value.0, drain_cycles: drain.value.0.into() });
+        config.write_buffer = Some(WriteBufferConfig {
+            entries: entries.value.0,
+            drain_cycles: drain.value.0.into(),
+            merge: *merge,
+            stalls: *stalls,
+        });
     }
     buffers.0.sort_by_key(|(name, _)| position(caches, name));
     Ok(())

@@ -121,7 +121,12 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
         )
         .unwrap();
         if let (true, Some((entries, drain))) = (through, raw.buffer) {
-            writeln!(buffers, "[write-buffer.{name}]\nentries = {entries}\ndrain = {drain}").unwrap();
+            let (merge, stalls) = (entries % 2 == 0, drain % 5 != 4);
+            writeln!(
+                buffers,
+                "[write-buffer.{name}]\nentries = {entries}\ndrain = {drain}\nmerge = {merge}\nstalls = {stalls}"
+            )
+            .unwrap();
         }
         if !first_level {
             writeln!(costs, "{name} = {}", raw.cost).unwrap();

@@ -1,4 +1,4 @@
-//! Files that must not change while they are read.
+//! `Steady` is a file that must not change while it is read.
 //!
 //! A file is opened once and read by position, so another file that takes its name changes nothing. A change
 //! in place is noticed: after every read, the file's size and time of last change are compared with the

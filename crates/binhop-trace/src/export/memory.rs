@@ -1,4 +1,4 @@
-//! Formats of DRAM simulators: the accesses that reach memory.
+//! The formats of DRAM simulators hold the accesses that reach memory.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Parsers of numbers and fields in lines of bytes.
+//! These functions parse numbers and fields in lines of bytes.
 
 /// The value of each hexadecimal digit. Every other byte has the value 16.
 const DIGIT: [u8; 256] = {

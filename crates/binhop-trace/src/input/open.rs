@@ -1,4 +1,4 @@
-//! Files, FIFOs, devices and the standard input, opened for reading from front to end.
+//! `open` opens files, FIFOs, devices and the standard input for reading from front to end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
-//! What all Parquet files of binhop share: the end of the file, a guarded decoder, checked page headers, and
-//! the command that wrote the file.
+//! This module holds what all Parquet files of binhop share: the end of the file, a guarded decoder, checked
+//! page headers, and the command that wrote the file.
 
 mod guard;
 pub(crate) mod page_headers;

@@ -1,4 +1,4 @@
-//! The end of a Parquet file: its footer, the footer's length, and the magic number.
+//! `read_tail` reads the end of a Parquet file: its footer, the footer's length, and the magic number.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

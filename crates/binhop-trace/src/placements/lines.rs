@@ -1,4 +1,4 @@
-//! Lines and numbers in maps of addresses.
+//! These functions read lines and numbers in maps of addresses.
 
 use std::io::{BufRead, BufReader, Read};
 

@@ -1,4 +1,4 @@
-//! Raw pagemaps: the content of `/proc/PID/pagemap` of the Linux kernel, saved in a file.
+//! A raw pagemap is the content of `/proc/PID/pagemap` of the Linux kernel, saved in a file.
 //!
 //! An entry has 8 bytes, little-endian. Bit 63 says that the page is in memory, bit 62 that it is swapped
 //! out, and bits 0 to 54 are its frame. A second file, whose name has `.maps` appended, names the pages of

@@ -1,4 +1,4 @@
-//! Maps of virtual to physical addresses: the placement of a real machine, for the policy `recorded`.
+//! A map of virtual to physical addresses is the placement of a real machine, for the policy `recorded`.
 //!
 //! A map is text in one of three forms, and its content tells the form. Blank lines and `#` comments may
 //! stand anywhere, and the file may be packed. (`pagemap.rs` reads raw pagemaps, which are recognized by a

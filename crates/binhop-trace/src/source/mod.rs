@@ -1,4 +1,5 @@
-//! Sources of events: the trait, the metadata of a trace, and what all sources share.
+//! A `Source` yields events. This module holds the trait, the metadata of a trace, and what all sources
+//! share.
 
 mod ahead;
 mod failure;
@@ -9,7 +10,7 @@ use binhop_base::Result;
 pub use ahead::Ahead;
 pub use failure::Failure;
 pub(crate) use meta::ASSUMED_PAGE;
-pub use meta::{Meta, MixedMeta, ProcessMeta, SegmentMeta};
+pub use meta::{Meta, ProcessMeta, SegmentMeta};
 
 use crate::event::EventBatch;
 

@@ -1,4 +1,4 @@
-//! The trace file: its footer, its reader and its writer. `footer.rs` describes the format.
+//! A trace file has a footer, a reader and a writer. `footer.rs` describes the format.
 
 mod footer;
 mod read;

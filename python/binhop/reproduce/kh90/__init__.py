@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binhop import study
-from binhop.kept import keeping
+from binhop.kept_runs import keeping
 from binhop.output import ResultDirectory
 from binhop.report.style import save
 from binhop.reproduce import claims as verdicts
@@ -70,11 +70,11 @@ def _report(directory: Path, judged: list[Claim]) -> list[Path]:
     made = [verdicts.write(judged, directory)]
     every = tables.all_tables(data)
     made += tables.write(every, directory)
-    luck = today.luck(data)
-    luck.write_csv(directory / "today.csv", float_precision=6)
+    variation = today.variation(data)
+    variation.write_csv(directory / "today.csv", float_precision=6)
     made += [*figures.draw(data, directory), *save(today.figure(data), directory, "today")]
     drawn = {path.stem for path in made if path.suffix == ".png"}
-    text = page.page(data, judged, every, drawn, today.section(data, luck))
+    text = page.page(data, judged, every, drawn, today.section(data, variation))
     (directory / "report.md").write_text(text, encoding="utf-8")
     (directory / "model.csv").write_text(_model(), encoding="utf-8")
     return [*made, *(directory / name for name in ("today.csv", "report.md", "model.csv"))]

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.reproduce.judge import Measure, measure
 from binhop.study import StudyResult
 

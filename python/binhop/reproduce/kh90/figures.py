@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import numpy as np
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save

@@ -17,8 +17,8 @@ from binhop.reproduce.judge import (
     measure,
     positive,
     ratios,
-    told,
     verdict,
+    with_conditions,
     within,
 )
 from binhop.reproduce.kh90.data import (
@@ -71,7 +71,7 @@ def k5(data: Kh90Data) -> Claim:
         {f"{ways} way": value.mean for ways, value in found.items()},
         {f"{ways} way": value.interval for ways, value in found.items()},
         verdict(conditions),
-        told(rule, conditions),
+        with_conditions(rule, conditions),
     )
 
 
@@ -97,7 +97,9 @@ def k6(data: Kh90Data) -> Claim:
         {"narrower of 72": narrower, "disjoint of 24": disjoint},
         None,
         verdict(conditions),
-        told(f"Counted over the cells of Table 1 and Appendix A, {SAMPLES} placements each.", conditions),
+        with_conditions(
+            f"Counted over the cells of Table 1 and Appendix A, {SAMPLES} placements each.", conditions
+        ),
     )
 
 
@@ -138,7 +140,7 @@ def k7(data: Kh90Data) -> Claim:
         {name: float(samples.mean()) for name, samples in names},
         {name: measure(samples, level).interval for name, samples in names},
         verdict(conditions),
-        told(
+        with_conditions(
             "≈: means within 2%, or intervals that overlap, so that wide intervals alone may bear it out; <: "
             "the interval of the difference, placement by "
             f"placement (n = {len(large['random'])}), lies on one side of nought.",
@@ -174,7 +176,7 @@ def k8(data: Kh90Data) -> Claim:
         worst,
         intervals,
         verdict(conditions),
-        told(
+        with_conditions(
             "For each cache that has not 256 bins: hierarchical's mean over that of each other policy is at "
             "most "
             "1.01, with its interval. Given is the policy that comes nearest, or wins.",
@@ -204,7 +206,7 @@ def k10(data: Kh90Data) -> Claim:
         },
         {"equal over bin-hopping": measure(ratios(equal, hopping), data.confidence).interval},
         verdict(conditions),
-        told(
+        with_conditions(
             "4 MiB direct-mapped, pool of 4 MiB. Suffers: more misses than bin-hopping, which is as simple "
             "and tuned "
             "for the same cache. Part: fewer than equal, more than bin-hopping.",
@@ -228,7 +230,7 @@ def k11(data: Kh90Data) -> Claim:
         count,
         None,
         verdict(conditions),
-        told(f"Counted, {SAMPLES} placements each.", conditions),
+        with_conditions(f"Counted, {SAMPLES} placements each.", conditions),
     )
 
 
@@ -260,7 +262,7 @@ def k12(data: Kh90Data) -> Claim:
         {name: value.mean for name, value in shown.items()},
         {name: value.interval for name, value in shown.items()},
         verdict(conditions),
-        told(
+        with_conditions(
             "Means over pools of 16 to 1024 frames, relative to 256. A knee at 256: both larger pools change "
             "misses by at most 2% (1% a doubling), and one step below already costs more than that, 16 "
             "frames more than 5%. Sequential can have no knee there if it hardly changes down to 16 frames: "

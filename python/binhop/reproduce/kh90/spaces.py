@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.models import conflicts
 from binhop.models import estimate as estimates
 from binhop.models.conflicts import Cache
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.judge import Condition, less, measure, positive, ratios, told, verdict
+from binhop.reproduce.judge import Condition, less, measure, positive, ratios, verdict, with_conditions
 from binhop.reproduce.kh90.data import WAYS
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def k1(_: Kh90Data) -> Claim:
         {"largest relative deviation": worst},
         None,
         verdict(conditions),
-        told(rule, conditions),
+        with_conditions(rule, conditions),
     )
 
 
@@ -89,7 +89,9 @@ def k2(_: Kh90Data) -> Claim:
         {f"{ways} way: at U = N": curve[63] for ways, curve in curves.items()},
         None,
         verdict(conditions),
-        told("C_avg - C_min of Equation 2, 1 MiB, U of 1 to 256 pages. No trace is needed.", conditions),
+        with_conditions(
+            "C_avg - C_min of Equation 2, 1 MiB, U of 1 to 256 pages. No trace is needed.", conditions
+        ),
     )
 
 
@@ -158,7 +160,7 @@ def k3(data: Kh90Data) -> Claim:
         {"groups": found.height, "inside": inside, "simulated over model, all groups": ratio},
         None,
         verdict(conditions),
-        told(rule, conditions),
+        with_conditions(rule, conditions),
     )
 
 
@@ -185,7 +187,7 @@ def k4(data: Kh90Data) -> Claim:
     conditions = [
         Condition(f"{worse.height} of {alone.height} have one ({processes} processes)", worse.is_empty())
     ]
-    return Claim("K4", statement, measured, None, verdict(conditions), told(rule, conditions))
+    return Claim("K4", statement, measured, None, verdict(conditions), with_conditions(rule, conditions))
 
 
 def _sharers(data: Kh90Data) -> list[int]:
@@ -243,7 +245,9 @@ def k15(data: Kh90Data) -> Claim:
             float(values.mean()) for values in (space, segment)
         )
         conditions.append(less(f"kept by segment mends {name}, by", segment, space, data.confidence))
-    return Claim("K15", statement, measured, intervals, verdict(conditions), told(rule, conditions))
+    return Claim(
+        "K15", statement, measured, intervals, verdict(conditions), with_conditions(rule, conditions)
+    )
 
 
 ALL = (k1, k2, k3, k4, k15)

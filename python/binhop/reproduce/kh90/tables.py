@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.reproduce.judge import measure
 from binhop.reproduce.kh90.data import (
     HEURISTICS,

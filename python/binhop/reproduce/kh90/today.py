@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.report.style import BLUE, GREY, ORANGE, finish
 from binhop.reproduce.kh90.tables import percent
 from binhop.reproduce.markdown import grid
@@ -60,7 +60,7 @@ def samples(data: Kh90Data) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def luck(data: Kh90Data) -> pl.DataFrame:
+def variation(data: Kh90Data) -> pl.DataFrame:
     """Returns mean, variation (deviation / mean) and relative mean by level, workload and policy."""
     keys = ["level", "workload", "policy"]
     table = (

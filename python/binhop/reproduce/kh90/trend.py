@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import linregress, t
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.judge import Measure, positive, told, verdict
+from binhop.reproduce.judge import Measure, positive, verdict, with_conditions
 
 if TYPE_CHECKING:
     from binhop.reproduce.kh90.data import Kh90Data
@@ -110,7 +110,7 @@ def k9(data: Kh90Data) -> Claim:
         {name: value.mean for name, value in shown.items()},
         {name: value.interval for name, value in shown.items()},
         verdict(conditions),
-        told(rule, conditions),
+        with_conditions(rule, conditions),
     )
 
 

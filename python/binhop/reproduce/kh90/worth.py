@@ -12,7 +12,7 @@ from scipy.stats import t
 
 from binhop.models.conflicts import equivalent
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.judge import Condition, less, measure, told, verdict
+from binhop.reproduce.judge import Condition, less, measure, verdict, with_conditions
 from binhop.reproduce.kh90.data import MAIN, SIZES, WAYS, Kh90Data
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def worth(careful: NDArray[np.float64], at: dict[int, NDArray[np.float64]], conf
     )
     off = careful[:n, None] - random
     half = t.ppf((1 + confidence) / 2, n - 1) * off.std(axis=0, ddof=1) / np.sqrt(n)
-    alike = tried[np.abs(off.mean(axis=0)) <= half]
-    return Worth(value, (float(alike[0]), float(alike[-1])) if len(alike) else None)
+    within_half = tried[np.abs(off.mean(axis=0)) <= half]
+    return Worth(value, (float(within_half[0]), float(within_half[-1])) if len(within_half) else None)
 
 
 def _about(name: str, found: Worth, measured: list[int]) -> Condition:
@@ -90,7 +90,7 @@ def k13(data: Kh90Data) -> Claim:
         {name: one.value for name, one in found.items()},
         {name: one.interval for name, one in found.items() if one.interval is not None},
         verdict(conditions),
-        told(
+        with_conditions(
             "Where random placement would reach hierarchical's mean, linearly in log2 of ways and of size "
             f"(Figure 11); {len(careful)} placements. The interval holds the ways or sizes at which random's "
             "mean, so interpolated, cannot be told from hierarchical's by Student's interval of their "
@@ -118,7 +118,7 @@ def k14(data: Kh90Data) -> Claim:
         {size: value.mean for size, value in found.items()},
         {size: value.interval for size, value in found.items()},
         verdict(conditions),
-        told(
+        with_conditions(
             "Misses per 1000 instructions that hierarchical saves, placement by placement. Of mult2.2 alone, "
             "as in Figure 11.",
             conditions,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.kept import keeping
+from binhop.kept_runs import keeping
 from binhop.output import ResultDirectory
 from binhop.reproduce import claims as claim_files
 

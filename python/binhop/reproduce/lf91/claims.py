@@ -98,7 +98,7 @@ def _listed(cells: list[tuple[str, int]]) -> str:
 def _l3(data: Lf91Data) -> Claim:
     pairs = {c: (data.used("mult", c) or 0.0, data.modelled("mult", c) or 0.0) for c in COLORS if c > 1}
     above = [colors for colors, (used, modelled) in pairs.items() if used >= modelled]
-    told = ", ".join(f"{c}: {used:.3f} / {modelled:.3f}" for c, (used, modelled) in pairs.items())
+    text = ", ".join(f"{c}: {used:.3f} / {modelled:.3f}" for c, (used, modelled) in pairs.items())
     used, modelled = pairs[MOST]
     return _claim(
         "L3",
@@ -106,7 +106,7 @@ def _l3(data: Lf91Data) -> Claim:
         {"simulated, 64 colors": used, "model, 64 colors": modelled},
         not above,
         "Holds if simulated utilization is below the model at every number of colors from 2. Simulated / "
-        f"model by colors: {told}. Not below at: {', '.join(map(str, above)) or 'none'}.",
+        f"model by colors: {text}. Not below at: {', '.join(map(str, above)) or 'none'}.",
     )
 
 
@@ -121,7 +121,7 @@ def _l4(data: Lf91Data) -> Claim:
     paper = Lf91Paper()
     changed = [cell for cell in _combinations() if abs(data.ratio(*cell) - 1) >= 0.01]
     theirs = [cell for cell in _combinations() if abs(paper.ratio(*cell) - 1) >= 0.01]
-    told = ", ".join(
+    text = ", ".join(
         f"{name} {mib(size)} {100 * (data.ratio(name, size) - 1):+.1f}%" for name, size in changed
     )
     return _claim(
@@ -130,7 +130,7 @@ def _l4(data: Lf91Data) -> Claim:
         "less than 1% from 1 to 64 colors (§4.2; the paper's own tables give 15).",
         {"changed by less than 1%": float(20 - len(changed)), "paper's tables": float(20 - len(theirs))},
         20 - len(changed) >= 15,
-        f"Holds if at least 15 of the 20 do. {20 - len(changed)} do; changed: {told or 'none'}.",
+        f"Holds if at least 15 of the 20 do. {20 - len(changed)} do; changed: {text or 'none'}.",
     )
 
 
@@ -168,7 +168,7 @@ def _l7(data: Lf91Data) -> Claim:
     paper = Lf91Paper()
     names = ("tree", "tv")
     found = {name: data.ratio(name, MIB) for name in names}
-    told = ", ".join(
+    text = ", ".join(
         f"{name} {100 * (found[name] - 1):+.1f}% (paper {100 * (paper.ratio(name, MIB) - 1):+.1f}%)"
         for name in names
     )
@@ -178,7 +178,7 @@ def _l7(data: Lf91Data) -> Claim:
         "+31%, tv +20%).",
         {f"{name}, 1 MB, change in %": 100 * (found[name] - 1) for name in names},
         all(ratio >= 1.1 for ratio in found.values()),
-        f"Holds if both programs have at least 10% more faults with 64 colors than with one at 1 MB. {told}.",
+        f"Holds if both programs have at least 10% more faults with 64 colors than with one at 1 MB. {text}.",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from binhop import json_file
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.output import MARK, read_parquet
 
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.models import paging as model
 from binhop.reproduce.lf91.data import COLORS, HASHED, SIZES, TABLES, WORKLOADS, Lf91Data, Lf91Paper, mib
 from binhop.reproduce.markdown import claims_table, grid, judged
@@ -55,7 +55,7 @@ def _page(data: Lf91Data, claims: list[Claim]) -> str:
 def _about(data: Lf91Data) -> str:
     lengths = {name: data.references(name) for name in WORKLOADS}
     paper = Lf91Paper()
-    told = ", ".join(
+    listed = ", ".join(
         f"{name} {length / 1e6:.0f} M ({100 * length / paper.references(name):.0f}% of the paper's)"
         for name, length in lengths.items()
     )
@@ -65,7 +65,7 @@ def _about(data: Lf91Data) -> str:
         "pages of 4 KiB, 7 memory sizes and 7 numbers of colors, in one pass over each program. The traces "
         "of the paper are lost. binhop's built-in workloads of the same names (mult1 for mult) replace them, "
         "so absolute rates need not agree. All numbers but those of the Monte Carlo are exact counts of one "
-        f"deterministic run.\n\nReferences read: {told}.\n\n"
+        f"deterministic run.\n\nReferences read: {listed}.\n\n"
         "binhop makes the page from `faults.parquet`, `utilization.parquet` and `model.parquet`. "
         "`comparison.csv` holds each of the paper's numbers beside binhop's. `figure-1.csv` and "
         "`figure-2.csv` hold the points of these figures.\n"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import faults
 from binhop.arguments import thread_count
-from binhop.finished import keep_paging, paging_of
-from binhop.kept import Kept
-from binhop.lazily import pl
+from binhop.kept_runs import KeptRuns
+from binhop.lazy_imports import pl
 from binhop.models import paging as model
 from binhop.output import write_parquet, write_provenance
+from binhop.resumable import keep_paging, paging_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,20 +89,20 @@ def run(
     lengths = LENGTHS[scale]
     jobs = [_Job(name, program, False, lengths[name]) for name, program in PROGRAMS.items()]
     jobs.append(_Job("mult+hash", PROGRAMS["mult"], True, lengths["mult"]))
-    told = _Total(sum(job.length for job in jobs), progress)
+    total = _Total(sum(job.length for job in jobs), progress)
     with ThreadPoolExecutor(min(thread_count(threads), len(jobs))) as pool:
         try:
-            store = None if kept is None else Kept(kept)
-            running = [pool.submit(_once, job, store, told.of(job.name)) for job in jobs]
+            store = None if kept is None else KeptRuns(kept)
+            running = [pool.submit(_once, job, store, total.of(job.name)) for job in jobs]
             table = model_table()
             results = [one.result() for one in running]
         except BaseException:
-            told.stop.set()  # the other passes end at their next report of progress
+            total.stop.set()  # the other passes end at their next report of progress
             raise
     return Tables(faults.join(results), table, scale)
 
 
-def _once(job: _Job, store: Kept | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
+def _once(job: _Job, store: KeptRuns | None, tell: Callable[[int, int | None], None]) -> faults.PagingResult:
     """Returns the page faults of a pass, kept or new."""
     if store is None:
         return _pass(job, tell)

@@ -1,4 +1,4 @@
-//! The native schedule: the order between processes as it was in a run without the recorder.
+//! `Native` is the schedule that repeats the order between processes of a run without the recorder.
 //!
 //! The native run is a list of turns. A turn names its process, the last system call that the process
 //! entered, how long the process ran after this call, and why it left.

@@ -1,4 +1,4 @@
-//! The observed order of a native run, and the parser that reads it from the kernel's trace.
+//! `ObservedOrder` is the observed order of a native run. `TraceParser` reads it from the kernel's trace.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Importer of DynamoRIO's drmemtrace (offline, after raw2trace): records of 12 bytes, a file for each thread
-//! or processor.
+//! This importer reads DynamoRIO's drmemtrace (offline, after raw2trace). It has records of 12 bytes, and a
+//! file for each thread or processor.
 //!
 //! | record | becomes |
 //! |---|---|

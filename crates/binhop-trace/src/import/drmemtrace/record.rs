@@ -1,4 +1,5 @@
-//! The record of drmemtrace (DynamoRIO's `trace_entry.h`): type, size and address in 12 bytes, little-endian.
+//! A record of drmemtrace (DynamoRIO's `trace_entry.h`) holds type, size and address in 12 bytes,
+//! little-endian.
 
 /// The bytes of a record.
 pub(super) const SIZE: usize = 12;

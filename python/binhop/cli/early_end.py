@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from binhop.cli import show
-from binhop.kept import Kept, NotKeptError, keeping, kept_beside
+from binhop.kept_runs import KeptRuns, NotKeptError, keeping, kept_beside
 from binhop.numbers import several
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def telling(out: str) -> Iterator[None]:
+def reporting_kept_runs(out: str) -> Iterator[None]:
     """Reports, when a command ends early, how many runs were kept and how to go on."""
     try:
         yield
     except BaseException:
-        kept = Kept(kept_beside(out))
+        kept = KeptRuns(kept_beside(out))
         if len(kept):
             runs = f"{several(len(kept), 'finished run')} {'are' if len(kept) != 1 else 'is'}"
             place = kept.directory
@@ -31,7 +31,7 @@ def telling(out: str) -> Iterator[None]:
 
 
 @contextmanager
-def ending_early(results: Sequence[object], kept: Kept | None) -> Iterator[None]:
+def ending_early(results: Sequence[object], kept: KeptRuns | None) -> Iterator[None]:
     """Ends the block without an error if `results` has results that would be lost.
 
     After Ctrl-C, kept results are not lost. A run that could not be kept would be lost.
@@ -47,30 +47,32 @@ def ending_early(results: Sequence[object], kept: Kept | None) -> Iterator[None]
 
 
 @contextmanager
-def kept_for(out: str | None, *, several: bool) -> Iterator[Kept | None]:
+def kept_for(out: str | None, *, several: bool) -> Iterator[KeptRuns | None]:
     """Yields the place for a command's finished runs; None if the command keeps none."""
     if out is None or not several:
         yield None
         return
-    with telling(out), keeping(out) as directory:
-        yield Kept(directory)
+    with reporting_kept_runs(out), keeping(out) as directory:
+        yield KeptRuns(directory)
 
 
-def told(traces: Sequence[Trace], finished: int, kept: Kept | None) -> str:
+def report_unfinished(traces: Sequence[Trace], finished: int, kept: KeptRuns | None) -> str:
     """Reports the finished traces of a command that ends early. Returns a note for the result."""
-    return _told(finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept)
+    return _report_unfinished(
+        finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept
+    )
 
 
-def told_runs(runs: Sequence[StudyRun], finished: int, kept: Kept | None) -> str:
+def report_unfinished_runs(runs: Sequence[StudyRun], finished: int, kept: KeptRuns | None) -> str:
     """Reports the finished runs of a study that ends early. Returns a note for the result."""
     cells: dict[str, int] = {}
     for run in runs[finished:]:
         cells[run.workload] = cells.get(run.workload, 0) + len(run.cells)
     left = [f"{workload} ({several(number, 'cell')})" for workload, number in cells.items()]
-    return _told(finished, several(len(runs), "run"), left, kept)
+    return _report_unfinished(finished, several(len(runs), "run"), left, kept)
 
 
-def _told(finished: int, of: str, left: Sequence[str], kept: Kept | None) -> str:
+def _report_unfinished(finished: int, of: str, left: Sequence[str], kept: KeptRuns | None) -> str:
     are = "are" if finished != 1 else "is"
     missing = f"not finished: {', '.join(left)}"
     show.say(f"binhop: {finished:,} of {of} {are} finished; {missing}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop import faults
-from binhop.held import frame_of
-from binhop.kept import Kept, is_known, machine_facts
+from binhop.kept_runs import KeptRuns, is_known, machine_facts
+from binhop.long_tables import frame_of
 from binhop.results import Result
 from binhop.run import simulate_all
 from binhop.run_options import KEYWORDS
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from binhop._binhop import Machine
-    from binhop.held import Held, Stored
+    from binhop.long_tables import AnyTable, StoredTable
     from binhop.run_options import RunOptions
     from binhop.traces import Trace
 
@@ -24,7 +24,7 @@ PAGING = ("faults", "utilization", "first_touches")
 
 
 def simulated(
-    kept: Kept | None, machines: Sequence[Machine], trace: Trace, options: RunOptions
+    kept: KeptRuns | None, machines: Sequence[Machine], trace: Trace, options: RunOptions
 ) -> list[Result]:
     """Returns the result of `binhop.simulate_all` for these options, kept or new.
 
@@ -50,7 +50,7 @@ def simulated(
             for number, one in enumerate(rest["results"])
         ]
     results = simulate_all(machines, trace, **options)
-    tables: dict[str, Held] = {
+    tables: dict[str, AnyTable] = {
         f"{number}.{name}": result.results if name == "results" else result.held(name)
         for number, result in enumerate(results)
         for name in RESULT
@@ -63,7 +63,7 @@ def simulated(
     return results
 
 
-def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResult:
+def paged(kept: KeptRuns | None, trace: Trace, **options: Any) -> faults.PagingResult:
     """Returns the result of `binhop.paging` for these options, kept or new.
 
     Raises:
@@ -81,7 +81,7 @@ def paged(kept: Kept | None, trace: Trace, **options: Any) -> faults.PagingResul
     return paging_of(found)
 
 
-def keep_paging(kept: Kept, name: str, facts: Any, result: faults.PagingResult) -> None:
+def keep_paging(kept: KeptRuns, name: str, facts: Any, result: faults.PagingResult) -> None:
     """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
     kept.keep_if_possible(name, facts, *_parts(result))
 
@@ -97,7 +97,7 @@ def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]
     return {table: getattr(result, table) for table in PAGING}, rest
 
 
-def paging_of(found: tuple[dict[str, Stored], dict[str, Any]]) -> faults.PagingResult:
+def paging_of(found: tuple[dict[str, StoredTable], dict[str, Any]]) -> faults.PagingResult:
     """Returns the page faults of a kept trace."""
     tables, rest = found
     return faults.PagingResult(

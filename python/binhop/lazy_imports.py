@@ -1,7 +1,8 @@
 """Imports libraries when they are first used.
 
-Polars takes longer to import than a short program takes to record. Modules say `from binhop.lazily import pl`
-where they would say `import polars as pl`; half of the commands never make a table.
+Polars takes longer to import than a short program takes to record. Modules say
+`from binhop.lazy_imports import pl` where they would say `import polars as pl`; half of the commands never
+make a table.
 """
 
 from __future__ import annotations

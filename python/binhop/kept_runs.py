@@ -1,4 +1,4 @@
-"""`Kept` stores finished runs beside the place of a result that is not complete yet.
+"""`KeptRuns` stores finished runs beside the place of a result that is not complete yet.
 
 A command of several runs keeps each finished run in `.NAME.finished` beside `--out NAME`. After Ctrl-C, or a
 power cut, the same command goes on from there. A kept run is named after all its inputs and holds a checksum
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.errors import RequestError
-from binhop.held import Stored, write_held
+from binhop.long_tables import StoredTable, store_table
 from binhop.output import writing
 from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from binhop._binhop import Machine
-    from binhop.held import Held
+    from binhop.long_tables import AnyTable
 
 MANIFEST = "kept.json"
 FORM = 2
@@ -41,8 +41,8 @@ class NotKeptError(RequestError):
     """`NotKeptError` reports a run that could not be kept. No further run begins: it might be lost."""
 
 
-class Kept:
-    """`Kept` is a directory of kept runs. The directory need not exist yet.
+class KeptRuns:
+    """`KeptRuns` is a directory of kept runs. The directory need not exist yet.
 
     Attributes:
         stopped: The error with which `check` has ended the command's work; None if it has not.
@@ -53,7 +53,7 @@ class Kept:
         self.stopped: NotKeptError | None = None
         self._failed: RequestError | None = None
 
-    def find(self, name: str, facts: Any) -> tuple[dict[str, Stored], dict[str, Any]] | None:
+    def find(self, name: str, facts: Any) -> tuple[dict[str, StoredTable], dict[str, Any]] | None:
         """Returns the tables and the other data of a run, if it is kept and complete. Removes a damaged run.
 
         The tables stay in their files, which are there until `clear`.
@@ -67,8 +67,8 @@ class Kept:
         return found
 
     def keep(
-        self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]
-    ) -> dict[str, Stored]:
+        self, name: str, facts: Any, tables: Mapping[str, AnyTable], rest: dict[str, Any]
+    ) -> dict[str, StoredTable]:
         """Keeps a run, and returns its tables. When this method returns, the run is on the disk."""
         place = self._place(name, facts)
         with writing(self.directory, "finished runs"):
@@ -77,7 +77,7 @@ class Kept:
             partial = Partial.directory(place)
             try:
                 for table, frame in tables.items():
-                    write_held(frame, partial.path / f"{table}.parquet")
+                    store_table(frame, partial.path / f"{table}.parquet")
                 files = {path.name: _digest_of_file(path) for path in sorted(partial.path.iterdir())}
                 manifest = {"kept": FORM, "binhop": _binhop.__version__, "files": files, "rest": rest}
                 json_file.write(partial.path / MANIFEST, {**manifest, "checksum": _checksum(manifest)})
@@ -86,11 +86,11 @@ class Kept:
                     partial.move(place)
             finally:
                 partial.remove()
-        return {table: Stored(place / f"{table}.parquet") for table in tables}
+        return {table: StoredTable(place / f"{table}.parquet") for table in tables}
 
     def keep_if_possible(
-        self, name: str, facts: Any, tables: Mapping[str, Held], rest: dict[str, Any]
-    ) -> Mapping[str, Held]:
+        self, name: str, facts: Any, tables: Mapping[str, AnyTable], rest: dict[str, Any]
+    ) -> Mapping[str, AnyTable]:
         """Keeps a run. If that fails, the caller still has the run, and `check` raises the error.
 
         Returns:
@@ -147,7 +147,7 @@ def keeping(out: str | os.PathLike[str]) -> Iterator[Path]:
         rule = "finished runs are kept in a directory of this name, and something else has it"
         raise RequestError(str(directory), "--out", rule, "rename it, or give another place")
     yield directory
-    Kept(directory).clear()
+    KeptRuns(directory).clear()
 
 
 def kept_beside(out: str | os.PathLike[str]) -> Path:
@@ -208,7 +208,7 @@ def _checksum(manifest: dict[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=32).hexdigest()
 
 
-def _read(place: Path) -> tuple[dict[str, Stored], dict[str, Any]] | None:
+def _read(place: Path) -> tuple[dict[str, StoredTable], dict[str, Any]] | None:
     """Returns a kept run; None if any byte has changed since it was kept."""
     try:
         manifest = json_file.read(place / MANIFEST)
@@ -221,7 +221,7 @@ def _read(place: Path) -> tuple[dict[str, Stored], dict[str, Any]] | None:
                 return None
             if _digest_of_file(place / name) != digest:
                 return None
-            tables[name.removesuffix(".parquet")] = Stored(place / name)
+            tables[name.removesuffix(".parquet")] = StoredTable(place / name)
         return tables, manifest["rest"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None

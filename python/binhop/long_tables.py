@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from binhop._binhop import LongTable, stored_batches, write_tables
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 from binhop.output import read_parquet
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """`Stored` is a table in a Parquet file. The file stays there as long as the table is used."""
+class StoredTable:
+    """`StoredTable` is a table in a Parquet file. The file stays there as long as the table is used."""
 
     path: Path
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """`Pieces` is a table that is made piece by piece, each time that it is read.
+class PiecewiseTable:
+    """`PiecewiseTable` is a table that is made piece by piece, each time that it is read.
 
     Attributes:
         make: Begins with the first row. There is at least one piece, which may be empty.
@@ -38,38 +38,38 @@ class Pieces:
     make: Callable[[], Iterator[Piece]]
 
 
-class Room:
-    """`Room` is a temporary directory for tables, made when it is needed, and removed with the object."""
+class TableDirectory:
+    """`TableDirectory` is a temporary directory for tables, made when needed and removed with the object."""
 
     def __init__(self) -> None:
         self._directory: Path | None = None
 
-    def stored(self, table: Held, name: str) -> Held:
+    def stored(self, table: AnyTable, name: str) -> AnyTable:
         """Returns the table in a file of the directory; in memory if the file cannot be written."""
-        if isinstance(table, Stored):
+        if isinstance(table, StoredTable):
             return table
         try:
             if self._directory is None:
                 self._directory = Path(mkdtemp(prefix="binhop-"))
                 finalize(self, rmtree, self._directory, ignore_errors=True)
-            write_held(table, self._directory / f"{name}.parquet")
+            store_table(table, self._directory / f"{name}.parquet")
         except OSError:
             return table
-        return Stored(self._directory / f"{name}.parquet")
+        return StoredTable(self._directory / f"{name}.parquet")
 
 
 if TYPE_CHECKING:
     Piece = pl.DataFrame | Table
     """Rows that memory holds."""
-    Held = pl.DataFrame | LongTable | Stored | Pieces
+    AnyTable = pl.DataFrame | LongTable | StoredTable | PiecewiseTable
     """A table in memory, or one whose rows are made, or read, as they are needed."""
 
 
-def pieces(table: Held) -> Iterator[Piece]:
+def pieces(table: AnyTable) -> Iterator[Piece]:
     """Yields the rows in pieces: at least one, which may be empty."""
-    if isinstance(table, Stored):
+    if isinstance(table, StoredTable):
         yield from stored_batches(table.path)
-    elif isinstance(table, Pieces):
+    elif isinstance(table, PiecewiseTable):
         yield from table.make()
     elif isinstance(table, LongTable):
         yield from table.batches()
@@ -77,16 +77,18 @@ def pieces(table: Held) -> Iterator[Piece]:
         yield table
 
 
-def frame_of(table: Held) -> pl.DataFrame:
+def frame_of(table: AnyTable) -> pl.DataFrame:
     """Returns the table in memory. Ctrl-C ends the work between two pieces of the table."""
     if isinstance(table, pl.DataFrame):
         return table
-    if isinstance(table, Stored):
+    if isinstance(table, StoredTable):
         return read_parquet(table.path)
-    return pl.concat([pl.DataFrame(piece) for piece in pieces(table)], rechunk=isinstance(table, Pieces))
+    return pl.concat(
+        [pl.DataFrame(piece) for piece in pieces(table)], rechunk=isinstance(table, PiecewiseTable)
+    )
 
 
-def write_held(table: Held, path: Path) -> None:
+def store_table(table: AnyTable, path: Path) -> None:
     """Writes the table as Parquet: the same bytes for the same rows, wherever they are.
 
     Ctrl-C ends the work. The file that it leaves is incomplete; its directory is a `Partial`, which is never
@@ -98,7 +100,7 @@ def write_held(table: Held, path: Path) -> None:
         write_tables(pieces(table), path)
 
 
-def joined(tables: Sequence[Held]) -> Held:
+def joined(tables: Sequence[AnyTable]) -> AnyTable:
     """Concatenates the tables: in memory if all of them are in memory."""
     long = [table for table in tables if isinstance(table, LongTable)]
     frames = [table for table in tables if isinstance(table, pl.DataFrame)]
@@ -106,4 +108,4 @@ def joined(tables: Sequence[Held]) -> Held:
         return LongTable.join(long[0], long[1:])
     if len(frames) == len(tables):
         return pl.concat(frames)
-    return Pieces(lambda: chain.from_iterable(map(pieces, tables)))
+    return PiecewiseTable(lambda: chain.from_iterable(map(pieces, tables)))

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import binhop
-from binhop import cli, kept, study
-from binhop.finished import paged, simulated
-from binhop.kept import Kept, keeping
+from binhop import cli, kept_runs, study
+from binhop.kept_runs import KeptRuns, keeping
+from binhop.resumable import paged, simulated
 from binhop.study import result
 from tests.conftest import events
 
@@ -45,7 +45,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(machines, trace, **options)
 
     monkeypatch.setattr(binhop, "simulate_all", simulate_all)
-    monkeypatch.setattr("binhop.finished.simulate_all", simulate_all)
+    monkeypatch.setattr("binhop.resumable.simulate_all", simulate_all)
     return simulated
 
 
@@ -59,20 +59,20 @@ def forge_with_sum(place: Path) -> None:
     """Forges a table and its checksum, but not the checksum of the whole."""
     forge(place)
     manifest = json.loads((place / "kept.json").read_text())
-    manifest["files"]["results.parquet"] = kept._digest_of_file(place / "results.parquet")
+    manifest["files"]["results.parquet"] = kept_runs._digest_of_file(place / "results.parquet")
     (place / "kept.json").write_text(json.dumps(manifest))
 
 
 def seal(place: Path, manifest: object) -> None:
     """Writes a manifest with the checksum that it would have."""
-    sealed = {**manifest, "checksum": kept._checksum(manifest)}
+    sealed = {**manifest, "checksum": kept_runs._checksum(manifest)}
     (place / "kept.json").write_text(json.dumps(sealed))
 
 
 def foreign(place: Path) -> None:
     """Seals a manifest whose table lies outside its directory."""
     shutil.copy(place / "results.parquet", place.parent / "x.parquet")
-    digest = kept._digest_of_file(place / "results.parquet")
+    digest = kept_runs._digest_of_file(place / "results.parquet")
     manifest = json.loads((place / "kept.json").read_text())
     del manifest["checksum"]
     seal(place, {**manifest, "files": {**manifest["files"], "../x.parquet": digest}})
@@ -94,10 +94,10 @@ DAMAGES = {
     "gone": lambda place: (place / "processes.parquet").unlink(),
     "no manifest": lambda place: (place / "kept.json").unlink(),
     "nested": lambda place: (place / "kept.json").write_text("[" * 100_000),
-    "other form": lambda place: seal(place, {"kept": kept.FORM + 1, "files": {}, "rest": {}}),
-    "no tables": lambda place: seal(place, {"kept": kept.FORM, "rest": {}}),
-    "no rest": lambda place: seal(place, {"kept": kept.FORM, "files": {}}),
-    "tables in a list": lambda place: seal(place, {"kept": kept.FORM, "files": [], "rest": {}}),
+    "other form": lambda place: seal(place, {"kept": kept_runs.FORM + 1, "files": {}, "rest": {}}),
+    "no tables": lambda place: seal(place, {"kept": kept_runs.FORM, "rest": {}}),
+    "no rest": lambda place: seal(place, {"kept": kept_runs.FORM, "files": {}}),
+    "tables in a list": lambda place: seal(place, {"kept": kept_runs.FORM, "files": [], "rest": {}}),
     "a path": foreign,
 }
 
@@ -131,7 +131,7 @@ def test_it_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "rename", renamed)
-    Kept(tmp_path / "k").keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+    KeptRuns(tmp_path / "k").keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
     assert steps.count("rename") == 1
     before, after = steps[: steps.index("rename")], steps[steps.index("rename") + 1 :]
     assert {"sync a", "sync kept", "sync partial"} <= set(before)
@@ -145,12 +145,12 @@ def test_a_placement_file_is_part_of_what_a_run_depends_on(tmp_path: Path, runs:
         binhop.placements(machine, trace, seed, length=20_000).write_parquet(tmp_path / "p.parquet")
         file = json.dumps(str(tmp_path / "p.parquet"))
         recorded = machine.with_settings("placement.policy=recorded", f"placement.file={file}")
-        simulated(Kept(tmp_path / "k"), [recorded], trace, {"length": 20_000})
+        simulated(KeptRuns(tmp_path / "k"), [recorded], trace, {"length": 20_000})
     assert runs == ["lin", "lin"]
 
 
 def test_what_is_taken_is_what_was_simulated(tmp_path: Path, runs: list[str]) -> None:
-    store, trace = Kept(tmp_path), binhop.Trace.workload("lin")
+    store, trace = KeptRuns(tmp_path), binhop.Trace.workload("lin")
     machines = [binhop.Machine.load(name) for name in ("kh90", "two-level")]
     for options in ({"seeds": 2, "interval": 5_000}, {"seeds": 2}, {"seeds": [3]}, {"warmup": 10}):
         first, second = (simulated(store, machines, trace, {"length": 20_000, **options}) for _ in "ab")
@@ -177,11 +177,11 @@ def test_only_what_is_binhop_s_is_removed(tmp_path: Path) -> None:
         path.write_text("years of work")
     with keeping(tmp_path / "out") as directory:
         assert directory == place
-        Kept(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
-        assert len(Kept(directory)) == 1
+        KeptRuns(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+        assert len(KeptRuns(directory)) == 1
     assert {path.name for path in place.iterdir()} == {"notes", named.name, "results.parquet"}
     with keeping(tmp_path / "other") as directory:
-        Kept(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
+        KeptRuns(directory).keep("run", {}, {"a": pl.DataFrame({"x": [1]})}, {})
     assert not directory.exists()
 
 
@@ -215,19 +215,19 @@ def test_a_full_disk_ends_a_study_and_loses_nothing(
 
         return write
 
-    monkeypatch.setattr(kept, "write_held", limited(kept.write_held))
+    monkeypatch.setattr(kept_runs, "store_table", limited(kept_runs.store_table))
     monkeypatch.setattr(result, "write_parquet", limited(result.write_parquet))
-    monkeypatch.setattr(result, "write_held", limited(result.write_held))
+    monkeypatch.setattr(result, "store_table", limited(result.store_table))
     codes = []
     for files in (0, 1, 3, 4, 3):
         room[0] = files
         codes.append(cli.main(sweep))
-        told = capsys.readouterr().err
+        printed = capsys.readouterr().err
         if codes[-1]:
-            assert "No space left on device" in told
-            assert "error of binhop" not in told
+            assert "No space left on device" in printed
+            assert "error of binhop" not in printed
     assert codes == [2, 2, 2, 2, 2]
-    assert len(Kept(tmp_path / ".out.finished")) == 2
+    assert len(KeptRuns(tmp_path / ".out.finished")) == 2
     room[0] = 4
     assert cli.main(sweep) == 0
     assert runs == ["lin", "lin", "lin", "tree", "tree"]
