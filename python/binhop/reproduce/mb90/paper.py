@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from binhop.lazily import pl
+from binhop.lazy_imports import pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
