@@ -45,7 +45,7 @@ class Trial:
 
     @property
     def exact(self) -> Fraction:
-        """The overhead ratio in percent, from the other columns (§5.4): average cost × 5000 / total cycles."""
+        """The overhead ratio in percent (§5.4): average cost × 5000 switches / total cycles."""
         return 100 * Fraction(self.cost * SWITCHES, self.cycles * 10**6)
 
     @property
