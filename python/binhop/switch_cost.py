@@ -74,9 +74,9 @@ def costs_by(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
             excess.alias("excess"),
         )
         .with_columns(
-            cost=_ratio(pl.col("excess"), pl.col("switches")),
-            length=_ratio(pl.col("instructions"), pl.col("switches")),
-            share=_ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
+            cost=ratio(pl.col("excess"), pl.col("switches")),
+            length=ratio(pl.col("instructions"), pl.col("switches")),
+            share=ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
         )
         .sort(*KEYS, "excess", descending=[*[False] * len(KEYS), True], maintain_order=True)
     )
@@ -109,8 +109,8 @@ def costs_by_level(costs: pl.DataFrame) -> pl.DataFrame:
         sums.join(_switches(costs), on=KEYS, how="left", maintain_order="left")
         .with_columns(excess=pl.col("shared") - pl.col("private"))
         .with_columns(
-            cost=_ratio(pl.col("excess"), pl.col("switches")),
-            share=_ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
+            cost=ratio(pl.col("excess"), pl.col("switches")),
+            share=ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
         )
         .drop("switches")
     )
@@ -151,12 +151,12 @@ def costs_by_cache(costs: pl.DataFrame) -> pl.DataFrame:
         "cache",
         "shared",
         "private",
-        _ratio(pl.col("shared") - pl.col("private"), switches).alias("extra"),
-        _ratio(pl.col("replaced"), switches).alias("replaced"),
-        _ratio(pl.col("reordered"), switches).alias("reordered"),
-        _ratio(pl.col("held"), switches).alias("held"),
-        _ratio(pl.col("lost"), pl.col("held")).alias("lost"),
-        _ratio(pl.col("restored"), pl.col("lost")).alias("restored"),
+        ratio(pl.col("shared") - pl.col("private"), switches).alias("extra"),
+        ratio(pl.col("replaced"), switches).alias("replaced"),
+        ratio(pl.col("reordered"), switches).alias("reordered"),
+        ratio(pl.col("held"), switches).alias("held"),
+        ratio(pl.col("lost"), pl.col("held")).alias("lost"),
+        ratio(pl.col("restored"), pl.col("lost")).alias("restored"),
     )
 
 
@@ -173,15 +173,15 @@ def intervals(curves: pl.DataFrame) -> pl.DataFrame:
     instructions = pl.col("instructions")
     means = ordered.with_columns(
         since=(pl.col("number").cast(pl.Int64) + 1) * pl.col("interval"),
-        alive=_ratio(pl.col("complete"), pl.col("segments").first().over(curve)),
-        cpi_shared=_ratio(pl.col("cycles_shared"), instructions),
-        cpi_private=_ratio(pl.col("cycles_private"), instructions),
+        alive=ratio(pl.col("complete"), pl.col("segments").first().over(curve)),
+        cpi_shared=ratio(pl.col("cycles_shared"), instructions),
+        cpi_private=ratio(pl.col("cycles_private"), instructions),
     ).with_columns(excess=pl.col("cpi_shared") - pl.col("cpi_private"))
     of = {"shared": "cpi_shared", "private": "cpi_private", "excess": "excess"}
     return means.with_columns(
         (pl.col("excess") * pl.col("interval")).fill_null(0).cum_sum().over(curve).alias("cumulative"),
         *(
-            (_ratio(pl.col(f"squares_{name}"), instructions) - pl.col(mean) ** 2)
+            (ratio(pl.col(f"squares_{name}"), instructions) - pl.col(mean) ** 2)
             .clip(lower_bound=0)
             .sqrt()
             .alias(f"deviation_{name}")
@@ -279,10 +279,10 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
         )
     )
     return joined.with_columns(
-        length=_ratio(pl.col("instructions"), pl.col("switches")),
-        exact=_ratio(pl.col("excess"), pl.col("switches")),
-        overhead=_ratio(pl.col("excess"), pl.col("cycles")),
-        overhead_document=_ratio(pl.col("document") * pl.col("switches"), pl.col("cycles")),
+        length=ratio(pl.col("instructions"), pl.col("switches")),
+        exact=ratio(pl.col("excess"), pl.col("switches")),
+        overhead=ratio(pl.col("excess"), pl.col("cycles")),
+        overhead_document=ratio(pl.col("document") * pl.col("switches"), pl.col("cycles")),
         interval=pl.lit(length, pl.Int64),
     )
 
@@ -328,6 +328,6 @@ def _switches(costs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ratio(above: pl.Expr, below: pl.Expr) -> pl.Expr:
+def ratio(above: pl.Expr, below: pl.Expr) -> pl.Expr:
     """Returns the quotient; null where the divisor is 0."""
     return pl.when(below != 0).then(above / below)

@@ -1,0 +1,121 @@
+"""Draws switches: the excess over instructions since the switch by cause, and how many segments are left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from binhop.lazy_imports import pl
+from binhop.output import read_parquet
+from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
+from binhop.switch_cost import CUT
+from binhop.switch_summary import mean_curves
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+ALL = "all switches"
+COLORS = {
+    ALL: BLACK,
+    "involuntary": BLUE,
+    "system call": ORANGE,
+    "page fault": GREEN,
+    "start": PINK,
+    "unknown": GREY,
+}
+"""The causes, in the order of the legend, and their colours."""
+WIDTH = 640
+
+
+def draw_switches(directory: str | os.PathLike[str]) -> list[Path]:
+    """Draws each workload of a directory that `binhop switches` made, and returns the files."""
+    place = Path(directory)
+    curves = read_parquet(place / "curves.parquet")
+    return [file for stem, _, chart in switch_charts(curves) for file in save(chart, place, stem)]
+
+
+def switch_charts(curves: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    """Yields the name, workload and chart of each workload that has a chart."""
+    for workload in curves["workload"].unique(maintain_order=True):
+        means = named_causes(mean_curves(curves.filter(workload=workload)))
+        shown = means.filter(pl.col("alive") >= CUT)
+        if shown.height:
+            yield f"{workload}-switches", workload, _figure(workload, means, shown, curves["seed"].n_unique())
+
+
+def switch_words(curves: pl.DataFrame) -> dict[str, str]:
+    """Returns for each workload the sentence in place of a picture."""
+    words = "Fewer than a tenth of the segments are as long as one interval."
+    return dict.fromkeys(curves["workload"].unique(maintain_order=True).to_list(), words)
+
+
+def named_causes(means: pl.DataFrame) -> pl.DataFrame:
+    """Returns the curves with the causes as a reader names them, and with the middle of each interval."""
+    step = pl.col("since").min()
+    return means.with_columns(
+        cause=pl.col("cause").str.replace("-", " ").fill_null(ALL), at=pl.col("since") - step / 2
+    )
+
+
+def cause_color(means: pl.DataFrame) -> Any:
+    """Returns the colours of the causes that are there, with a legend."""
+    there = [cause for cause in COLORS if cause in means["cause"]]
+    legend = alt.Legend(
+        title=None,
+        orient="right",
+        symbolType="stroke",
+        symbolStrokeWidth=2.5,
+        symbolOpacity=1,
+        labelFontSize=12,
+    )
+    scale = alt.Scale(domain=there, range=[COLORS[cause] for cause in there])
+    return alt.Color("cause:N", sort=there, scale=scale, legend=legend)
+
+
+def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements: int) -> Any:
+    most = max(shown["since"].to_list())
+    scale = alt.Scale(domain=[0, most], nice=False)
+    color = cause_color(shown)
+    base = alt.Chart(shown)
+    x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(grid=False, format="~s", tickCount=8))
+    y = alt.Y("excess:Q", title="excess CPI: shared less private")
+    width = alt.condition(alt.datum.cause == ALL, alt.value(2.6), alt.value(1.5))
+    layers = [base.mark_line().encode(x=x, y=y, color=color, strokeWidth=width)]
+    if placements > 1:
+        band = base.mark_area(opacity=0.15).encode(x=x, y="low:Q", y2="high:Q", color=color)
+        layers.insert(0, band)
+    upper = alt.layer(*layers).properties(width=WIDTH, height=260)
+    ends = means.filter(pl.col("since") <= most).select("cause", "since", "alive")
+    starts = ends.unique("cause", maintain_order=True).with_columns(
+        since=pl.lit(0, pl.Int64), alive=pl.lit(1.0)
+    )
+    survivors = (
+        alt.Chart(pl.concat([starts, ends]))
+        .mark_line(strokeWidth=1.5)
+        .encode(
+            x=alt.X(
+                "since:Q",
+                title="instructions since the switch",
+                scale=scale,
+                axis=alt.Axis(grid=False, format="~s", tickCount=8),
+            ),
+            y=alt.Y("alive:Q", title="segments alive", axis=alt.Axis(format="%", tickCount=3)),
+            color=color,
+            strokeWidth=width,
+        )
+        .properties(width=WIDTH, height=90)
+    )
+    said = [
+        "Excess CPI is what a process waits longer in the shared caches than in caches of its own, per "
+        "instruction.",
+        f"A curve ends where fewer than {CUT:.0%} of its segments are alive. {placements} "
+        f"placement{'s' * (placements != 1)}"
+        + ("; the band is the 95% interval of the mean." if placements > 1 else "."),
+    ]
+    machine = means["machine"][0]
+    return finish(
+        alt.vconcat(upper, survivors, spacing=8), f"{workload} on {machine}: what a switch costs", said
+    )

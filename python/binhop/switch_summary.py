@@ -1,0 +1,136 @@
+"""Sums up what switches cost one workload: every figure with its interval, the curves, the costliest code.
+
+`binhop.switch_cost` says how everything is counted.
+"""
+
+from __future__ import annotations
+
+from binhop.lazy_imports import pl
+from binhop.switch_cost import (
+    by_cause,
+    costs_by,
+    costs_by_cache,
+    costs_by_level,
+    estimates,
+    interval_length,
+    intervals,
+    overheads,
+    ratio,
+)
+
+UNITS = {
+    "switches": "switches",
+    "short": "switches",
+    "truncated": "switches",
+    "same": "switches",
+    "lives": "processes",
+    "instructions": "instructions",
+    "length": "instructions/switch",
+    "cycles": "cycles",
+    "excess": "cycles",
+    "exact": "cycles/switch",
+    "document": "cycles/switch",
+    "per_process": "cycles/switch",
+    "per_process_document": "cycles/switch",
+    "overhead": "cycles/cycle",
+    "overhead_document": "cycles/cycle",
+    "interval": "instructions",
+    "cut": "instructions",
+    "cost": "cycles/switch",
+    "share": "cycles/cycle",
+    "shared": "misses",
+    "private": "misses",
+    "extra": "misses/switch",
+    "replaced": "misses/switch",
+    "reordered": "misses/switch",
+    "held": "lines/switch",
+    "lost": "lines/line",
+    "restored": "lines/line",
+}
+"""The metrics of a summary, and their units."""
+GROUPS = ("cause", "syscall", "asid", "life", "level", "kind")
+"""The columns that tell the rows of a summary apart, beside its group."""
+
+
+def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+    """Returns every figure of one workload with its interval over placements.
+
+    Columns: workload, machine, group (`all`, `cause`, `call`, `process`, `level` or `cache`), the columns of
+    `GROUPS` (null where the group has none of it; the group `cache` has the cache as its level), metric,
+    unit, n, mean, low, high, confidence. Causes, calls and processes come in the order of their excess.
+    """
+    of_switches = ["switches", "length", "excess", "cost", "share"]
+    whole = overheads(costs, curves)
+    parts = [
+        ("all", whole, [name for name in UNITS if name in whole.columns], []),
+        ("cause", costs_by(costs, "cause"), of_switches, ["cause"]),
+        ("call", _calls(costs), of_switches, ["cause", "syscall"]),
+        ("process", costs_by(costs, "asid", "life"), of_switches, ["asid", "life"]),
+        ("level", costs_by_level(costs), ["excess", "cost", "share"], ["level", "kind"]),
+        (
+            "cache",
+            costs_by_cache(costs).rename({"cache": "level"}),
+            ["shared", "private", "extra", "replaced", "reordered", "held", "lost", "restored"],
+            ["level"],
+        ),
+    ]
+    types = {"asid": pl.UInt32, "life": pl.UInt32, "syscall": pl.UInt32}
+    rows = [
+        estimates(frame, columns, by, confidence).with_columns(
+            pl.lit(group).alias("group"),
+            *(pl.lit(None, types.get(name, pl.String)).alias(name) for name in GROUPS if name not in by),
+        )
+        for group, frame, columns, by in parts
+        if not frame.is_empty()
+    ]
+    order = ["workload", "machine", "group", *GROUPS, "metric", "unit", "n", "mean", "low", "high"]
+    return (
+        pl.concat([each.select(sorted(each.columns)) for each in rows])
+        .with_columns(unit=pl.col("metric").replace_strict(UNITS, return_dtype=pl.String))
+        .select(*order, pl.lit(confidence).alias("confidence"))
+    )
+
+
+def _calls(costs: pl.DataFrame) -> pl.DataFrame:
+    """Returns the costs by cause and system call, of the causes that name a system call."""
+    return costs_by(costs, "cause", "syscall").drop_nulls("syscall")
+
+
+def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Returns the code pages with the most excess cycles soon after a switch, for each workload.
+
+    Columns: workload, machine, segment, asid, page (an address), cause, accesses, excess (means over
+    placements; a placement without the page counts as 0), and share (of the excess of all pages).
+    """
+    keys = ["workload", "machine"]
+    seeds = pages.group_by(keys).agg(seeds=pl.col("seed").n_unique())
+    excess = pl.col("cycles_shared").cast(pl.Int64).sum() - pl.col("cycles_private").cast(pl.Int64).sum()
+    place = [*keys, "segment", "asid", "page", "cause"]
+    return (
+        pages.group_by(place, maintain_order=True)
+        .agg(accesses=pl.col("accesses").sum(), excess=excess)
+        .join(seeds, on=keys, how="left", maintain_order="left")
+        .with_columns(share=ratio(pl.col("excess"), pl.col("excess").sum().over(keys)))
+        .with_columns(pl.col("accesses", "excess") / pl.col("seeds"))
+        .drop("seeds")
+        .sort("excess", descending=True, maintain_order=True)
+        .group_by(keys, maintain_order=True)
+        .head(most)
+    )
+
+
+def mean_curves(curves: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+    """Returns the curves over all lives, of each cause and of all (null), as means over placements.
+
+    One workload; intervals of the length that fits it. Columns: workload, machine, cause, since, alive,
+    cpi_shared, cpi_private, excess with low and high, cumulative.
+    """
+    means = intervals(by_cause(curves).filter(interval=interval_length(curves)))
+    columns = ["alive", "cpi_shared", "cpi_private", "excess", "cumulative"]
+    found = estimates(means, columns, ["cause", "since"], confidence)
+    keys = ["workload", "machine", "cause", "since"]
+    limits = found.filter(metric="excess").select(*keys, "low", "high")
+    wide = found.group_by(keys, maintain_order=True).agg(
+        pl.col("mean").filter(pl.col("metric") == name).first().alias(name) for name in columns
+    )
+    return wide.join(limits, on=keys, how="left", nulls_equal=True, maintain_order="left")
