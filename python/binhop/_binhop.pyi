@@ -254,7 +254,14 @@ def read_text(path: str, what: str, remedy: str) -> str:
     """Reads a text that a person wrote, of bounded length. A signal ends the wait for it."""
 
 def mix(
-    inputs: list[tuple[str, Callable[[], Stream], int | None]], quantum: int, latency: int | None, ends: str
+    inputs: list[tuple[str, Callable[[], Stream], int | None]],
+    *,
+    quantum: int,
+    order: str,
+    latency: int | None,
+    faults: str,
+    fault_latency: int | None,
+    ends: str,
 ) -> Stream:
     """Mixes streams. An input is its name, what opens it, and the references to read of it."""
 

@@ -20,6 +20,7 @@ EXAMPLES = {
     "--address": "0x1000-0x2000",
     "--quantum": "400k",
     "--latency": "100k",
+    "--fault-latency": "1M",
     "--colors": "16",
 }
 """The example in the remedy of each option; 50M for any other option."""

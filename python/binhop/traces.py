@@ -15,15 +15,13 @@ from binhop.errors import RequestError
 from binhop.escape import escaped
 from binhop.file_names import decodable
 from binhop.lazy_imports import pl
+from binhop.mixing import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from binhop._binhop import Stream
-
-
-ENDS = ("all", "first", "repeat")
-"""The ways in which a mix may end."""
+    from binhop.mixing import Ends, Faults, Order
 
 
 @runtime_checkable
@@ -106,18 +104,28 @@ class Trace:
         traces: Sequence[Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame],
         quantum: int | str = 400_000,
         *,
+        order: Order = "round-robin",
         latency: int | str | None = None,
+        faults: Faults = "none",
+        fault_latency: int | str | None = None,
         length: int | str | Sequence[int | str | None] | None = None,
-        ends: Literal["all", "first", "repeat"] = "all",
+        ends: Ends = "all",
     ) -> Trace:
         """Mixes traces of separate runs, as one processor would run them in turns of equal length.
 
         Args:
             traces: The traces to mix; the same trace may come twice.
-            quantum: The instructions of a turn.
+            quantum: The instructions of a turn, as a number or as "400k instructions".
+            order: Who is next: the trace whose last turn is longest ago (round-robin), or the trace that left
+                the processor last, because the caches may still hold its lines (recent). A trace that has
+                been ready for 8 quanta comes first.
             latency: The instructions for which a process that waits in a system call or for a page leaves the
                 processor. Default: 100,000 if it waits for another process, 1,000,000 if for a device or a
                 page.
+            faults: The page faults that block, beside those that a trace marks itself: none, or the first
+                reference to each page of a file (first), because the page must be read. A page of a file that
+                several traces map faults once for all.
+            fault_latency: The instructions for which a page fault blocks. Default: the latency, or 1,000,000.
             length: The greatest number of references to read of each trace, or one number for each.
             ends: When the mix ends: with the last trace (all), with the first trace that ends (first), or
                 when each trace has ended once, where a trace that ends begins again (repeat).
@@ -127,9 +135,9 @@ class Trace:
         True
         """
         parts = [cls.of(trace) for trace in traces]
-        if ends not in ENDS:
-            raise _binhop.unknown(ends, "ends", "a mix has no such end", list(ENDS))
-        quantum, latency = whole_number(quantum, "quantum", least=1), whole_number(latency, "latency")
+        mixing = settings(
+            quantum, order=order, latency=latency, faults=faults, fault_latency=fault_latency, ends=ends
+        )
         given: list[Any] = [length] * len(parts)
         if not isinstance(length, str) and hasattr(length, "__iter__"):
             given = listed(length, "length")
@@ -139,11 +147,10 @@ class Trace:
         lengths = [part._bounded(most) for part, most in zip(parts, given, strict=True)]
         inputs = [(part.name, part.stream, most) for part, most in zip(parts, lengths, strict=True)]
         name = "+".join(part.name for part in parts)
-        source = {"mix": [part.name for part in parts], "quantum": quantum, "latency": latency, "ends": ends}
         return cls(
             name,
-            lambda: _binhop.mix(inputs, quantum, latency, ends),
-            source,
+            lambda: _binhop.mix(inputs, **mixing),
+            {"mix": [part.name for part in parts], **mixing},
             once=any(part.once for part in parts),
         )
 

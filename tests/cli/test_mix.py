@@ -45,7 +45,12 @@ def test_a_mix_is_a_sound_trace_of_all(command: Command, tmp_path: Path) -> None
     done = command.ok("mix", a, b, "--quantum", "250", "--latency", "10", "-o", str(out))
     # a 250, b 100 and waits, a 250, b 100 and waits, a 250, b 100 and waits; a 250 and ends; b ends.
     n = show.grouped(1300)
-    assert done.stderr.splitlines()[-1].startswith(f"{out}: {n} references, {n} instructions, 7 switches")
+    told, *notes = done.stderr.splitlines()[-3:]
+    assert told.startswith(f"{out}: {n} references, {n} instructions, 7 switches")
+    assert notes == [
+        "note: a ended after 1300 instructions of the mix",
+        "note: b ended after 1300 instructions of the mix",
+    ]
     report = inspected(command, out)
     assert report["switches"] == {
         "system-call": 3,
@@ -84,6 +89,44 @@ def test_when_a_mix_ends(
     assert report["totals"]["events"]["exit"] == exits
 
 
+def test_a_mix_says_how_often_a_trace_began_again(command: Command, tmp_path: Path) -> None:
+    a = program(tmp_path / "a.parquet", 100, 0x1000)
+    b = program(tmp_path / "b.parquet", 300, 0x9000)
+    out = tmp_path / "mix.parquet"
+    done = command.ok("mix", a, b, "--quantum", "100", "--repeat", "-o", str(out))
+    first, second = done.stderr.splitlines()[-2:]
+    assert first == "note: a ended after 100 instructions of the mix and began again 3 times"
+    assert second == "note: b ended after 600 instructions of the mix"
+    assert inspected(command, out)["meta"]["mixed"] == [
+        {"name": "a", "begun": 4, "ended": 3, "first_end": 100},
+        {"name": "b", "begun": 1, "ended": 1, "first_end": 600},
+    ]
+
+
+def test_first_touches_block_and_a_recent_process_goes_on(command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "mix.parquet"
+
+    def switches(*options: str) -> dict[str, int]:
+        mix = ("lin", "mult1", "--length", "100k", "--quantum", "5k", "-o", str(out), "--quiet")
+        command.ok("mix", *mix, *options)
+        found: dict[str, int] = inspected(command, out)["switches"]
+        return found
+
+    plain = switches()
+    blocked = switches("--faults", "first", "--fault-latency", "100")
+    assert (plain["page-fault"], blocked["page-fault"] > 5) == (0, True)
+    # A process whose quantum ended goes on, until the other has been ready for 8 quanta.
+    recent = switches("--order", "recent")
+    assert 0 < recent["involuntary"] < plain["involuntary"] / 4
+    assert inspected(command, out)["meta"]["schedule"] == "recent, quantum 5000"
+
+
+def test_a_quantum_may_name_its_unit() -> None:
+    mixed = [binhop.Trace.mix(["lin", "lin"], q, length=20_000) for q in (5000, "5k", "5k instructions")]
+    hashes = {trace.inspect()["content_hash"] for trace in mixed}
+    assert len(hashes) == 1
+
+
 def test_the_same_mix_has_the_same_content_whoever_makes_it(command: Command, tmp_path: Path) -> None:
     a = program(tmp_path / "a.parquet", 500, 0x1000, waits_every=70)
     out = tmp_path / "mix.parquet"
@@ -108,6 +151,9 @@ def test_a_mix_is_simulated_as_it_is() -> None:
         (["a.parquet", "-o", "x.parquet", "--quantum", "0"], "write it like --quantum 400k"),
         (["a.parquet", "-o", "x.parquet", "--latency", "soon"], "write it like --latency 100k"),
         (["a.parquet", "-o", "x.parquet", "--until-first", "--repeat"], "leave one of them out"),
+        (["a.parquet", "-o", "x.parquet", "--fault-latency", "soon"], "write it like --fault-latency 1M"),
+        (["a.parquet", "-o", "x.parquet", "--faults", "frist"], "did you mean first?"),
+        (["a.parquet", "-o", "x.parquet", "--order", "fifo"], "known: round-robin, recent"),
         (["a.parquet", "nowhere.parquet", "-o", "x.parquet"], "nowhere.parquet"),
         (["a.parquet", "-o", "nowhere/x.parquet"], "nowhere/x.parquet"),
     ],

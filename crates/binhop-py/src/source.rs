@@ -28,24 +28,29 @@ pub(crate) struct PyStream {
     source: Mutex<Option<OpenSource>>,
 }
 
-/// `OpenSource` is the source of a stream. An importer has notes when it has been read.
+/// `OpenSource` is the source of a stream. An importer and a mix have notes when they have been read.
 enum OpenSource {
     Plain(Box<dyn Source>),
+    Mixed(Box<dyn Source>),
     Imported(Box<dyn import::Importer>),
 }
 
 impl OpenSource {
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            OpenSource::Plain(source) => source.as_mut(),
+            OpenSource::Plain(source) | OpenSource::Mixed(source) => source.as_mut(),
             OpenSource::Imported(importer) => importer.as_mut(),
         }
     }
 
-    /// Returns notes on what an importer skipped or assumed. `kept` is the number of references kept, if not
-    /// all references were kept.
+    /// Returns notes on what an importer skipped or assumed, or on the ends of what was mixed. `kept` is the
+    /// number of references kept, if not all references were kept.
     fn notes(&self, kept: Option<u64>) -> Vec<String> {
-        let OpenSource::Imported(importer) = self else { return Vec::new() };
+        let importer = match self {
+            OpenSource::Plain(_) => return Vec::new(),
+            OpenSource::Mixed(mix) => return mix.meta().notes_on_ends(),
+            OpenSource::Imported(importer) => importer,
+        };
         let mut notes = importer.notes();
         let read = importer.references();
         if let Some(kept) = kept.filter(|&kept| kept < read && !notes.is_empty()) {
@@ -61,7 +66,7 @@ impl OpenSource {
     fn write_placement(&self, to: PlacementWriter) -> Result<()> {
         let none = Placements::default();
         let placement = match self {
-            OpenSource::Plain(_) => None,
+            OpenSource::Plain(_) | OpenSource::Mixed(_) => None,
             OpenSource::Imported(importer) => importer.placement(),
         };
         to.write(placement.unwrap_or(&none))
@@ -72,6 +77,12 @@ impl PyStream {
     pub(crate) fn new(source: Box<dyn Source>, facts: Option<FileFacts>) -> Self {
         let name = source.name().to_string();
         Self { name, facts, identity: None, source: Mutex::new(Some(OpenSource::Plain(source))) }
+    }
+
+    /// Makes the stream of a mix.
+    pub(crate) fn of_mix(mix: Box<dyn Source>) -> Self {
+        let name = mix.name().to_string();
+        Self { name, facts: None, identity: None, source: Mutex::new(Some(OpenSource::Mixed(mix))) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<OpenSource>> {
@@ -130,7 +141,7 @@ impl PyStream {
     /// Takes the events for the simulator.
     pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
         Ok(match self.take_source()? {
-            OpenSource::Plain(source) => source,
+            OpenSource::Plain(source) | OpenSource::Mixed(source) => source,
             OpenSource::Imported(importer) => Box::new(WithoutNotes(importer)),
         })
     }

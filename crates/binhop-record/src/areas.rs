@@ -1,5 +1,5 @@
-//! `Areas` holds the mapped ranges of a recorded process. The decoder needs them to report moves, changes and
-//! unmaps exactly.
+//! `Areas` holds the mapped ranges of a process. The decoder needs them to report moves, changes and unmaps
+//! exactly, and a mix needs them to know which pages belong to files.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,12 @@ impl Areas {
         if start < area.end {
             self.0.insert(start, area);
         }
+    }
+
+    /// Returns the range that holds an address, and its first address.
+    pub(crate) fn at(&self, address: u64) -> Option<(u64, &Area)> {
+        let (&from, area) = self.0.range(..=address).next_back()?;
+        (address < area.end).then_some((from, area))
     }
 
     /// Returns the parts of ranges that lie in `start..end`, in order of their addresses.
@@ -85,6 +91,10 @@ mod tests {
                     found.extend((from..area.end).map(|page| (page, (area.segment, area.first + page - from))));
                 }
                 prop_assert_eq!(&found, &pages);
+                for page in 0..50 {
+                    let at = areas.at(page).map(|(from, area)| (area.segment, area.first + page - from));
+                    prop_assert_eq!(at, pages.get(&page).copied());
+                }
             }
         }
     }

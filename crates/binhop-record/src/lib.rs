@@ -23,7 +23,7 @@ pub use code_blocks::FetchRows;
 #[doc(hidden)]
 pub use decode::read_pipe;
 pub use merge::Merge;
-pub use mix::{EndsWhen, Latencies, Mix, MixInput};
+pub use mix::{EndsWhen, Faults, Latencies, Mix, MixInput, Mixing, Quantum};
 pub use piece::{Piece, ProcessStream, ProcessStreams, WaitsFor};
 pub use session::{RecordOptions, Session, exit_code};
 pub use window::Window;

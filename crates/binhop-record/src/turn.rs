@@ -35,6 +35,11 @@ pub(crate) fn rows_within(batch: &EventBatch, left: u64, fresh: bool) -> (usize,
     (row, ran)
 }
 
+/// Returns the number of instructions of some rows.
+pub(crate) fn instructions(rows: &EventBatch) -> u64 {
+    rows_within(rows, u64::MAX, false).1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Problem, Result};
-use binhop_record::schedule::RoundRobin;
-use binhop_record::{EndsWhen, Latencies, Mix, MixInput};
+use binhop_record::{EndsWhen, Faults, Latencies, Mix, MixInput, Mixing, Quantum};
 use binhop_trace::event::{Cause, EventBatch, EventBuilder};
 use binhop_trace::source::{ProcessMeta, SegmentMeta};
 use binhop_trace::{Meta, Op, Source, lint};
@@ -42,9 +41,17 @@ fn input(name: &str, given: &FixedRows) -> MixInput {
     MixInput { name: name.into(), open: Box::new(move || Ok(Box::new(given.clone()))), length: None }
 }
 
+fn round_robin(quantum: u64) -> Mixing {
+    Mixing::new(Quantum::Instructions(quantum))
+}
+
 fn mix(inputs: &[FixedRows], quantum: u64, latency: u64, ends: EndsWhen) -> Mix {
+    mix_by(inputs, Mixing { latencies: Latencies::all(latency), ends, ..round_robin(quantum) })
+}
+
+fn mix_by(inputs: &[FixedRows], mixing: Mixing) -> Mix {
     let inputs = inputs.iter().enumerate().map(|(at, given)| input(&format!("t{at}"), given)).collect();
-    Mix::new(inputs, Box::new(RoundRobin::new(quantum)), Latencies::all(latency), ends).unwrap()
+    Mix::new(inputs, mixing).unwrap()
 }
 
 fn drain(mix: &mut Mix) -> Vec<Row> {
@@ -218,6 +225,107 @@ fn a_mix_ends_as_it_was_asked_to() {
 }
 
 #[test]
+fn a_mix_says_when_its_inputs_ended() {
+    let [short, long] = [2, 7].map(|n| given((0..n).map(|addr| fetch(addr, 1)).collect()));
+    let notes = |ends| {
+        let mut mix = mix(&[short.clone(), long.clone()], 2, 1, ends);
+        drain(&mut mix);
+        mix.meta().notes_on_ends()
+    };
+    let ended = |input, after, more| format!("t{input} ended after {after} instructions of the mix{more}");
+    let repeated = " and began again 4 times";
+    assert_eq!(notes(EndsWhen::All), [ended(0, 2, ""), ended(1, 9, "")]);
+    assert_eq!(notes(EndsWhen::First), [ended(0, 2, ""), "t1 did not end before the mix ended".into()]);
+    assert_eq!(notes(EndsWhen::Repeat), [ended(0, 2, repeated), ended(1, 15, "")]);
+}
+
+/// Returns a program whose page 0x1000 belongs to a file, and whose page 0x2000 does not.
+fn with_a_file(file: &str, rows: &[Row]) -> FixedRows {
+    let maps = [(Op::Map, 0x1000, 5, 1, Some(0), Some(0x4000)), (Op::Map, 0x2000, 3, 1, Some(1), Some(0))];
+    let mut given = given(maps.iter().chain(rows).copied().collect());
+    given.meta.segments.insert(0, SegmentMeta { file: Some(file.into()), kind: None });
+    given.meta.segments.insert(1, SegmentMeta { file: None, kind: Some("heap".into()) });
+    given
+}
+
+/// Mixes with first touches that block for 5 instructions. Returns the mix without its maps.
+fn faulting(inputs: &[FixedRows], quantum: u64) -> Vec<Row> {
+    let latencies = Latencies { fault: 5, ..Latencies::all(1000) };
+    let mixing = Mixing { latencies, faults: Faults::First, ..round_robin(quantum) };
+    let mut rows = drain(&mut mix_by(inputs, mixing));
+    rows.retain(|row| row.0 != Op::Map);
+    rows
+}
+
+#[test]
+fn the_first_touch_of_a_page_of_a_file_waits() {
+    let a = with_a_file("/a", &[fetch(0x2000, 2), load(0x1008), load(0x1ff8), fetch(0x1000, 1)]);
+    let b = with_a_file("/b", &[fetch(0x2000, 4), fetch(0x2000, 4)]);
+    use Cause::{Exit, PageFault};
+    let expected = [
+        fetch(0x2000, 2),
+        switch(1, 0, PageFault, None),
+        fetch(0x2000, 4),
+        // The wait of 5 instructions is not over at the end of the quantum of 4, and is over 4 instructions later.
+        fetch(0x2000, 4),
+        exit(1),
+        switch(0, 0, Exit, None),
+        load(0x1008),
+        load(0x1ff8),
+        fetch(0x1000, 1),
+        exit(0),
+    ];
+    assert_eq!(faulting(&[a.clone(), b], 4), expected);
+    // A processor without another process to run is idle.
+    let alone = faulting(&[a], 4);
+    assert_eq!(alone[1], switch(0, 0, PageFault, None));
+    assert_eq!(alone.iter().filter(|row| row.0 == Op::Switch).count(), 1);
+}
+
+#[test]
+fn a_page_of_a_shared_file_faults_once_for_all() {
+    let faults = |files: [&str; 3]| {
+        let programs = files.map(|file| with_a_file(file, &[fetch(0x1000, 1), fetch(0x1000, 1)]));
+        let rows = faulting(&programs, 100);
+        rows.iter().filter(|row| row.0 == Op::Switch && row.4 == Some(Cause::PageFault as u64)).count()
+    };
+    // All three wait for the same page, the second and the third for the rest of the time.
+    assert_eq!(faults(["/a", "/a", "/a"]), 3);
+    let program = with_a_file("/a", &[fetch(0x2000, 9), fetch(0x1000, 1)]);
+    let rows = faulting(&[program.clone(), program.clone(), program], 2);
+    let causes = rows.iter().filter(|row| row.0 == Op::Switch).map(|row| row.4.unwrap());
+    let causes: Vec<_> = causes.map(|cause| Cause::from_code(cause).unwrap()).collect();
+    use Cause::{Exit, Involuntary, PageFault};
+    // The others run 9 instructions before they reference the page, and then its wait of 5 is over.
+    assert_eq!(causes, [PageFault, Involuntary, Involuntary, Exit, Exit]);
+}
+
+#[test]
+fn a_reference_waits_once_and_marked_faults_stay() {
+    let marked = switch(0, 0, Cause::PageFault, None);
+    let faults = |rows: &[Row]| {
+        let rows = faulting(&[with_a_file("/a", rows)], 100);
+        rows.iter().filter(|row| row.0 == Op::Switch).count()
+    };
+    // The fault that the trace marks is that of the reference behind it.
+    assert_eq!(faults(&[marked, fetch(0x1000, 1), fetch(0x1000, 1)]), 1);
+    assert_eq!(faults(&[fetch(0x1000, 1), marked, fetch(0x1000, 1)]), 2);
+    let unmapped = (Op::Unmap, 0x1000, 0, 1, None, None);
+    assert_eq!(faults(&[unmapped, fetch(0x1000, 1)]), 0);
+    // Two pages of one file: a reference to both waits once.
+    let both = (Op::Map, 0x8000, 5, 2, Some(0), Some(0));
+    assert_eq!(faults(&[both, load(0x8ffc), load(0x8000), load(0x9000)]), 1);
+    assert_eq!(faults(&[both, load(0x8000), load(0x9000)]), 2);
+    let kernel = (Op::KernelEnter, 0, 0, 0, None, None);
+    assert_eq!(faults(&[kernel, load(0x1000), (Op::KernelLeave, 0, 0, 0, None, None)]), 0);
+    // A child has its parent's maps, and a new program has none.
+    let (fork, exec) = ((Op::Fork, 1, 0, 0, Some(0), None), (Op::Exec, 1, 0, 0, None, None));
+    let child = switch(1, 0, Cause::SystemCall, None);
+    assert_eq!(faults(&[fork, child, load(0x1000)]), 2);
+    assert_eq!(faults(&[fork, child, exec, load(0x1000)]), 1);
+}
+
+#[test]
 fn no_other_input_runs_inside_the_kernel() {
     let kernel = given(vec![
         (Op::KernelEnter, 0, 0, 1, None, None),
@@ -236,8 +344,7 @@ fn no_other_input_runs_inside_the_kernel() {
 fn a_length_bounds_each_input() {
     let long = given((0..100).map(|addr| fetch(addr, 2)).collect());
     let inputs = (0..2).map(|_| MixInput { length: Some(11), ..input("long", &long) }).collect();
-    let mut mix =
-        Mix::new(inputs, Box::new(RoundRobin::new(4)), Latencies::default(), EndsWhen::All).unwrap();
+    let mut mix = Mix::new(inputs, round_robin(4)).unwrap();
     let fetched: u32 = drain(&mut mix).iter().filter(|row| row.0 == Op::Fetch).map(|row| row.3).sum();
     assert_eq!(fetched, 20); // 5 runs of 2 instructions each; a sixth would pass 11
 }
@@ -249,11 +356,12 @@ fn page_sizes_that_differ_are_refused() {
         ..given(vec![fetch(0, 1)])
     };
     let inputs = vec![input("a", &paged(4096)), input("b", &paged(16384))];
-    let problem =
-        Mix::new(inputs, Box::new(RoundRobin::new(1)), Latencies::default(), EndsWhen::All).err().unwrap();
+    let problem = Mix::new(inputs, round_robin(1)).err().unwrap();
     assert_eq!((problem.value.as_str(), problem.place.as_str()), ("pages of 16384 bytes", "b"));
-    let none = Mix::new(Vec::new(), Box::new(RoundRobin::new(1)), Latencies::default(), EndsWhen::All);
-    assert_eq!(none.err().unwrap().value, "no trace");
+    assert_eq!(Mix::new(Vec::new(), round_robin(1)).err().unwrap().value, "no trace");
+    let inputs = vec![input("a", &paged(4096))];
+    let problem = Mix::new(inputs, round_robin(0)).err().unwrap();
+    assert_eq!((problem.value.as_str(), problem.place.as_str()), ("0", "--quantum"));
 }
 
 #[test]
@@ -263,7 +371,7 @@ fn latencies_depend_on_what_the_process_waits_for() {
         let b = given((0..100).map(|_| fetch(9, 1)).collect());
         let inputs = vec![input("a", &a), input("b", &b)];
         let latencies = Latencies { given: 10, room: 20, fault: 30 };
-        let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(1)), latencies, EndsWhen::All).unwrap();
+        let mut mix = Mix::new(inputs, Mixing { latencies, ..round_robin(1) }).unwrap();
         let rows = drain(&mut mix);
         rows.iter().filter(|row| row.0 == Op::Fetch).position(|row| row.1 == 1).unwrap() - 1
     };
@@ -364,6 +472,53 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A first touch that blocks equals a fault that the trace marks before the same reference.
+    #[test]
+    fn first_touches_equal_marked_faults(
+        programs in prop::collection::vec(programs(), 1..5),
+        quantum in 1u64..200,
+        latency in 0u64..300,
+        batch in 1usize..50,
+    ) {
+        const PAGES: u64 = 8;
+        let program = |(number, rows): (usize, &Vec<Row>)| {
+            let rows = rows.iter().map(|&(op, addr, ..)| match op {
+                Op::Fetch => fetch((addr % PAGES) << 12, 3),
+                Op::Load => load((addr % PAGES) << 12),
+                _ => fetch(0, 1),
+            });
+            let maps = [
+                (Op::Map, 0, 5, (PAGES / 2) as u32, Some(0), Some(0)),
+                (Op::Map, (PAGES / 2) << 12, 3, (PAGES / 2) as u32, None, None),
+            ];
+            let mut given = FixedRows { batch, ..given(maps.into_iter().chain(rows).collect()) };
+            let file = Some(format!("/{number}"));
+            given.meta.segments.insert(0, SegmentMeta { file, kind: None });
+            given
+        };
+        let plain: Vec<FixedRows> = programs.iter().enumerate().map(program).collect();
+        let marked: Vec<FixedRows> = plain.iter().map(|given| {
+            let mut read = BTreeMap::new();
+            let mut rows = Vec::new();
+            for &row in &given.rows {
+                let of_file = row.0.is_reference() && row.1 >> 12 < PAGES / 2;
+                if of_file && read.insert(row.1 >> 12, ()).is_none() {
+                    rows.push(switch(0, 0, Cause::PageFault, None));
+                }
+                rows.push(row);
+            }
+            FixedRows { rows, ..given.clone() }
+        }).collect();
+        let none = Mixing { latencies: Latencies::all(latency), ..round_robin(quantum) };
+        let first = Mixing { faults: Faults::First, ..none };
+        let rows = drain(&mut mix_by(&plain, first));
+        prop_assert_eq!(&rows, &drain(&mut mix_by(&marked, none)));
+        // The marks stand for the same references, so first touches add no fault to them.
+        prop_assert_eq!(&rows, &drain(&mut mix_by(&marked, first)));
+    }
+}
+
 /// `Breaking` fails at its second batch only.
 #[derive(Clone)]
 struct Breaking(FixedRows, u32);
@@ -391,7 +546,7 @@ fn the_error_of_an_input_stays() {
     let open = move || Ok(Box::new(breaking.clone()) as Box<dyn Source>);
     let broken = MixInput { name: "broken".into(), open: Box::new(open), length: None };
     let inputs = vec![broken, input("whole", &given(rows))];
-    let mut mix = Mix::new(inputs, Box::new(RoundRobin::new(8)), Latencies::all(20), EndsWhen::All).unwrap();
+    let mut mix = Mix::new(inputs, round_robin(8)).unwrap();
     let error = loop {
         match mix.next_batch() {
             Ok(batch) => assert!(batch.is_some(), "the source fails before it ends"),

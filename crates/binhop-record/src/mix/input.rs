@@ -9,9 +9,8 @@ use binhop_trace::source::ProcessMeta;
 use binhop_trace::transform::Limit;
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use super::MixInput;
 use super::numbers::Numbers;
-use crate::batch_builder::BatchBuilder;
+use super::{MixInput, Output};
 
 /// `Next` is what comes next in a trace.
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, and it is rows")]
@@ -54,8 +53,9 @@ pub(super) struct InputReader {
 
 /// Returns whether rows of this kind are handled one by one.
 fn is_special(op: u8) -> bool {
-    use Op::{Exec, Exit, Fork, KernelEnter, KernelLeave, Map, Switch, Syscall, Time};
-    const SPECIAL: u32 = bits(&[Switch, Syscall, Map, Fork, Exec, Exit, Time, KernelEnter, KernelLeave]);
+    use Op::{Exec, Exit, Fork, KernelEnter, KernelLeave, Map, Switch, Syscall, Time, Unmap};
+    const SPECIAL: u32 =
+        bits(&[Switch, Syscall, Map, Unmap, Fork, Exec, Exit, Time, KernelEnter, KernelLeave]);
     op > Op::Modify as u8 && SPECIAL & (1 << op) != 0
 }
 
@@ -98,12 +98,7 @@ impl InputReader {
 
     /// Begins a turn of the trace: writes a switch to its running process. `cause` is `None` at the beginning
     /// of the mix, where no switch is written.
-    pub(super) fn resume(
-        &mut self,
-        batches: &mut BatchBuilder,
-        numbers: &mut Numbers,
-        cause: Option<(Cause, Option<u32>)>,
-    ) -> Result<()> {
+    pub(super) fn resume(&mut self, output: &mut Output, cause: Option<(Cause, Option<u32>)>) -> Result<()> {
         if !self.begun {
             self.begun = true;
             // If the first event is a switch, it names the process that begins.
@@ -115,15 +110,15 @@ impl InputReader {
                 self.tid = self.pid(0);
             }
         }
-        let (asid, tid) = (self.space(self.asid, None, numbers), self.tid);
+        let (asid, tid) = (self.running(&mut output.numbers), self.tid);
         if let Some((cause, number)) = cause {
-            batches.switch(asid, tid, cause, number);
+            output.batches.switch(asid, tid, cause, number);
         }
         Ok(())
     }
 
     /// Returns what comes next. A row that cannot go into the mix as it is, is written with the mix's numbers.
-    pub(super) fn step(&mut self, batches: &mut BatchBuilder, numbers: &mut Numbers) -> Result<Next> {
+    pub(super) fn step(&mut self, output: &mut Output) -> Result<Next> {
         if !self.fill()? {
             return Ok(Next::End);
         }
@@ -135,7 +130,12 @@ impl InputReader {
         let row = (batch.addr()[at], batch.size()[at], batch.count()[at], batch.arg0(at), batch.arg1(at));
         let op = self.op().expect("readers refuse codes without a meaning");
         self.advance(1);
-        Ok(self.handle(op, row, batches, numbers))
+        Ok(self.handle(op, row, output))
+    }
+
+    /// Returns the number of the running address space in the mix.
+    pub(super) fn running(&mut self, numbers: &mut Numbers) -> u32 {
+        self.space(self.asid, None, numbers)
     }
 
     /// Notes that the first `rows` of the offered rows went into the mix.
@@ -147,29 +147,43 @@ impl InputReader {
         &mut self,
         op: Op,
         (addr, size, count, arg0, arg1): (u64, u32, u32, Option<u64>, Option<u64>),
-        batches: &mut BatchBuilder,
-        numbers: &mut Numbers,
+        output: &mut Output,
     ) -> Next {
+        let Output { batches, numbers, touches } = output;
         match op {
-            Op::Switch => return self.switch(addr, size, arg0, arg1, batches, numbers),
+            Op::Switch => return self.switch(addr, size, arg0, arg1, output),
             Op::Fork => {
                 let parent = self.space(arg0.unwrap_or(self.asid), None, numbers);
                 self.spaces.remove(&addr);
                 let born = self.space(addr, Some(parent), numbers);
                 batches.row(op, born.into(), size, count, [Some(parent.into()), arg1]);
+                touches.iter_mut().for_each(|touches| touches.fork(born.into(), parent.into()));
             }
             Op::Exec => {
                 let asid = self.space(addr, None, numbers);
                 batches.row(op, asid.into(), size, count, [arg0, arg1]);
+                touches.iter_mut().for_each(|touches| touches.clear(asid.into()));
             }
             Op::Exit => {
                 let asid = self.space(addr, None, numbers);
                 batches.row(op, asid.into(), size, count, [arg0, arg1]);
                 self.spaces.remove(&addr);
+                touches.iter_mut().for_each(|touches| touches.clear(asid.into()));
             }
             Op::Map => {
+                let is_file = arg0.is_some_and(|segment| self.is_file(segment));
                 let segment = arg0.map(|segment| self.segment(segment, numbers));
                 batches.row(op, addr, size, count, [segment, arg1]);
+                if let Some(touches) = touches {
+                    let file = segment.filter(|_| is_file).map(|segment| (segment, arg1.unwrap_or(0)));
+                    touches.map(self.running(numbers).into(), addr, count, file);
+                }
+            }
+            Op::Unmap => {
+                batches.row(op, addr, size, count, [arg0, arg1]);
+                if let Some(touches) = touches {
+                    touches.unmap(self.running(numbers).into(), addr, count);
+                }
             }
             Op::Syscall => {
                 let file = arg0.map(|file| self.file(file, numbers));
@@ -195,8 +209,7 @@ impl InputReader {
         tid: u32,
         cause: Option<u64>,
         number: Option<u64>,
-        batches: &mut BatchBuilder,
-        numbers: &mut Numbers,
+        output: &mut Output,
     ) -> Next {
         let waited =
             [Cause::SystemCall, Cause::PageFault].into_iter().find(|&waited| cause == Some(waited as u64));
@@ -208,8 +221,8 @@ impl InputReader {
             return Next::Idle { cause, number };
         }
         (self.asid, self.tid) = (asid, tid);
-        let asid = self.space(asid, None, numbers);
-        batches.row(Op::Switch, asid.into(), tid, 0, [cause, number]);
+        let asid = self.running(&mut output.numbers);
+        output.batches.row(Op::Switch, asid.into(), tid, 0, [cause, number]);
         Next::Handled
     }
 
@@ -224,10 +237,12 @@ impl InputReader {
     }
 
     /// Writes the exits of the trace's live processes.
-    pub(super) fn exit(&mut self, batches: &mut BatchBuilder) {
+    pub(super) fn exit(&mut self, output: &mut Output) {
+        let Output { batches, touches, .. } = output;
         (0..std::mem::take(&mut self.kernel)).for_each(|_| batches.event(Op::KernelLeave, 0, 0, [None; 2]));
         for asid in std::mem::take(&mut self.spaces).into_values() {
             batches.event(Op::Exit, asid.into(), 0, [None; 2]);
+            touches.iter_mut().for_each(|touches| touches.clear(asid.into()));
         }
     }
 
@@ -247,6 +262,10 @@ impl InputReader {
         self.spaces.insert(asid, born);
         self.born.push((asid, born));
         born
+    }
+
+    fn is_file(&self, segment: u64) -> bool {
+        self.meta().segments.get(&segment).is_some_and(|segment| segment.file.is_some())
     }
 
     fn segment(&mut self, segment: u64, numbers: &mut Numbers) -> u64 {

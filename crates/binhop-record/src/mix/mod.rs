@@ -1,38 +1,44 @@
 //! A mix puts traces that were made separately into one stream, as one processor would have run their
 //! programs side by side.
 //!
-//! **Turns.** Each input runs for a quantum of instructions. Then the input whose last turn is longest ago
-//! runs (cause: involuntary). A turn ends before a fetch, and a fetch of several instructions is not split.
-//! So a turn is longer than the quantum only if a single fetch is. Between kernel-enter and kernel-leave no
-//! other input gets a turn. If no other input is ready, the next turn is the same input's, and no switch is
+//! **Turns.** Each input runs for a quantum of instructions. Then another input runs (cause: involuntary); the
+//! order decides which, see [`Order`](binhop_os::scheduler::Order). A turn ends before a fetch, and a fetch of
+//! several instructions is not split. So a turn is longer than the quantum only if a single fetch is. Between
+//! kernel-enter and kernel-leave no other input gets a turn. If the next turn is the same input's, no switch is
 //! written.
 //! **Waiting.** A trace marks an idle processor by a switch from a process to itself, with a system call or a
 //! page fault as its cause. There the input leaves the processor for [`Latencies`], counted in instructions
 //! of all inputs, and is ready again afterwards. If every input waits, time passes until the first input is
 //! ready. If this input also ran last, a switch to itself is written, as in its own trace.
+//! **Page faults.** [`Faults`] says which further references wait for their page; see `faults.rs`.
 //! **An input of several processes** takes part as one input. Its own switches are kept with their causes, so
-//! its processes stay in their order. Its quantum counts their instructions together.
-//! **The end of an input** ends its processes (exit), and the other inputs go on; see [`EndsWhen`].
+//! its processes stay in their order. Its quantum counts their instructions together. While one of its processes
+//! waits, the others wait, too.
+//! **The end of an input** ends its processes (exit), and the other inputs go on; see [`EndsWhen`]. The metadata
+//! say when each input ended ([`MixedMeta`]).
 //!
 //! **Numbers.** Address spaces are numbered 0, 1, 2, … in order of their first event in the mix. Segments of
 //! one file are one segment in all inputs, and files of one path are one file. Segments without a file stay
 //! separate. Time events are left out, because different traces have different clocks. Metadata of the inputs
 //! are the mix's metadata where all inputs agree.
 
+mod faults;
 mod input;
 mod numbers;
+mod settings;
 
 use binhop_base::{Problem, Result};
-use binhop_os::scheduler::{Order, Scheduler};
+use binhop_os::scheduler::Scheduler;
 use binhop_trace::event::Cause;
-use binhop_trace::{EventBatch, Failure, Meta, Source};
+use binhop_trace::source::MixedMeta;
+use binhop_trace::{EventBatch, Failure, Meta, Op, Source};
 
 use crate::batch_builder::BatchBuilder;
-use crate::piece::WaitsFor;
-use crate::schedule::{Ready, Schedule, calls};
-use crate::turn::rows_within;
+use crate::turn::{instructions, rows_within};
+use faults::FirstTouches;
 use input::{InputReader, Next};
 use numbers::Numbers;
+pub use settings::{EndsWhen, Faults, Latencies, Mixing, Quantum};
 
 /// `OpenTrace` opens a trace at its beginning.
 pub type OpenTrace = Box<dyn FnMut() -> Result<Box<dyn Source>> + Send>;
@@ -47,72 +53,29 @@ pub struct MixInput {
     pub length: Option<u64>,
 }
 
-/// `EndsWhen` says when the mix ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndsWhen {
-    /// The mix ends when the last input has ended. An input that ends before leaves the processor to the
-    /// others.
-    All,
-    /// The mix ends when the first input has ended.
-    First,
-    /// The mix ends when every input has ended once. An input that ends before begins again, as new
-    /// processes.
-    Repeat,
-}
-
-/// `Latencies` says for how many instructions a waiting process leaves the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Latencies {
-    /// The wait for another process or a person: pipes, sockets, terminals, locks, children
-    /// ([`WaitsFor::Given`], [`WaitsFor::Child`]). Unknown calls wait as long.
-    pub given: u64,
-    /// The wait for a device, or for time to pass ([`WaitsFor::Room`]).
-    pub room: u64,
-    /// The wait for a page.
-    pub fault: u64,
-}
-
-impl Default for Latencies {
-    /// The default is 100 µs for another process and 1 ms for a device or a page, at 1000 instructions a
-    /// microsecond (our choice).
-    fn default() -> Self {
-        Self { given: 100_000, room: 1_000_000, fault: 1_000_000 }
-    }
-}
-
-impl Latencies {
-    /// Returns latencies that are all the same.
-    #[must_use]
-    pub const fn all(instructions: u64) -> Self {
-        Self { given: instructions, room: instructions, fault: instructions }
-    }
-
-    fn of(self, cause: Cause, number: Option<u32>) -> u64 {
-        let kind = number.map(calls::kind);
-        match (cause, kind) {
-            (Cause::PageFault, _) => self.fault,
-            (_, Some(WaitsFor::Room)) => self.room,
-            _ => self.given,
-        }
-    }
-}
-
 /// `Mix` is a source: a mix of traces.
 pub struct Mix {
     name: String,
     meta: Meta,
     inputs: Vec<InputState>,
-    schedule: Box<dyn Schedule>,
-    latencies: Latencies,
-    ends: EndsWhen,
-    batches: BatchBuilder,
-    numbers: Numbers,
+    mixing: Mixing,
+    output: Output,
     /// The scheduler of the inputs; its time is counted in instructions of all inputs. A task is an input's
     /// place in the list.
     scheduler: Scheduler,
+    /// The instructions of the mix so far. The scheduler's time also holds the times when all inputs waited.
+    instructions: u64,
     fresh: bool,
     started: bool,
     failed: Failure,
+}
+
+/// `Output` is what inputs write: rows of the mix, and what their numbers stand for.
+struct Output {
+    batches: BatchBuilder,
+    numbers: Numbers,
+    /// The pages of files that were referenced, if first touches block.
+    touches: Option<FirstTouches>,
 }
 
 /// `InputState` is the state of an input in the mix.
@@ -120,105 +83,152 @@ struct InputState {
     input: MixInput,
     /// `None` before its first turn, and after its end.
     reader: Option<InputReader>,
-    /// The number of times that the input has ended.
-    ended: u32,
+    /// True if the input itself marked a page fault before its next reference.
+    marked_fault: bool,
 }
 
 impl Mix {
     /// Mixes traces. All traces are opened at once, because their metadata must agree.
     ///
     /// # Errors
-    /// There is no input; an input cannot be opened; the inputs' page sizes differ.
-    pub fn new(
-        inputs: Vec<MixInput>,
-        schedule: Box<dyn Schedule>,
-        latencies: Latencies,
-        ends: EndsWhen,
-    ) -> Result<Self> {
+    /// There is no input; the quantum is 0; an input cannot be opened; the inputs' page sizes differ.
+    pub fn new(inputs: Vec<MixInput>, mixing: Mixing) -> Result<Self> {
         if inputs.is_empty() {
             return Err(Problem::request("no trace", "mix", "there must be one", "name two traces or more"));
+        }
+        if mixing.quantum.length() == 0 {
+            let (rule, remedy) = ("a turn has at least one instruction", "say --quantum 400k");
+            return Err(Problem::request("0", "--quantum", rule, remedy));
         }
         let mut states = Vec::with_capacity(inputs.len());
         let mut metas = Vec::with_capacity(inputs.len());
         for mut input in inputs {
             let reader = InputReader::open(&mut input)?;
             metas.push((input.name.clone(), reader.meta().clone()));
-            states.push(InputState { input, reader: Some(reader), ended: 0 });
+            states.push(InputState { input, reader: Some(reader), marked_fault: false });
         }
-        let mut scheduler = Scheduler::new(Order::LongestAgo);
+        let mut scheduler = Scheduler::new(mixing.order);
         (0..states.len() as u32).for_each(|input| scheduler.add(input));
-        let meta = Meta { schedule: Some(schedule.name().to_owned()), ..common(&metas)? };
+        let mixed = metas.iter().map(|(name, _)| MixedMeta::new(name)).collect();
+        let meta = Meta { schedule: Some(mixing.schedule()), mixed, ..common(&metas)? };
         let name = metas.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" + ");
+        let touches = (mixing.faults != Faults::None).then(|| FirstTouches::new(meta.page_size));
         Ok(Self {
             name,
             meta,
             inputs: states,
-            schedule,
-            latencies,
-            ends,
-            batches: BatchBuilder::default(),
-            numbers: Numbers::default(),
+            mixing,
+            output: Output { batches: BatchBuilder::default(), numbers: Numbers::default(), touches },
             scheduler,
+            instructions: 0,
             fresh: true,
             started: false,
             failed: Failure::default(),
         })
     }
 
-    fn input(&mut self, at: usize) -> (&mut InputReader, &mut BatchBuilder, &mut Numbers) {
+    fn reader(&mut self, at: usize) -> (&mut InputReader, &mut Output) {
         let reader = self.inputs[at].reader.as_mut().expect("an input that has its turn is open");
-        (reader, &mut self.batches, &mut self.numbers)
+        (reader, &mut self.output)
     }
 
     /// Runs the input whose turn it is, up to its next row that does not go into the mix as it is.
     fn step(&mut self, at: usize) -> Result<()> {
-        let alone = self.scheduler.len() == 1;
-        let (left, fresh) = (self.scheduler.left(), self.fresh);
-        let (reader, batches, numbers) = self.input(at);
-        match reader.step(batches, numbers)? {
-            Next::Rows(rows) => {
-                let limit = if alone || reader.in_kernel() { u64::MAX } else { left };
-                let (end, ran) = rows_within(&rows, limit, fresh);
-                reader.ran(end);
-                if end > 0 {
-                    batches.rows(rows.slice(0, end));
-                }
-                self.scheduler.ran(ran);
-                self.fresh &= ran == 0;
-                if end < rows.len() {
-                    self.scheduler.preempt();
-                    return self.next_turn(at, Cause::Involuntary, None);
-                }
-                Ok(())
-            }
+        let (reader, output) = self.reader(at);
+        match reader.step(output)? {
+            Next::Rows(rows) => self.run_rows(at, &rows),
             Next::Handled => Ok(()),
             Next::Idle { cause, number } => {
-                self.scheduler.sleep(self.latencies.of(cause, number));
+                self.inputs[at].marked_fault = cause == Cause::PageFault;
+                self.scheduler.sleep(self.mixing.latencies.of(cause, number));
                 self.next_turn(at, cause, number)
             }
             Next::End => self.end(at),
         }
     }
 
+    /// Runs rows of the input whose turn it is, up to the end of its turn or to a page that has not been read.
+    fn run_rows(&mut self, at: usize, rows: &EventBatch) -> Result<()> {
+        if let Some(latency) = self.page_wait(at, rows) {
+            self.scheduler.sleep(latency);
+            return self.next_turn(at, Cause::PageFault, None);
+        }
+        let alone = self.scheduler.len() == 1;
+        let (left, fresh) = (self.scheduler.left(), self.fresh);
+        let limit = if alone || self.reader(at).0.in_kernel() { u64::MAX } else { left };
+        let (mut end, mut ran) = rows_within(rows, limit, fresh);
+        let mut over = end < rows.len();
+        // The fetch that would exceed the turn is asked, too: if it faults, the input leaves because of the fault.
+        if let Some(unread) = self.first_unread(at, &rows.slice(0, rows.len().min(end + 1))) {
+            (end, ran) = (unread, instructions(&rows.slice(0, unread)));
+            over = false;
+        }
+        let (reader, output) = self.reader(at);
+        reader.ran(end);
+        if end > 0 {
+            output.batches.rows(rows.slice(0, end));
+        }
+        self.scheduler.ran(ran);
+        self.instructions += ran;
+        self.fresh &= ran == 0;
+        if over {
+            self.scheduler.preempt();
+            return self.next_turn(at, Cause::Involuntary, None);
+        }
+        Ok(())
+    }
+
+    /// Returns the first row whose pages have not all been read, if first touches block.
+    fn first_unread(&mut self, at: usize, rows: &EventBatch) -> Option<usize> {
+        let now = self.scheduler.now();
+        let (asid, touches) = self.touches(at)?;
+        touches.first_unread(asid, rows, now)
+    }
+
+    /// Returns how long the reference in the first row waits for its pages; `None` if it does not wait.
+    fn page_wait(&mut self, at: usize, rows: &EventBatch) -> Option<u64> {
+        let (now, latency) = (self.scheduler.now(), self.mixing.latencies.fault);
+        let marked = self.inputs[at].marked_fault;
+        let (asid, touches) = self.touches(at)?;
+        let row = rows.op().iter().position(|&op| op <= Op::Modify as u8)?;
+        let (addr, size) = (rows.addr()[row], rows.size()[row]);
+        if marked {
+            touches.note_read(asid, addr, size, now);
+            self.inputs[at].marked_fault = false;
+        } else if row == 0 {
+            return touches.wait(asid, addr, size, now, latency);
+        }
+        None
+    }
+
+    /// Returns the running address space of an input, and what is known of first touches, if they block here.
+    fn touches(&mut self, at: usize) -> Option<(u64, &mut FirstTouches)> {
+        let reader = self.inputs[at].reader.as_mut().filter(|reader| !reader.in_kernel())?;
+        let Output { numbers, touches, .. } = &mut self.output;
+        Some((reader.running(numbers).into(), touches.as_mut()?))
+    }
+
     /// Ends an input and its processes.
     fn end(&mut self, at: usize) -> Result<()> {
-        let (reader, batches, _) = self.input(at);
-        reader.exit(batches);
+        let (reader, output) = self.reader(at);
+        reader.exit(output);
         let reader = self.inputs[at].reader.take().expect("an input that ends was open");
-        reader.describe(&mut self.numbers);
-        self.inputs[at].ended += 1;
-        let finished = match self.ends {
+        reader.describe(&mut self.output.numbers);
+        self.inputs[at].marked_fault = false;
+        self.meta.mixed[at].end(self.instructions);
+        let finished = match self.mixing.ends {
             EndsWhen::First => true,
             EndsWhen::All => false,
-            EndsWhen::Repeat => self.inputs.iter().all(|input| input.ended > 0),
+            EndsWhen::Repeat => self.meta.mixed.iter().all(|input| input.ended > 0),
         };
         if finished {
             self.finish();
             return Ok(());
         }
-        if self.ends == EndsWhen::Repeat {
+        if self.mixing.ends == EndsWhen::Repeat {
             let input = &mut self.inputs[at];
             input.reader = Some(InputReader::open(&mut input.input)?);
+            self.meta.mixed[at].begun += 1;
             self.scheduler.preempt();
         } else {
             self.scheduler.exit();
@@ -228,43 +238,37 @@ impl Mix {
 
     /// Ends the mix. Processes that still live get no exit.
     fn finish(&mut self) {
-        self.scheduler = Scheduler::new(Order::LongestAgo);
+        self.scheduler = Scheduler::new(self.mixing.order);
         for input in &mut self.inputs {
             if let Some(reader) = input.reader.take() {
-                reader.describe(&mut self.numbers);
+                reader.describe(&mut self.output.numbers);
             }
         }
     }
 
     fn next_turn(&mut self, leaving: usize, cause: Cause, number: Option<u32>) -> Result<()> {
-        if !self.scheduler.wake_sleepers() {
-            return Ok(());
-        }
-        let of = |(asid, last_turn)| Ready { asid, last_turn };
-        let ready: Vec<Ready> = self.scheduler.ready().map(of).collect();
-        let next = ready[self.schedule.choose(&ready)].asid as usize;
+        let Some(next) = self.begin_turn() else { return Ok(()) };
         if next != leaving || cause != Cause::Involuntary {
-            let (reader, batches, numbers) = self.input(next);
-            reader.resume(batches, numbers, Some((cause, number)))?;
+            let (reader, output) = self.reader(next);
+            reader.resume(output, Some((cause, number)))?;
         }
-        self.begin_turn(next);
         Ok(())
     }
 
-    fn begin_turn(&mut self, at: usize) {
-        let quantum = self.schedule.turn(at as u32);
-        self.scheduler.begin(at as u32, quantum);
+    /// Begins the next turn and returns its input; `None` if every input has ended.
+    fn begin_turn(&mut self) -> Option<usize> {
         self.fresh = true;
+        self.scheduler.next_turn(self.mixing.quantum.length()).map(|input| input as usize)
     }
 
     fn run(&mut self) -> Result<()> {
         if !self.started {
             self.started = true;
-            let (reader, batches, numbers) = self.input(0);
-            reader.resume(batches, numbers, None)?;
-            self.begin_turn(0);
+            let first = self.begin_turn().expect("a mix has an input");
+            let (reader, output) = self.reader(first);
+            reader.resume(output, None)?;
         }
-        while let Some(at) = self.scheduler.running().filter(|_| !self.batches.is_ready()) {
+        while let Some(at) = self.scheduler.running().filter(|_| !self.output.batches.is_ready()) {
             self.step(at as usize)?;
         }
         Ok(())
@@ -274,14 +278,14 @@ impl Mix {
 impl Mix {
     /// Mixes until a batch is ready, or to the end.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
-        if !self.batches.is_ready() {
+        if !self.output.batches.is_ready() {
             self.run()?;
             if self.scheduler.running().is_none() {
-                self.batches.flush();
+                self.output.batches.flush();
             }
-            self.numbers.write_to(&mut self.meta);
+            self.output.numbers.write_to(&mut self.meta);
         }
-        Ok(self.batches.next())
+        Ok(self.output.batches.next())
     }
 }
 

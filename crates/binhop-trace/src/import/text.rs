@@ -43,7 +43,7 @@ impl TextGrammar {
         let Some(part) = line.strip_prefix("# meta ") else { return Ok(()) };
         let part = serde_json::from_str(part)
             .map_err(|error| format!("behind `# meta` stands a part of the metadata as JSON: {error}"))?;
-        let Meta { page_size, recorder, command, sizes, schedule, processes, segments, files } = part;
+        let Meta { page_size, recorder, command, sizes, schedule, mixed, processes, segments, files } = part;
         let meta = &mut self.meta;
         meta.page_size = page_size.or(meta.page_size);
         for (known, more) in [
@@ -54,6 +54,7 @@ impl TextGrammar {
         ] {
             *known = more.or(known.take());
         }
+        meta.mixed.extend(mixed);
         meta.processes.extend(processes);
         meta.segments.extend(segments);
         meta.files.extend(files);

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// The page size that is assumed where a trace does not name its own.
 pub(crate) const ASSUMED_PAGE: u64 = 4096;
 
+/// The most inputs of a mix whose ends are reported one by one.
+const MOST_ENDS: usize = 16;
+
 /// `Meta` describes a trace as a whole. A trace file holds it as JSON under one key of its metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -21,6 +24,9 @@ pub struct Meta {
     /// `"round-robin"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
+    /// The inputs of a mix, and when they ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mixed: Vec<MixedMeta>,
     /// The process of each asid.
     pub processes: BTreeMap<u32, ProcessMeta>,
     /// The file and kind of each segment.
@@ -41,6 +47,48 @@ pub struct ProcessMeta {
     pub parent: Option<u32>,
 }
 
+/// `MixedMeta` describes an input of a mix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct MixedMeta {
+    /// The name of the input.
+    pub name: String,
+    /// The number of times that the input began: 1, and more if the mix repeats it.
+    pub begun: u32,
+    /// The number of times that the input ended.
+    pub ended: u32,
+    /// The number of instructions of the mix before the input's first end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_end: Option<u64>,
+}
+
+impl MixedMeta {
+    /// Describes an input that begins.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), begun: 1, ended: 0, first_end: None }
+    }
+
+    /// Notes an end of the input, after this number of instructions of the mix.
+    pub fn end(&mut self, instructions: u64) {
+        self.ended += 1;
+        self.first_end.get_or_insert(instructions);
+    }
+
+    /// Returns a sentence for the user on the input's end.
+    #[must_use]
+    pub fn note(&self) -> String {
+        let Self { name, begun, .. } = self;
+        let Some(first) = self.first_end else { return format!("{name} did not end before the mix ended") };
+        let again = match begun - 1 {
+            0 => String::new(),
+            1 => " and began again once".to_owned(),
+            times => format!(" and began again {times} times"),
+        };
+        format!("{name} ended after {first} instructions of the mix{again}")
+    }
+}
+
 /// `SegmentMeta` describes a segment: a part of an address space that processes may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SegmentMeta {
@@ -51,6 +99,17 @@ pub struct SegmentMeta {
 }
 
 impl Meta {
+    /// Returns notes on the ends of the inputs of a mix, one sentence each. Of many inputs, the first are named.
+    #[must_use]
+    pub fn notes_on_ends(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.mixed.iter().take(MOST_ENDS).map(MixedMeta::note).collect();
+        let more = self.mixed.len() - notes.len();
+        if more > 0 {
+            notes.push(format!("{more} more traces were mixed: binhop inspect --json lists when they ended"));
+        }
+        notes
+    }
+
     /// Adds a process and returns its asid: the number of the processes before it.
     pub(crate) fn add_process(&mut self, pid: u64, command: Option<String>) -> u32 {
         let asid = self.processes.len() as u32;

@@ -10,7 +10,7 @@ use binhop_base::Result;
 pub use ahead::Ahead;
 pub use failure::Failure;
 pub(crate) use meta::ASSUMED_PAGE;
-pub use meta::{Meta, ProcessMeta, SegmentMeta};
+pub use meta::{Meta, MixedMeta, ProcessMeta, SegmentMeta};
 
 use crate::event::EventBatch;
 
