@@ -54,10 +54,9 @@ COSTS: dict[str, Any] = {
     "asid": pl.UInt32,
     "life": pl.UInt32,
     "cause": pl.String,
-    "syscall": pl.UInt32,
-    "metric": pl.String,
-    "value": pl.Int64,
+    "syscall": pl.UInt64,
 }
+"""The columns of the table of costs before its counts."""
 CURVES: dict[str, Any] = {
     "workload": pl.String,
     "machine": pl.String,
@@ -96,7 +95,7 @@ def costs_of(
     segments: Iterable[Segment], workload: str = "w", machine: str = "m", seed: int = 0, cycles: int = 10
 ) -> pl.DataFrame:
     """Returns the table of costs. A miss of the one cache `l1` waits for `cycles`."""
-    rows: dict[tuple[Any, ...], int] = {}
+    rows: dict[tuple[Any, ...], dict[str, int]] = {}
     for one in segments:
         shared, private = one.waits(0, one.length)
         extra = (shared - private) // cycles
@@ -122,10 +121,12 @@ def costs_of(
             "l1.lines.lost": 2 * extra,
             "l1.lines.restored": extra,
         }
-        for metric, value in values.items():
-            key = (workload, machine, seed, one.asid, one.life, one.cause, one.syscall, metric)
-            rows[key] = rows.get(key, 0) + value
-    return pl.DataFrame([(*key, value) for key, value in rows.items()], schema=COSTS, orient="row")
+        of = rows.setdefault((one.asid, one.life, one.cause, one.syscall), {})
+        for name, value in values.items():
+            of[name] = of.get(name, 0) + value
+    schema = COSTS | dict.fromkeys(next(iter(rows.values())), pl.Int64)
+    whole = [(workload, machine, seed, *key, *of.values()) for key, of in rows.items()]
+    return pl.DataFrame(whole, schema=schema, orient="row")
 
 
 def curves_of(

@@ -15,10 +15,11 @@ Counting rules:
 - The *exact* overhead ratio is excess / shared cycles. The *document's* overhead ratio is the document's
   average cost times switches / shared cycles. Both divide by all cycles, also those before the first switch.
 
-A table of costs has the columns of `KEYS`, `asid`, `life`, `cause`, `syscall`, `metric` and `value`. A table
-of curves has the columns of `KEYS`, `asid` and `life` (null: all), `cause` (null: all), `interval` and
-`number`, and the sums of each interval. All functions but `estimates` return rows for each placement, because
-intervals are taken over placements at the very end.
+A table of costs has the columns of `KEYS` and `SEGMENT`, and a column for each count: `segments`,
+`cycles.shared`, `l2.data.cycles.private`, `l1d.misses.replaced` and so on. A table of curves has the columns
+of `KEYS`, `asid` and `life` (null: all), `cause` (null: all), `interval` and `number`, and the sums of each
+interval. All functions but `estimates` return rows for each placement, because intervals are taken over
+placements at the very end.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 KEYS = ("workload", "machine", "seed")
 """The columns that tell runs apart."""
+SEGMENT = ("asid", "life", "cause", "syscall")
+"""The columns that tell kinds of segments apart."""
 CURVE = ("asid", "life", "cause", "interval")
 """The columns that tell the curves of a run apart."""
 NONE = "none"
@@ -47,7 +50,7 @@ INTERVALS = 100
 
 def has_switches(costs: pl.DataFrame) -> bool:
     """Returns whether the run had a switch to another life. All functions below need one."""
-    return not of_segments(costs).filter(pl.col("metric") == "segments", pl.col("value") > 0).is_empty()
+    return bool(of_segments(costs)["segments"].sum())
 
 
 def of_segments(costs: pl.DataFrame) -> pl.DataFrame:
@@ -61,10 +64,10 @@ def costs_by(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
     Columns beside the keys: switches, instructions, shared, private, excess (all cycles), cost (excess per
     switch), length (instructions per segment), and share (of the excess of all segments of the run).
     """
-    wide = _wide(of_segments(costs), *columns)
+    sums = _sums(of_segments(costs), *columns)
     excess = pl.col("cycles.shared") - pl.col("cycles.private")
     return (
-        wide.select(
+        sums.select(
             *KEYS,
             *columns,
             pl.col("segments").alias("switches"),
@@ -88,25 +91,23 @@ def costs_by_level(costs: pl.DataFrame) -> pl.DataFrame:
     Rows: `level` is a cache or `memory`, with `kind` fetch or data; or `write-buffer` or `kernel`, without a
     kind. The rows of a run add up to its excess. Columns: shared, private, excess, cost (per switch), share.
     """
-    waits = of_segments(costs).with_columns(
-        part=pl.col("metric").str.extract(r"^(.+)\.cycles\.(?:shared|private)$"),
-        side=pl.col("metric").str.extract(r"\.cycles\.(shared|private)$"),
+    form = r"^(.+?)(?:\.(fetch|data))?\.cycles\.(shared|private)$"
+    waits = _counts(costs).select(
+        *KEYS,
+        "switches",
+        "value",
+        pl.col("count").str.extract(form, 1).alias("level"),
+        pl.col("count").str.extract(form, 2).alias("kind"),
+        pl.col("count").str.extract(form, 3).alias("side"),
     )
-    keys = [*KEYS, "level", "kind"]
-    sums = (
-        waits.drop_nulls("part")
-        .with_columns(
-            level=pl.col("part").str.replace(r"\.(fetch|data)$", ""),
-            kind=pl.col("part").str.extract(r"\.(fetch|data)$"),
-        )
-        .group_by(keys, maintain_order=True)
-        .agg(
-            shared=pl.col("value").filter(pl.col("side") == "shared").sum(),
-            private=pl.col("value").filter(pl.col("side") == "private").sum(),
-        )
-    )
+
+    def side(name: str) -> pl.Expr:
+        return pl.col("value").filter(pl.col("side") == name).sum()
+
     return (
-        sums.join(_switches(costs), on=KEYS, how="left", maintain_order="left")
+        waits.drop_nulls("level")
+        .group_by([*KEYS, "level", "kind"], maintain_order=True)
+        .agg(pl.col("switches").first(), shared=side("shared"), private=side("private"))
         .with_columns(excess=pl.col("shared") - pl.col("private"))
         .with_columns(
             cost=ratio(pl.col("excess"), pl.col("switches")),
@@ -126,8 +127,8 @@ def costs_by_cache(costs: pl.DataFrame) -> pl.DataFrame:
     back before the life left again).
     """
     form = r"^(.+)\.(misses\.(?:shared|private|replaced|reordered)|lines\.(?:held|lost|restored))$"
-    found = of_segments(costs).with_columns(
-        cache=pl.col("metric").str.extract(form, 1), of=pl.col("metric").str.extract(form, 2)
+    found = _counts(costs).with_columns(
+        cache=pl.col("count").str.extract(form, 1), of=pl.col("count").str.extract(form, 2)
     )
 
     def count(name: str) -> pl.Expr:
@@ -138,12 +139,12 @@ def costs_by_cache(costs: pl.DataFrame) -> pl.DataFrame:
         found.drop_nulls("cache")
         .group_by([*KEYS, "cache"], maintain_order=True)
         .agg(
+            pl.col("switches").first(),
             **{name: count(f"misses.{name}") for name in names},
             held=count("lines.held"),
             lost=count("lines.lost"),
             restored=count("lines.restored"),
         )
-        .join(_switches(costs), on=KEYS, how="left", maintain_order="left")
     )
     switches = pl.col("switches")
     return sums.select(
@@ -243,12 +244,8 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
     overhead, overhead_document; interval, cut and reached (of the document's cost).
     """
     length = interval_length(curves)
-    cycles = (
-        costs.filter(metric="cycles.shared")
-        .group_by(KEYS, maintain_order=True)
-        .agg(cycles=pl.col("value").sum())
-    )
-    wide = _wide(of_segments(costs))
+    cycles = costs.group_by(KEYS, maintain_order=True).agg(cycles=pl.col("cycles.shared").sum())
+    sums = _sums(of_segments(costs))
     chosen = average_costs(curves.filter(interval=length))
     document = chosen.filter(pl.col("asid").is_null(), pl.col("cause").is_null())
     of_lives = chosen.filter(pl.col("asid").is_not_null())
@@ -259,7 +256,7 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
     )
     excess = pl.col("cycles.shared") - pl.col("cycles.private")
     joined = (
-        wide.select(
+        sums.select(
             *KEYS,
             pl.col("segments").alias("switches"),
             pl.col("segments.short").alias("short"),
@@ -307,25 +304,17 @@ def estimates(
     return found.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half).drop("deviation")
 
 
-def _wide(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Returns a row for each value of these columns, with the sum of each metric in a column of its name."""
-    keys = [*KEYS, *columns]
-    sums = costs.group_by([*keys, "metric"], maintain_order=True).agg(pl.col("value").sum())
-    metrics = sums["metric"].unique(maintain_order=True).to_list()
-    return (
-        sums.group_by(keys, maintain_order=True)
-        .agg(pl.col("value").filter(pl.col("metric") == metric).sum().alias(metric) for metric in metrics)
-        .sort(KEYS, maintain_order=True)
-    )
+def _sums(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Returns the sum of each count for each value of these columns."""
+    counts = [name for name in costs.columns if name not in (*KEYS, *SEGMENT)]
+    sums = costs.group_by([*KEYS, *columns], maintain_order=True).agg(pl.col(counts).sum())
+    return sums.sort(KEYS, maintain_order=True)
 
 
-def _switches(costs: pl.DataFrame) -> pl.DataFrame:
-    return (
-        of_segments(costs)
-        .filter(metric="segments")
-        .group_by(KEYS, maintain_order=True)
-        .agg(switches=pl.col("value").sum())
-    )
+def _counts(costs: pl.DataFrame) -> pl.DataFrame:
+    """Returns a row for each count of the segments: the keys, the number of switches, count, and value."""
+    sums = _sums(of_segments(costs)).with_columns(switches=pl.col("segments"))
+    return sums.unpivot(index=[*KEYS, "switches"], variable_name="count", value_name="value")
 
 
 def ratio(above: pl.Expr, below: pl.Expr) -> pl.Expr:

@@ -74,7 +74,7 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = 0.95)
             ["level"],
         ),
     ]
-    types = {"asid": pl.UInt32, "life": pl.UInt32, "syscall": pl.UInt32}
+    types = {"asid": pl.UInt32, "life": pl.UInt32, "syscall": pl.UInt64}
     rows = [
         estimates(frame, columns, by, confidence).with_columns(
             pl.lit(group).alias("group"),

@@ -89,7 +89,7 @@ def test_the_tables_name_what_costs_most_and_count_the_rest(tables: Tables) -> N
 def test_the_tables_fit_80_columns_and_every_form(tables: Tables, capsys: pytest.CaptureFixture[str]) -> None:
     from binhop.cli import show
 
-    large = tables[0].with_columns(value=pl.col("value") * 1000)
+    large = tables[0].with_columns(pl.col("^.*(segments|instructions|cycles|misses|lines).*$") * 1000)
     for facts in ({}, {"cycle_time_ns": 40.0}):
         made = cost_tables(large, *tables[1:], facts)
         for table in made:
