@@ -76,6 +76,7 @@ check: lint test
 bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example bench
 	cargo run --locked --release --quiet -p binhop-sim --example import_bench
+	cargo test --locked --release --quiet -p binhop-trace --test import lines_per_second -- --ignored --nocapture
 	$(BIN)/python benches/pycachesim_bench.py
 	$(BIN)/python benches/record_bench.py
 	$(BIN)/python benches/single_bench.py

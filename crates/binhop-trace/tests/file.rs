@@ -54,7 +54,7 @@ fn events(rows: u64) -> Vec<Event> {
     let draw = |what: u64, row: u64, n: u64| rng.below(Stream::new(Domain::Test, what), row, n);
     (0..rows)
         .map(|row| {
-            let op = draw(0, row, 18) as u8;
+            let op = draw(0, row, Op::ALL.len() as u64) as u8;
             let arg = |what| (op > 3 && draw(what, row, 2) == 0).then(|| draw(what, row, u64::MAX));
             (
                 op,
@@ -363,8 +363,11 @@ fn columns_that_do_not_fit_are_refused_by_name() {
     assert_eq!((problem.value.as_str(), problem.rule.as_str()), ("UInt64", "the column size must be UInt32"));
     let problem = with("addr", Arc::new(UInt64Array::from(vec![Some(1), None, Some(3)])));
     assert!(problem.place.ends_with("row group 0: from row 0: column addr, row 1"), "{problem}");
-    let problem = with("op", Arc::new(UInt8Array::from(vec![0, 18, 2])));
-    assert_eq!((problem.value.as_str(), problem.rule.as_str()), ("18", "no operation has this code"));
+    let problem = with("op", Arc::new(UInt8Array::from(vec![0, Op::ALL.len() as u8, 2])));
+    assert_eq!(
+        (problem.value.as_str(), problem.rule.as_str()),
+        (&*Op::ALL.len().to_string(), "no operation has this code")
+    );
     assert!(problem.place.ends_with("row group 0: row 1"), "{problem}");
     foreign(&path, required().into_iter().filter(|column| column.0 != "count").collect(), &[]);
     assert_eq!(refused(&path).rule, "the column count is missing");

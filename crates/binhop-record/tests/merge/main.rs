@@ -6,6 +6,7 @@
 mod generated;
 mod model;
 mod native;
+mod schedules;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! The speed of the importers: `cargo test --release -p binhop-trace --test import -- --ignored --nocapture`.
+//! `lines_per_second` measures the speed of the importers; `make bench` runs it.
 //!
 //! One thread reads text from memory, counts the rows and drops them. The wall time and the processor time of
 //! the thread are printed. On a busy machine only the processor time is meaningful.
@@ -43,7 +43,7 @@ fn on_processor() -> Option<f64> {
 }
 
 #[test]
-#[ignore = "a measurement: run it alone, in release"]
+#[ignore = "a measurement, which `make bench` runs"]
 fn lines_per_second() {
     const LINES: u64 = 10_000_000;
     for format in ["din", "xdin", "lackey"] {
