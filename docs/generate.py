@@ -104,9 +104,20 @@ COST = """
 An instruction takes one cycle, in which level 1 serves what it holds. A demand access that misses level 1 adds the
 cycles of the level that serves it (`mode = "total"`), or the cycles of all levels that it passes (`"add"`). A cost
 is therefore the time *beyond* a hit in level 1: where a manual says 4 cycles for level 1 and 12 cycles for level 2,
-write `l2 = 8`. Nothing overlaps: no other instruction executes during a miss. Write-backs cost nothing, unless a
-write buffer is full. `cpi` is therefore the upper bound that an in-order, blocking core would reach. It
-serves to compare placements, machines and traces by one rule.
+write `l2 = 8`. `level-1 = 4` and `l2 = 12` say the same: binhop subtracts `level-1` from the cycles of each level.
+With `mode = "add"` the cycles of a level are its own, and `level-1` has no effect. Nothing overlaps: no other
+instruction executes during a miss. Write-backs cost nothing, unless a write buffer is full. `cpi` is therefore the
+upper bound that an in-order, blocking core would reach. It serves to compare placements, machines and traces by one
+rule.
+
+A document that states 1, 13 and 200 cycles for level 1, level 2 and memory can be read in three ways. Each is a
+setting of `mb90-2a` and `mb90-2b`. The table has the cycles that an access adds to its instruction's cycle:
+
+| setting | reading | level 2 serves | memory serves |
+|---|---|---|---|
+| none (`level-1 = 1`) | totals; a hit in level 1 is the instruction's own cycle | 12 | 199 |
+| `cost.level-1=0` | totals beside the instruction's own cycle | 13 | 200 |
+| `cost.mode=add` | the own cycles of each level | 13 | 213 |
 
 A row of several instructions accesses all its lines in the cycle of its first instruction, one line after the
 other. Then its instructions take their cycles. Without a write buffer the sum is exact. A write buffer drains
@@ -114,9 +125,10 @@ meanwhile, and sees the later lines of the row too early, by at most the length 
 cycles of an exported memory trace. A trace with one row for each instruction (`binhop record --fetch instruction`)
 has exact cycles.
 
-The bundled machines of today have costs; the comments below give their sources. The machines of papers, and the
-machines that serve to compare binhop with other simulators, have no costs. `--set cost.memory=300` changes one
-cost. A machine without `[cost]` reports neither `cycles` nor `cpi`.
+The bundled machines of today and the designs of MB90 have costs; the comments below give their sources. `kh90` and
+the machines that serve to compare binhop with other simulators have no costs. `--set cost.memory=300` changes one
+cost. A machine without `[cost]` reports neither `cycles` nor `cpi`. `cycle-time` at the top level states how long a
+cycle takes. It changes no count.
 """
 
 

@@ -69,7 +69,7 @@ def test_settings_and_metrics_are_those_of_the_machine(tmp_path: Path) -> None:
     assert completed(tmp_path, "binhop run two-level lin --cache l") == ["l1i", "l1d", "l2"]
     assert completed(tmp_path, "binhop run zen-4k lin --cache l3") == ["l3"]
     levels = completed(tmp_path, "binhop run kh90 lin --set cost.")
-    assert levels == ["cost.mode=", "cost.l2=", "cost.memory="]
+    assert levels == ["cost.mode=", "cost.level-1=", "cost.l2=", "cost.memory="]
     offered = completed(tmp_path, "binhop run kh90 lin --set placement.policy=", "zsh")
     assert [word for word in offered if "placement.policy=random" in word]
 

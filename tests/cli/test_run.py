@@ -81,7 +81,7 @@ def test_cycles_of_a_bundled_machine_are_its_stated_latencies(
         for setting in (f"cache.{level}.size={sizes[level]}", f"cache.{level}.ways=1")
     ]
     small = binhop.Machine.load(machine, settings)
-    assert tomllib.loads(small.resolved())["cost"] == {"mode": "total", **costs}
+    assert tomllib.loads(small.resolved())["cost"] == {"mode": "total", "level-1": 0, **costs}
     result = binhop.simulate(small, lin, seeds=2)
     for seed in (0, 1):
 

@@ -1,4 +1,4 @@
-//! `binhop-base` holds what all crates share: typed addresses, sizes, kinds of access, agents, the seeded
+//! `binhop-base` holds what all crates share: typed addresses, sizes, times, kinds of access, agents, the seeded
 //! generator, the port between hardware and operating system, maps that share their common entries, and the
 //! form of every error.
 //!
@@ -17,6 +17,7 @@ mod port;
 mod problem;
 mod rng;
 mod size;
+mod time;
 
 pub use address::{Asid, Bin, FrameNo, MappingId, PageId, PageNo, VirtAddr};
 pub use agent::{Agent, Agents};
@@ -25,3 +26,4 @@ pub use port::{LineAddr, Translation};
 pub use problem::{Class, Problem, Result};
 pub use rng::{Domain, Rng, Stream};
 pub use size::{Bytes, PowerOfTwo};
+pub use time::Picoseconds;

@@ -3,7 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::SMALL;
-use binhop_base::{Class, Problem};
+use binhop_base::{Class, Picoseconds, Problem};
+use binhop_hw::CostRule;
 use binhop_os::placement::POLICIES;
 use binhop_sim::Machine;
 use binhop_sim::machine::{BUNDLED, keys};
@@ -77,6 +78,13 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["cost.memory=200"], "every level behind the first has a cost", "cost.memory=200: l2"),
     (&["cost.l2=20"], "must be given", "cost.l2=20: memory"),
     (&["cost.l1d=1", "cost.l2=20", "cost.memory=90"], "instruction's own cycle", "--set cost.l1d"),
+    (
+        &["cost.level-1=20", "cost.l2=20", "cost.memory=90"],
+        "include those of a hit in level 1 (level-1 = 20)",
+        "--set cost.l2",
+    ),
+    (&["cycle-time=40"], "a number with a unit: ps, ns or us", "--set cycle-time"),
+    (&["cycle-time=0ns"], "between 1ps and 1000000ns", "--set cycle-time"),
     (&["cost.l3=20"], "no cache has this name", "--set cost.l3"),
     (&["cahce.l2.size=1MiB"], "did you mean cache?", "--set cahce"),
     (&["cache.l2.size"], "KEY=VALUE", "--set"),
@@ -164,6 +172,37 @@ fn later_settings_win_and_a_setting_may_add_a_section() {
     assert!(machine.has_cost());
 }
 
+/// The cycles that an access waits beside its instruction, at level 2 and at memory.
+#[test]
+fn costs_are_totals_or_added_and_may_include_a_hit_in_level_1() {
+    let costs = ["cost.level-1=1", "cost.l2=13", "cost.memory=200"];
+    for (setting, rule, expected) in [
+        ("cost.mode=total", CostRule::Total, (12, 199)),
+        ("cost.level-1=0", CostRule::Total, (13, 200)),
+        ("cost.mode=add", CostRule::Add, (13, 200)),
+    ] {
+        let settings: Vec<String> = costs.iter().chain([&setting]).map(ToString::to_string).collect();
+        let machine = Machine::parse(BASE, "base", &settings).unwrap();
+        let config = machine.tree().config();
+        assert_eq!(
+            (config.cost_rule, (config.caches[2].cost, config.memory_cost)),
+            (rule, expected),
+            "{setting}"
+        );
+    }
+}
+
+#[test]
+fn a_machine_may_state_the_time_of_its_cycle() {
+    let time = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        Machine::parse(BASE, "base", &settings).unwrap().cycle_time()
+    };
+    assert_eq!(time(&[]), None);
+    assert_eq!(time(&["cycle-time=40ns"]), Some(Picoseconds(40_000)));
+    assert_eq!(time(&["cycle-time=2.5ns"]), Some(Picoseconds(2500)));
+}
+
 #[test]
 fn a_key_the_policy_does_not_use_is_legal_and_reported() {
     let set = |setting: &str| Machine::parse(BASE, "base", &[setting.to_string()]).unwrap();
@@ -187,8 +226,10 @@ const WITH: &[&[&str]] = &[
 /// Returns values for a key of this form, as users write them: every choice that the form names, and some others.
 fn values(form: &str) -> Vec<String> {
     let choices = form.split('"').skip(1).step_by(2);
-    let others =
-        ["true", "false", "2", "7", "32B", "16KiB", "128KiB", "l1i", "memory", "first", "random", FRAMES];
+    let others = [
+        "true", "false", "2", "7", "40ns", "32B", "16KiB", "128KiB", "l1i", "memory", "first", "random",
+        FRAMES,
+    ];
     choices.chain(others).map(String::from).collect()
 }
 
@@ -210,6 +251,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.memory(),
             machine.placement().clone(),
             machine.has_cost(),
+            machine.cycle_time(),
         )
     };
     for key in keys().filter(|key| key.keys.is_empty()) {

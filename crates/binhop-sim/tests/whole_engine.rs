@@ -204,15 +204,14 @@ fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64>
         .collect()
 }
 
-fn compare(number: usize, events: &[crate::common::Event]) {
-    let machine = machine(number);
+fn compare(machine: &Machine, events: &[crate::common::Event]) {
     if machine.memory().frames.is_none() {
         return;
     }
     let events = batch(events);
-    let fast = run(&machine, &events, 500, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
+    let fast = run(machine, &events, 500, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
     for seed in 0..2 {
-        let slow = Slow::new(&machine, seed).run(&events);
+        let slow = Slow::new(machine, seed).run(&events);
         let fast = counts(&fast, seed as usize, 2);
         for name in slow.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), slow.get(name), "{}: {name}, seed {seed}", machine.name());
@@ -225,11 +224,19 @@ proptest! {
 
     #[test]
     fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
-        compare(number, &events);
+        compare(&machine(number), &events);
     }
 
     #[test]
     fn references_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..1500)) {
-        compare(number, &events);
+        compare(&machine(number), &events);
+    }
+
+    #[test]
+    fn the_designs_of_mb90_in_little_memory(number in 0..4usize, merge: bool, events in prop::collection::vec(event(), 1..600)) {
+        let name = ["mb90-1a", "mb90-1b", "mb90-2a", "mb90-2b"][number];
+        let settings = ["memory.size=128KiB", "placement.pool=64KiB", "write-buffer.l1d.drain=20"].map(String::from);
+        let settings = [&settings[..], &[format!("write-buffer.l1d.merge={merge}")]].concat();
+        compare(&Machine::load(name, &settings).unwrap(), &events);
     }
 }

@@ -28,12 +28,13 @@ pub(crate) struct WriteBuffer {
     all_but_one: u64,
     /// The cycle at which the last write's drain ends.
     last_end: u64,
-    /// If writes merge, the lines of the latest writes, the latest last, and at most as many as there are entries.
-    merging: Option<Box<Lines>>,
+    /// The lines of the latest writes, if writes merge.
+    merging: Option<Box<LatestLines>>,
 }
 
+/// `LatestLines` holds the lines of the latest writes, the latest last, and at most as many as there are entries.
 #[derive(Clone, Debug)]
-struct Lines {
+struct LatestLines {
     entries: usize,
     latest: VecDeque<u64>,
 }
@@ -42,7 +43,7 @@ impl WriteBuffer {
     pub(crate) fn new(config: WriteBufferConfig) -> Self {
         let WriteBufferConfig { entries, drain_cycles, merge, stalls: _ } = config;
         let all_but_one = (u64::from(entries) - 1).saturating_mul(drain_cycles);
-        let lines = || Box::new(Lines { entries: entries as usize, latest: VecDeque::new() });
+        let lines = || Box::new(LatestLines { entries: entries as usize, latest: VecDeque::new() });
         Self { drain_cycles, all_but_one, last_end: 0, merging: merge.then(lines) }
     }
 
@@ -62,7 +63,7 @@ impl WriteBuffer {
     /// Returns whether a write of a line joins another at cycle `now`. Otherwise notes the line as the latest.
     fn merges(&mut self, now: u64, line: u64) -> bool {
         let Self { drain_cycles, last_end, merging, .. } = self;
-        let Lines { entries, latest } = &mut **merging.as_mut().expect("writes merge");
+        let LatestLines { entries, latest } = &mut **merging.as_mut().expect("writes merge");
         // The first of the writes that are left drains already.
         let left = last_end.saturating_sub(now).div_ceil((*drain_cycles).max(1));
         let waiting = usize::try_from(left.saturating_sub(1)).unwrap_or(usize::MAX).min(latest.len());

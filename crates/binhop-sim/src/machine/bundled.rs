@@ -24,6 +24,10 @@ macro_rules! bundled {
 
 bundled! {
     "kh90", "Kessler and Hill 1990: 128 MiB in 16 KiB pages, split 32 KiB level 1, 4 MiB level 2, random placement";
+    "mb90-1a", "Mogul and Borg 1990, design 1a: a DECstation 5000/200, split 64 KiB level 1 with a write buffer, no level 2, random placement";
+    "mb90-1b", "Mogul and Borg 1990, design 1b: design 1a with a level 1 of 256 + 256 KiB";
+    "mb90-2a", "Mogul and Borg 1990, design 2a: split 2 KiB level 1 with a write buffer, 512 KiB level 2, random placement";
+    "mb90-2b", "Mogul and Borg 1990, design 2b: design 2a with a level 1 of 8 + 8 KiB and a level 2 of 2 MiB";
     "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
     "cachegrind-like", "What valgrind --tool=cachegrind simulates, counted as it counts: split 32 KiB 8-way level 1, 1 MiB 16-way last level, physical = virtual";
     "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";

@@ -1,6 +1,6 @@
 //! `check` turns a description as typed into the configuration of a machine, and checks every rule once.
 
-use binhop_base::Result;
+use binhop_base::{Picoseconds, Result};
 use binhop_hw::{CostRule, Rules, TreeConfig};
 
 use super::cache::{CacheKeys, check_caches};
@@ -20,6 +20,8 @@ keys! {
         name: Option<At<String>> = "name", absent "the file's name", "the machine's name in results";
         rules: Rules = "rules", absent "lines",
             "the rules by which references become accesses; for cachegrind see below";
+        cycle_time: Option<At<Picoseconds>> = "cycle-time", form "a time, like \"40ns\" or \"2.5ns\"",
+            absent "results know cycles only", "the time of one cycle of the processor";
         memory: At<MemoryKeys> = "memory", "physical memory and its pages";
         placement: Given<PlacementKeys> = "placement", absent "{ policy = \"random\" }",
             "the rule that gives a page its frame";
@@ -54,6 +56,7 @@ pub(super) struct Checked {
     pub(super) placement: PlacementConfig,
     pub(super) tree: TreeConfig,
     pub(super) has_cost: bool,
+    pub(super) cycle_time: Option<Picoseconds>,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -85,11 +88,12 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         cachegrind::check(&tree, &places, &placement, &place)?;
     }
     let has_cost = keys.cost.is_some();
+    let cycle_time = keys.cycle_time.as_ref().map(|at| at.value);
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
         "cache" => rules == Rules::Lines || !cachegrind::decides(key.name),
         _ => true,
     });
-    Ok(Checked { name, memory, placement, tree, has_cost, notes, resolved })
+    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, notes, resolved })
 }

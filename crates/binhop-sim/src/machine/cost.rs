@@ -13,6 +13,8 @@ keys! {
     CostKeys of "cost" {
         mode: CostRule = "mode", absent "total",
             "whether a level's cycles are those of the whole access, or are added to the cycles of the levels before it";
+        level_1: Cycles = "level-1", absent "0",
+            "cycles of a hit in level 1, if the cycles of the levels behind include them (with mode = \"total\"); they are those of the instruction itself";
         levels: Rest<Cycles> = "LEVEL", "cycles of a demand access that this level serves: a cache's name or memory";
     }
 }
@@ -43,11 +45,25 @@ impl Form for Cycles {
     }
 }
 
+/// Returns the cycles that an access takes beyond a hit in level 1, if its cycles include such a hit.
+fn beyond(hit: u64, cycles: u64, place: &str) -> Result<u64> {
+    match cycles.checked_sub(hit) {
+        Some(beyond) if beyond > 0 || hit == 0 => Ok(beyond),
+        _ => Err(Problem::request(
+            &cycles.to_string(),
+            place,
+            &format!("the cycles of a level include those of a hit in level 1 (level-1 = {hit}), and more"),
+            "make them larger, or leave level-1 out: then they are the cycles beyond such a hit",
+        )),
+    }
+}
+
 /// Gives each level its cost, and sorts the costs in the order of the levels. Returns the rule and the cycles
 /// of memory.
 pub(super) fn add_costs(cost: &mut At<CostKeys>, caches: &mut [Cache]) -> Result<(CostRule, u64)> {
     let place = &cost.place;
-    let CostKeys { mode, levels } = &mut cost.value;
+    let CostKeys { mode, level_1: Cycles(level_1), levels } = &mut cost.value;
+    let included = if *mode == CostRule::Total { *level_1 } else { 0 };
     let mut memory = None;
     for (name, At { value: Cycles(cycles), place }) in &levels.0 {
         match position(caches, name) {
@@ -59,8 +75,8 @@ pub(super) fn add_costs(cost: &mut At<CostKeys>, caches: &mut [Cache]) -> Result
                     "give costs to the levels behind it, and to memory",
                 ));
             }
-            Some(cache) => caches[cache].config.cost = *cycles,
-            None if name == "memory" => memory = Some(*cycles),
+            Some(cache) => caches[cache].config.cost = beyond(included, *cycles, place)?,
+            None if name == "memory" => memory = Some(beyond(included, *cycles, place)?),
             None => return Err(no_such_cache(name, place, &names(caches), ", memory; and the key mode")),
         }
     }

@@ -2,7 +2,7 @@
 //! of the user's choice.
 
 use binhop_base::escape::quoted;
-use binhop_base::{Bytes, Problem, Result};
+use binhop_base::{Bytes, Picoseconds, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
 use binhop_os::StateScope;
 
@@ -39,6 +39,32 @@ impl Form for Bytes {
         resolved.line(name, &format!("\"{self}\""));
     }
 }
+
+impl Form for Picoseconds {
+    fn form() -> String {
+        "a time".to_string()
+    }
+
+    fn read(located: Located, _: &Key) -> Result<Self> {
+        let time = Self::parse(&located.value.shown(), &located.place)?;
+        if time > MOST_TIME || time == Self(0) {
+            return Err(Problem::request(
+                &time.to_string(),
+                &located.place,
+                &format!("a time lies between 1ps and {MOST_TIME}"),
+                "write it like \"40ns\" or \"2.5ns\"",
+            ));
+        }
+        Ok(time)
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &format!("\"{self}\""));
+    }
+}
+
+/// The longest time: a millisecond. The cycles of a run times a cycle then fit into 128 bits with ease.
+const MOST_TIME: Picoseconds = Picoseconds(1_000_000_000);
 
 impl Form for bool {
     fn form() -> String {

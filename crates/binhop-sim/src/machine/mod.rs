@@ -21,7 +21,7 @@ mod write_buffer;
 
 use std::sync::Arc;
 
-use binhop_base::{Agents, Problem, Result};
+use binhop_base::{Agents, Picoseconds, Problem, Result};
 use binhop_hw::{Next, Tree, TreeConfig};
 use binhop_trace::input::read_text;
 
@@ -45,6 +45,7 @@ struct Inner {
     placement: PlacementConfig,
     tree: Tree,
     has_cost: bool,
+    cycle_time: Option<Picoseconds>,
     notes: Vec<String>,
     resolved: String,
 }
@@ -86,6 +87,7 @@ impl Machine {
             placement: checked.placement,
             tree: Tree::new(checked.tree),
             has_cost: checked.has_cost,
+            cycle_time: checked.cycle_time,
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -93,7 +95,7 @@ impl Machine {
 
     /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
-        let Inner { name, memory, placement, tree, has_cost, notes, resolved } = &*self.0;
+        let Inner { name, memory, placement, tree, has_cost, cycle_time, notes, resolved } = &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
         Self(Arc::new(Inner {
             name: name.clone(),
@@ -101,6 +103,7 @@ impl Machine {
             placement: placement.clone(),
             tree: Tree::new(TreeConfig { agents, ..tree.config().clone() }),
             has_cost: *has_cost,
+            cycle_time: *cycle_time,
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
@@ -156,6 +159,12 @@ impl Machine {
     #[must_use]
     pub fn has_cost(&self) -> bool {
         self.0.has_cost
+    }
+
+    /// Returns the time of one cycle of the processor, if the machine states it.
+    #[must_use]
+    pub fn cycle_time(&self) -> Option<Picoseconds> {
+        self.0.cycle_time
     }
 
     /// Returns notes for the user, such as keys that the chosen policy does not use.
