@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use arrow::buffer::NullBuffer;
 use binhop_base::Result;
 use binhop_trace::{EventBatch, Op};
 
@@ -70,11 +71,16 @@ impl Columns {
         ];
         if !columns.args.is_empty() {
             for (which, name) in ["arg0", "arg1"].into_iter().enumerate() {
-                let mut column = vec![None; rows];
-                for (row, args) in &columns.args {
-                    column[*row] = args[which];
+                let (mut column, mut valid) = (vec![0; rows], BooleanBufferBuilder::new(rows));
+                valid.append_n(rows, false);
+                for &(row, args) in &columns.args {
+                    if let Some(value) = args[which] {
+                        column[row] = value;
+                        valid.set_bit(row, true);
+                    }
                 }
-                named.push((name, Arc::new(UInt64Array::from(column))));
+                let valid = NullBuffer::new(valid.finish());
+                named.push((name, Arc::new(UInt64Array::new(column.into(), Some(valid)))));
             }
         }
         let batch = RecordBatch::try_from_iter(named).expect("columns of one length");
