@@ -17,6 +17,8 @@ pub(crate) const DATA: u64 = 0x1000_0000;
 /// The end of the stack's mapping.
 pub(crate) const STACK_END: u64 = 0x7fff_0000;
 const STACK_BYTES: u64 = 256 << 10;
+/// First address of the stack's mapping.
+pub(crate) const STACK_START: u64 = STACK_END - STACK_BYTES;
 /// Page size of the map rows.
 pub(crate) const PAGE: u64 = 4096;
 const GRAIN: u64 = 64 << 10;
@@ -32,6 +34,8 @@ pub(crate) struct Image {
     pub(crate) text: u64,
     /// Bytes of static data.
     pub(crate) data: u64,
+    /// The bytes at the start of the static data that the image's file holds. The rest begins as zeros.
+    pub(crate) initialised: u64,
 }
 
 /// `AddressSpace` holds the segments of one process, and its break.
@@ -76,7 +80,7 @@ impl AddressSpace {
             map(DATA, grain(image.data), write, Self::segment(self.asid, 0));
         }
         let stack = write | map_flags::GROWS;
-        map(STACK_END - STACK_BYTES, STACK_BYTES, stack, Self::segment(self.asid, 2));
+        map(STACK_START, STACK_BYTES, stack, Self::segment(self.asid, 2));
     }
 
     /// Returns whether an allocation of `bytes` needs further pages.

@@ -15,7 +15,10 @@ mod cpu;
 mod data_rng;
 mod heap;
 mod lin;
+mod mb90;
 mod mult;
+mod paging;
+mod pingpong;
 mod program;
 mod rows;
 mod sched;
@@ -32,7 +35,7 @@ use crate::address_space::{AddressSpace, Image};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Command, Program, SeededStart};
-use crate::sched::ProcessMix;
+use crate::sched::{Discipline, ProcessMix};
 use crate::stream::{BATCH_ROWS, Columns};
 
 /// `WorkloadInfo` describes a workload to a user.
@@ -53,39 +56,56 @@ pub struct WorkloadInfo {
 enum Composition {
     /// One program: its image, and the function that starts it.
     Single(Image, SeededStart),
-    /// A mix: the function that gives its commands, and the quantum in instructions.
-    Mix(fn(u64) -> Vec<Command>, u64),
+    /// A mix: the function that gives its commands, all their images, and when a process leaves the
+    /// processor.
+    Mix(fn(u64) -> Vec<Command>, &'static [Image], Discipline),
 }
 
-/// Every workload, in the order of KH90's Table 2.
+/// Every workload: those of KH90 in the order of its Table 2, then those of MB90 in the order of its Table 2.
 pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         name: "mult1",
         what: "mult2 with a linker and a Scheme program",
         stands_for: "Mult1 (KH90), mult (LF91)",
         multiprogrammed: true,
-        composition: Composition::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1),
+        composition: Composition::Mix(
+            mult::with_linker_and_scheme,
+            mult::IMAGES,
+            Discipline::Turns(mult::QUANTUM_MULT1),
+        ),
     },
     WorkloadInfo {
         name: "mult1.2",
         what: "mult1 with longer quanta",
         stands_for: "Mult1.2 (KH90)",
         multiprogrammed: true,
-        composition: Composition::Mix(mult::with_linker_and_scheme, mult::QUANTUM_MULT1_2),
+        composition: Composition::Mix(
+            mult::with_linker_and_scheme,
+            mult::IMAGES,
+            Discipline::Turns(mult::QUANTUM_MULT1_2),
+        ),
     },
     WorkloadInfo {
         name: "mult2",
         what: "compiles, a maze router, a design-rule checker and shell commands at once; short quanta",
         stands_for: "Mult2 (KH90)",
         multiprogrammed: true,
-        composition: Composition::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2),
+        composition: Composition::Mix(
+            mult::without_linker_and_scheme,
+            mult::IMAGES,
+            Discipline::Turns(mult::QUANTUM_MULT2),
+        ),
     },
     WorkloadInfo {
         name: "mult2.2",
         what: "mult2 with longer quanta",
         stands_for: "Mult2.2 (KH90)",
         multiprogrammed: true,
-        composition: Composition::Mix(mult::without_linker_and_scheme, mult::QUANTUM_MULT2_2),
+        composition: Composition::Mix(
+            mult::without_linker_and_scheme,
+            mult::IMAGES,
+            Discipline::Turns(mult::QUANTUM_MULT2_2),
+        ),
     },
     WorkloadInfo {
         name: "tv",
@@ -115,6 +135,31 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         multiprogrammed: false,
         composition: Composition::Single(lin::IMAGE, lin::start),
     },
+    WorkloadInfo {
+        name: "timesharing",
+        what: "a layout editor with a user, a Scheme program, compiles, links and a script of short commands",
+        stands_for: "Timesharing (MB90)",
+        multiprogrammed: true,
+        composition: Composition::Mix(mb90::timesharing, mb90::TIMESHARING_IMAGES, mb90::UNIX),
+    },
+    WorkloadInfo {
+        name: "compute-bound",
+        what: "tree beside a timing verifier on a small chip",
+        stands_for: "Compute-bound (MB90)",
+        multiprogrammed: true,
+        composition: Composition::Mix(mb90::compute_bound, mb90::COMPUTE_BOUND_IMAGES, mb90::UNIX),
+    },
+    WorkloadInfo {
+        name: "client-server",
+        what: "a file server and its client, which exchange messages",
+        stands_for: "Client-Server (MB90)",
+        multiprogrammed: true,
+        composition: Composition::Mix(
+            mb90::client_server,
+            mb90::CLIENT_SERVER_IMAGES,
+            mb90::UNIX_WITHOUT_FAULTS,
+        ),
+    },
 ];
 
 /// Returns the names of all workloads.
@@ -140,8 +185,8 @@ pub fn open(name: &str, seed: u64) -> Result<Workload> {
             cpu.finish_step();
             Engine::Single { cpu: Box::new(cpu), program }
         }
-        Composition::Mix(commands, quantum) => {
-            Engine::Mix(Box::new(ProcessMix::new(quantum, commands(seed))))
+        Composition::Mix(commands, _, discipline) => {
+            Engine::Mix(Box::new(ProcessMix::new(discipline, commands(seed))))
         }
     };
     Ok(Workload { info, meta: meta(info, seed), engine, columns: Columns::default() })
@@ -165,7 +210,7 @@ fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
             }
             std::slice::from_ref(image)
         }
-        Composition::Mix(..) => mult::IMAGES,
+        Composition::Mix(_, images, _) => images,
     };
     for image in images {
         let segment = SegmentMeta { file: Some(image.name.to_owned()), kind: Some("text".to_owned()) };

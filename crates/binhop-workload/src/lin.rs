@@ -20,7 +20,8 @@ use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
 
 /// The program's image: reader, device models, sparse package, output.
-pub(crate) const IMAGE: Image = Image { name: "lin", segment: 3, text: 192 << 10, data: 64 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "lin", segment: 3, text: 192 << 10, data: 64 << 10, initialised: 8 << 10 };
 
 const READ: u64 = TEXT + 0x2000;
 const ASSEMBLE: u64 = TEXT + 0x4000;

@@ -29,6 +29,10 @@ pub(crate) enum Status {
     Fork(Command),
     /// The program is in the call that waits until all children have ended.
     Wait,
+    /// The program is in the message call: it sends a message to the process with this address space, if
+    /// there is a receiver, and waits until a message arrives for itself. The programs share the contents of
+    /// messages; the mix knows who waits.
+    Exchange { to: Option<u64> },
     /// The program has ended.
     Exit,
 }
@@ -47,7 +51,9 @@ pub(crate) mod call {
     pub(crate) const READ: u32 = 3;
     pub(crate) const WRITE: u32 = 4;
     pub(crate) const OPEN: u32 = 5;
+    pub(crate) const UNLINK: u32 = 10;
     pub(crate) const STAT: u32 = 18;
     pub(crate) const EXECVE: u32 = 59;
     pub(crate) const WAIT: u32 = 84;
+    pub(crate) const SENDMSG: u32 = 114;
 }

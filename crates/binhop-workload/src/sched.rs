@@ -5,8 +5,13 @@
 //! is counted in instructions executed by all processes. A process that is blocked in a call becomes ready
 //! after the call's latency. If no process is ready, time passes until one is. A new process gets a new
 //! address space number, is a copy of its parent between fork and exec, and joins the end of the queue.
+//!
+//! [`Discipline::Unix`] adds what MB90's traced system did. A clock ends quanta, a process whose wait is over
+//! takes the processor, and a process waits for the disk at the first touch of a page of its image
+//! ([`crate::paging`]).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use binhop_os::scheduler::{Order, Scheduler};
 use binhop_trace::Op;
@@ -14,9 +19,22 @@ use binhop_trace::event::Cause;
 
 use crate::address_space::AddressSpace;
 use crate::cpu::Cpu;
+use crate::paging::{FirstTouches, TextInMemory};
 use crate::program::{Command, Program, Status, call};
 use crate::rows::StepRows;
 use crate::stream::{BATCH_ROWS, Columns};
+
+/// `Discipline` says when a process leaves the processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Discipline {
+    /// KH90's mixes: every turn has this quantum, and begins with a switch.
+    Turns(u64),
+    /// 4.3BSD, as MB90's traced system: the clock ends a turn whenever another `tick` instructions have been
+    /// executed, and a process whose wait is over takes the processor. A process that continues after the end
+    /// of its turn causes no switch. If `page_faults` gives a latency, the first touch of a page of the image
+    /// waits that long.
+    Unix { tick: u64, page_faults: Option<u64> },
+}
 
 struct MixProcess {
     asid: u64,
@@ -30,11 +48,30 @@ struct MixProcess {
     children: u32,
     /// The instructions in the rows from `next` on, if no row of the step is in a batch yet.
     fresh: Option<u64>,
+    /// The pages of the image that the process has not touched yet; `None` without page faults.
+    touches: Option<FirstTouches>,
+    /// The messages that have arrived and that the process has not received.
+    messages: u32,
+}
+
+impl MixProcess {
+    /// Returns the first row at which the process waits for a page; the number of rows if there is none.
+    fn next_fault(&mut self, text: &TextInMemory) -> usize {
+        let waits = self.touches.as_mut().and_then(|touches| touches.next(text));
+        waits.unwrap_or(self.cpu.rows.len())
+    }
+
+    /// Finds the first touches of pages in the rows of a new step.
+    fn find_touches(&mut self) {
+        if let Some(touches) = &mut self.touches {
+            touches.find(&self.cpu.rows);
+        }
+    }
 }
 
 /// `ProcessMix` runs a mix of processes on one processor.
 pub(crate) struct ProcessMix {
-    quantum: u64,
+    discipline: Discipline,
     /// The scheduler; its time is counted in instructions executed by all processes. A task is an address
     /// space number.
     scheduler: Scheduler,
@@ -45,20 +82,30 @@ pub(crate) struct ProcessMix {
     running: Option<MixProcess>,
     /// Why the last process left the processor: cause and system call.
     left: Option<(Cause, Option<u32>)>,
+    /// The process that ran last.
+    last: Option<u64>,
+    /// The pages of text that some process has touched.
+    text: TextInMemory,
     /// Unused row buffers, for the next processes.
     spare: Vec<StepRows>,
 }
 
 impl ProcessMix {
-    /// Makes a mix of these programs. `quantum` is a number of instructions.
-    pub(crate) fn new(quantum: u64, commands: Vec<Command>) -> Self {
+    /// Makes a mix of these programs. The first program has address space 1, the second 2, and so on.
+    pub(crate) fn new(discipline: Discipline, commands: Vec<Command>) -> Self {
+        let scheduler = Scheduler::new(Order::Queue);
         let mut mix = Self {
-            quantum,
-            scheduler: Scheduler::new(Order::Queue),
+            discipline,
+            scheduler: match discipline {
+                Discipline::Turns(_) => scheduler,
+                Discipline::Unix { .. } => scheduler.with_wake_up_preemption(),
+            },
             processes: BTreeMap::new(),
             next_asid: 1,
             running: None,
             left: None,
+            last: None,
+            text: TextInMemory::default(),
             spare: Vec::new(),
         };
         for command in commands {
@@ -77,7 +124,8 @@ impl ProcessMix {
     fn spawn(&mut self, command: Command, parent: Option<&MixProcess>) -> MixProcess {
         let asid = self.next_asid;
         self.next_asid += 1;
-        let mut cpu = Cpu::new(AddressSpace::new(command.image, asid));
+        let image = command.image;
+        let mut cpu = Cpu::new(AddressSpace::new(image, asid));
         if let Some(rows) = self.spare.pop() {
             cpu.rows = rows;
         }
@@ -92,9 +140,17 @@ impl ProcessMix {
             cpu.syscall(call::EXECVE, sp, 0, None);
             cpu.rows.push_args(Op::Exec, asid, 0, 0, [None; 2]);
         }
+        // A child touches its parent's pages up to here.
+        let first_row = cpu.rows.len();
         cpu.load_image();
         let program = (command.start)(&mut cpu);
         cpu.finish_step();
+        let touches = match self.discipline {
+            Discipline::Unix { page_faults: Some(_), .. } => {
+                Some(FirstTouches::new(image, &cpu.rows, first_row))
+            }
+            _ => None,
+        };
         MixProcess {
             asid,
             parent: parent.map(|p| p.asid),
@@ -104,6 +160,8 @@ impl ProcessMix {
             then: Status::Ready,
             children: 0,
             fresh: None,
+            touches,
+            messages: 0,
         }
     }
 
@@ -117,16 +175,21 @@ impl ProcessMix {
                 return;
             }
             let left = self.scheduler.left();
+            let (rows, fault) = (process.cpu.rows.len(), process.next_fault(&self.text));
             let (upto, instructions) = match process.fresh.take() {
-                Some(all) if all <= left => (process.cpu.rows.len(), all),
-                _ => rows_within(&process.cpu.rows, process.next, left),
+                Some(all) if all <= left && fault == rows => (rows, all),
+                _ => rows_within(&process.cpu.rows, process.next..fault, left),
             };
             out.take(&process.cpu.rows, process.next, upto);
             self.scheduler.ran(instructions);
             process.next = upto;
-            if upto < process.cpu.rows.len() {
-                self.left = Some((Cause::Involuntary, None));
-                self.scheduler.preempt();
+            if upto < rows {
+                if upto == fault {
+                    self.fault(&mut process);
+                } else {
+                    self.left = Some((Cause::Involuntary, None));
+                    self.scheduler.preempt();
+                }
                 self.processes.insert(process.asid, process);
                 return;
             }
@@ -153,6 +216,17 @@ impl ProcessMix {
                     return;
                 }
                 Status::Wait => {}
+                Status::Exchange { to } => {
+                    if process.messages == 0 {
+                        self.left = Some((Cause::SystemCall, Some(call::SENDMSG)));
+                        self.scheduler.wait();
+                        self.processes.insert(process.asid, process);
+                        self.deliver(to);
+                        return;
+                    }
+                    process.messages -= 1;
+                    self.deliver(to);
+                }
                 Status::Exit => {
                     self.exit(process, out);
                     return;
@@ -162,17 +236,53 @@ impl ProcessMix {
             process.then = process.program.step(&mut process.cpu);
             process.cpu.finish_step();
             process.fresh = Some(process.cpu.instructions() - before);
+            process.find_touches();
         }
     }
 
     /// Switches to the process that runs next; its quantum begins.
     fn next_turn(&mut self, out: &mut Columns) -> MixProcess {
-        let asid = self.scheduler.next_turn(self.quantum).expect("a process is ready or asleep");
+        let quantum = match self.discipline {
+            Discipline::Turns(quantum) => quantum,
+            Discipline::Unix { tick, .. } => {
+                self.scheduler.wake_sleepers();
+                tick - self.scheduler.now() % tick
+            }
+        };
+        let asid = self.scheduler.next_turn(quantum).expect("a process is ready or asleep");
         let process = self.processes.remove(&asid.into()).expect("every task is a process");
-        let (cause, number) =
-            self.left.take().map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
-        out.push(Op::Switch, process.asid, asid, [cause, number]);
+        let left = self.left.take();
+        let continues = matches!(self.discipline, Discipline::Unix { .. })
+            && self.last == Some(process.asid)
+            && matches!(left, Some((Cause::Involuntary, _)));
+        if !continues {
+            let (cause, number) = left.map_or((None, None), |(c, n)| (Some(c as u64), n.map(u64::from)));
+            out.push(Op::Switch, process.asid, asid, [cause, number]);
+        }
+        self.last = Some(process.asid);
         process
+    }
+
+    /// Lets the running process wait for the page that its next row touches.
+    fn fault(&mut self, process: &mut MixProcess) {
+        let Discipline::Unix { page_faults: Some(latency), .. } = self.discipline else {
+            unreachable!("a process of another mix has no first touches")
+        };
+        if let Some(touches) = &mut process.touches {
+            touches.load(&mut self.text);
+        }
+        self.left = Some((Cause::PageFault, None));
+        self.scheduler.sleep(latency);
+    }
+
+    /// Delivers a message. The receiver becomes ready if it waits.
+    fn deliver(&mut self, to: Option<u64>) {
+        let Some(to) = to else { return };
+        if self.scheduler.waits(task(to)) {
+            self.scheduler.wake(task(to));
+        } else {
+            self.processes.get_mut(&to).expect("the receiver lives").messages += 1;
+        }
     }
 
     fn exit(&mut self, mut process: MixProcess, out: &mut Columns) {
@@ -194,11 +304,12 @@ fn task(asid: u64) -> u32 {
     u32::try_from(asid).expect("a mix makes fewer processes than numbers of 32 bits")
 }
 
-/// Returns the end of the rows from `from` on that run within `instructions`, and how many instructions these
+/// Returns the end of the rows of `range` that run within `instructions`, and how many instructions these
 /// are. The rows end after the fetch in which the last instruction lies and the data references of this
 /// fetch.
-fn rows_within(rows: &StepRows, from: usize, instructions: u64) -> (usize, u64) {
-    let (ops, counts) = (&rows.op()[from..], &rows.count()[from..]);
+fn rows_within(rows: &StepRows, range: Range<usize>, instructions: u64) -> (usize, u64) {
+    let (from, to) = (range.start, range.end);
+    let (ops, counts) = (&rows.op()[from..to], &rows.count()[from..to]);
     let mut done = 0u64;
     for (row, (&op, &count)) in ops.iter().zip(counts).enumerate() {
         if op == Op::Fetch as u8 {
@@ -208,5 +319,5 @@ fn rows_within(rows: &StepRows, from: usize, instructions: u64) -> (usize, u64) 
             done += u64::from(count);
         }
     }
-    (rows.len(), done)
+    (to, done)
 }

@@ -19,7 +19,8 @@ use crate::heap::{Heap, HeapCode};
 use crate::program::{Program, Status};
 
 /// The program as a workload of its own.
-pub(crate) const IMAGE: Image = Image { name: "tree", segment: 2, text: 128 << 10, data: 64 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "tree", segment: 2, text: 128 << 10, data: 64 << 10, initialised: 16 << 10 };
 
 const MAKE: u64 = TEXT + 0x2000;
 const SEARCH: u64 = TEXT + 0x3100;

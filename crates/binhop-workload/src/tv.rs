@@ -11,6 +11,7 @@
 //! of 24 bytes are never freed: another 10 MB in a dozen cases. Most connections are short (tens of gates);
 //! one in seven is a global net that reaches back up to 40,000 gates. LF91's Table 4 shows for the original
 //! some fourteen passes over 8 to 16 MB. The heap is 96 MB. After 64 cases another chip is read in its place.
+//! MB90's TV has 3.4 MB: the same program on a smaller chip ([`crate::mb90`]).
 
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
@@ -18,7 +19,8 @@ use crate::data_rng::DataRng;
 use crate::program::{Program, Status};
 
 /// The program's image: reader, case analysis, delay model, report, Pascal run-time system.
-pub(crate) const IMAGE: Image = Image { name: "tv", segment: 4, text: 256 << 10, data: 64 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "tv", segment: 4, text: 256 << 10, data: 64 << 10, initialised: 32 << 10 };
 
 const READ: u64 = TEXT + 0x2000;
 const NEW: u64 = TEXT + 0x3000;
@@ -29,17 +31,26 @@ const RECORD: u64 = TEXT + 0xc800;
 const LINE: u64 = DATA + 0x8000;
 const TABLE: u64 = DATA + 0x2000;
 
-const GATES: usize = 135_000;
 const GATE: u64 = 64;
 const CELL: u64 = 16;
 const EVENT: u64 = 24;
-const HEAP: u64 = 96 << 20;
 const CASES: u32 = 64;
-/// The largest distance that a global net reaches back, in gates.
-const GLOBAL: u64 = 40_000;
+
+/// `TvShape` says how large the chip and the heap are.
+#[derive(Clone, Copy)]
+pub(crate) struct TvShape {
+    /// Gates of a chip.
+    pub(crate) gates: usize,
+    /// Bytes of the heap. If the events of another case might not fit, the next chip is read.
+    pub(crate) heap: u64,
+    /// The largest distance that a global net reaches back, in gates.
+    pub(crate) global: u64,
+}
+
+const SHAPE: TvShape = TvShape { gates: 135_000, heap: 96 << 20, global: 40_000 };
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
-    Box::new(Tv::new(draws, cpu, GATES, HEAP))
+    Box::new(Tv::new(draws, cpu, SHAPE))
 }
 
 #[derive(Clone, Copy, Default)]
@@ -63,12 +74,12 @@ struct VisitFrame {
     latest: f32,
 }
 
-struct Tv {
+pub(crate) struct Tv {
     draws: DataRng,
+    shape: TvShape,
     gates: Vec<Gate>,
     /// The driving gate and the resistance of each fan-in.
     cells: Vec<(u32, f32)>,
-    count: usize,
     frames: Vec<VisitFrame>,
     /// The gate that is read next, or the root that is visited next.
     next: usize,
@@ -76,23 +87,21 @@ struct Tv {
     case: u32,
     heap: u64,
     free: u64,
-    size: u64,
 }
 
 impl Tv {
-    fn new(draws: DataRng, cpu: &mut Cpu, count: usize, size: u64) -> Self {
-        let heap = cpu.sbrk(size);
+    pub(crate) fn new(draws: DataRng, cpu: &mut Cpu, shape: TvShape) -> Self {
+        let heap = cpu.sbrk(shape.heap);
         Self {
             draws,
-            gates: Vec::with_capacity(count + 1),
+            shape,
+            gates: Vec::with_capacity(shape.gates + 1),
             cells: Vec::new(),
-            count,
             frames: Vec::new(),
             next: 0,
             case: 0,
             heap,
             free: 0,
-            size,
         }
     }
 
@@ -106,7 +115,7 @@ impl Tv {
         cpu.ret(1, 0);
         let at = self.free;
         self.free += bytes;
-        assert!(self.free <= self.size, "the heap holds a netlist and the events of {CASES} cases");
+        assert!(self.free <= self.shape.heap, "the heap holds a netlist and the events of {CASES} cases");
         at
     }
 
@@ -129,7 +138,7 @@ impl Tv {
         // The first gates of every block are fed by pads and latches only.
         let inputs = if i.is_multiple_of(60) { 0 } else { 1 + self.draws.below(4) };
         for _ in 0..inputs {
-            let reach = if self.draws.below(7) == 0 { GLOBAL } else { 60 };
+            let reach = if self.draws.below(7) == 0 { self.shape.global } else { 60 };
             let driver = i as u64 - 1 - self.draws.below(reach.min(i as u64));
             let cell = self.new_record(cpu, CELL);
             cpu.jump(READ + 0x480);
@@ -282,7 +291,7 @@ impl Tv {
         cpu.jump(TEXT + 0x1000);
         cpu.run(5);
         cpu.load(TABLE - 0x80, 4);
-        if self.next < self.count {
+        if self.next < self.shape.gates {
             let root = self.next as u32;
             self.next += 1;
             cpu.load(self.gate(root) + 20, 4);
@@ -294,7 +303,7 @@ impl Tv {
         }
         self.next = 0;
         self.case += 1;
-        if self.case > CASES {
+        if self.case > CASES || self.free + EVENT * self.shape.gates as u64 > self.shape.heap {
             self.case = 0;
             self.free = 0;
             self.gates.clear();
@@ -306,12 +315,12 @@ impl Tv {
 impl Program for Tv {
     fn step(&mut self, cpu: &mut Cpu) -> Status {
         if self.case == 0 {
-            let end = (self.next + 50).min(self.count);
+            let end = (self.next + 50).min(self.shape.gates);
             for gate in self.next..end {
                 self.read(cpu, gate);
             }
             self.next = end;
-            if end == self.count {
+            if end == self.shape.gates {
                 self.next = 0;
                 self.case = 1;
             }
@@ -339,14 +348,15 @@ mod tests {
     #[test]
     fn arrivals_are_the_longest_paths() {
         let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 0));
-        let mut tv = Tv::new(DataRng::new(4, 0), &mut cpu, 1_500, 1 << 20);
+        let shape = TvShape { gates: 1_500, heap: 1 << 20, global: 40_000 };
+        let mut tv = Tv::new(DataRng::new(4, 0), &mut cpu, shape);
         while tv.case == 0 {
             tv.step(&mut cpu);
             cpu.finish_step();
             cpu.rows.clear();
         }
         for case in 1..=4 {
-            while tv.next < tv.count || !tv.frames.is_empty() {
+            while tv.next < tv.shape.gates || !tv.frames.is_empty() {
                 if tv.frames.is_empty() {
                     tv.root(&mut cpu);
                 } else {
@@ -356,8 +366,8 @@ mod tests {
                 cpu.rows.clear();
             }
             // Every driver has a smaller number than the gate that it drives.
-            let mut arrival = vec![0f32; tv.count];
-            for gate in 0..tv.count {
+            let mut arrival = vec![0f32; tv.shape.gates];
+            for gate in 0..tv.shape.gates {
                 let end = tv.gates.get(gate + 1).map_or(tv.cells.len() as u32, |g| g.fan_in);
                 for cell in tv.gates[gate].fan_in..end {
                     let (driver, _) = tv.cells[cell as usize];

@@ -1,13 +1,17 @@
 //! Calibration: the documents' figures for the traces that the built-in workloads represent, and a
 //! measurement of a stream's structure to compare with them.
 
+mod trial;
+
 use std::collections::HashSet;
 
 use binhop_base::Result;
 use binhop_trace::event::Cause;
 use binhop_trace::{Op, Source};
 
-/// `Target` holds the documents' figures for one workload.
+pub use trial::{ProgramSize, SWITCHES, TRIAL_TARGETS, Trial, TrialTarget, measure_trial};
+
+/// `Target` holds KH90's and LF91's figures for one workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The workload.

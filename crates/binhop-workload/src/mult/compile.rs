@@ -1,28 +1,46 @@
 //! make and the assembler: a series of compiles.
 //!
 //! `make` walks its dependency graph, and starts the compiler and then the assembler for one file after the
-//! other, without end. The assembler reads mnemonics and operands, enters labels in a table, and encodes in a
+//! other, without end. Another makefile links programs instead. The assembler reads mnemonics and operands, enters labels in a table, and encodes in a
 //! second pass. It has 0.3 to 0.7 MB.
 
 use super::ccom::{self, Ccom};
 use super::libc::{CLASSES, Libc, waits};
+use super::link;
 use super::source::hash;
 use crate::address_space::{DATA, Image, TEXT};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Command, Program, Status, call};
 
-pub(crate) const MAKE: Image = Image { name: "make", segment: 15, text: 80 << 10, data: 24 << 10 };
-pub(crate) const AS: Image = Image { name: "as", segment: 17, text: 128 << 10, data: 48 << 10 };
+pub(crate) const MAKE: Image =
+    Image { name: "make", segment: 15, text: 80 << 10, data: 24 << 10, initialised: 8 << 10 };
+pub(crate) const AS: Image =
+    Image { name: "as", segment: 17, text: 128 << 10, data: 48 << 10, initialised: 24 << 10 };
 
 pub(crate) fn start_make(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
+    start_recipe(draws, cpu, Recipe::Compile { functions: (16, 60), lines: (1_500, 6_000), looped: false })
+}
+
+pub(crate) fn start_recipe(draws: DataRng, cpu: &mut Cpu, recipe: Recipe) -> Box<dyn Program> {
     let graph = cpu.sbrk(160 << 10);
-    Box::new(Make { draws, graph, file: 0, step: 0 })
+    Box::new(Make { draws, recipe, graph, file: 0, step: 0 })
+}
+
+/// `Recipe` says what make does for a target.
+#[derive(Clone, Copy)]
+pub(crate) enum Recipe {
+    /// Compile a file and assemble it. The pairs give the least numbers of functions and lines, and how many
+    /// more there may be. `looped` is [`As::looped`].
+    Compile { functions: (u64, u64), lines: (u64, u64), looped: bool },
+    /// Link a program of `least` to `least + more` object files. Of the linker's reads, 1 in `disk` waits.
+    Link { least: u64, more: u64, disk: u64 },
 }
 
 /// `Make` walks the dependency graph of each target, and then runs the target's commands.
 struct Make {
     draws: DataRng,
+    recipe: Recipe,
     graph: u64,
     file: u64,
     step: u32,
@@ -54,16 +72,28 @@ impl Program for Make {
             2 => {
                 cpu.syscall(call::FORK, 0, 0, None);
                 let draws = DataRng::new(self.draws.next(), self.file);
-                Status::Fork(Command {
-                    image: ccom::IMAGE,
-                    start: Box::new(move |cpu| Box::new(Ccom::new(draws, cpu))),
-                })
+                match self.recipe {
+                    Recipe::Compile { functions, .. } => Status::Fork(Command {
+                        image: ccom::IMAGE,
+                        start: Box::new(move |cpu| Box::new(Ccom::new(draws, cpu, functions))),
+                    }),
+                    Recipe::Link { least, more, disk } => {
+                        self.file += 1;
+                        let objects = (least + self.draws.below(more)) as usize;
+                        let start = move |cpu: &mut Cpu| link::start_once(draws, cpu, objects, disk);
+                        Status::Fork(Command { image: link::IMAGE, start: Box::new(start) })
+                    }
+                }
             }
             4 => {
+                let Recipe::Compile { lines, looped, .. } = self.recipe else { return Status::Ready };
                 cpu.syscall(call::FORK, 0, 0, None);
                 let draws = DataRng::new(self.draws.next(), self.file);
                 self.file += 1;
-                Status::Fork(Command { image: AS, start: Box::new(move |cpu| Box::new(As::new(draws, cpu))) })
+                Status::Fork(Command {
+                    image: AS,
+                    start: Box::new(move |cpu| Box::new(As { looped, ..As::new(draws, cpu, lines) })),
+                })
             }
             _ => {
                 cpu.syscall(call::WAIT, 0, 0, None);
@@ -88,6 +118,9 @@ const ENCODE: u64 = TEXT + 0x4000;
 /// `As` is the assembler while it assembles one file.
 struct As {
     draws: DataRng,
+    /// Whether the code that calls the encoder for each line is a loop. In mult1 and mult2 it is straight-line
+    /// code, which is too long for a large file. Their streams stay as they are.
+    looped: bool,
     begun: bool,
     lines: Vec<Line>,
     read: usize,
@@ -99,8 +132,8 @@ struct As {
 }
 
 impl As {
-    fn new(mut draws: DataRng, cpu: &mut Cpu) -> Self {
-        let count = 1_500 + draws.below(6_000) as usize;
+    fn new(mut draws: DataRng, cpu: &mut Cpu, lines: (u64, u64)) -> Self {
+        let count = (lines.0 + draws.below(lines.1)) as usize;
         let name = |number: u64| hash(&number.to_le_bytes());
         let lines = (0..count as u64)
             .map(|line| Line {
@@ -111,7 +144,17 @@ impl As {
             .collect();
         let address = [cpu.sbrk(8 * TABLE as u64), cpu.sbrk(32 * count as u64), cpu.sbrk(4 * count as u64)];
         let table = vec![(0, u32::MAX); TABLE];
-        Self { draws, begun: false, lines, read: 0, encoded: 0, table, output: Vec::new(), address }
+        Self {
+            draws,
+            looped: false,
+            begun: false,
+            lines,
+            read: 0,
+            encoded: 0,
+            table,
+            output: Vec::new(),
+            address,
+        }
     }
 
     /// Returns the slot of a label in the table, or the empty slot for it.
@@ -163,6 +206,9 @@ impl As {
 
     fn encode(&mut self, cpu: &mut Cpu, at: usize) {
         let line = self.lines[at];
+        if self.looped {
+            cpu.jump(TEXT + 0x1000);
+        }
         cpu.call(ENCODE + 0x140 * line.mnemonic, 3, 2);
         for word in 0..4 {
             cpu.run(4);
@@ -223,7 +269,7 @@ mod tests {
     #[test]
     fn every_reference_to_a_label_is_resolved_to_its_line() {
         let mut cpu = Cpu::new(AddressSpace::new(AS, 1));
-        let mut assembler = As::new(DataRng::new(5, 1), &mut cpu);
+        let mut assembler = As::new(DataRng::new(5, 1), &mut cpu, (1_500, 6_000));
         while !matches!(assembler.step(&mut cpu), Status::Exit) {
             cpu.finish_step();
             cpu.rows.clear();

@@ -3,7 +3,8 @@
 //! The layout is a plane of tiles in rows (cells of a standard height). Each tile has the four stitches of
 //! corner stitching. The check goes through the plane area by area. At every tile it walks the right and the
 //! top edge by the stitches, and looks up the rules for each pair of types that meets. Then the designer
-//! changes some tiles, and the plane is checked again. 230,000 tiles of 40 bytes are 9 MB.
+//! changes some tiles, and the plane is checked again. 230,000 tiles of 40 bytes are 9 MB. The layout editor
+//! ([`super::editor`]) works on the same plane.
 
 use super::libc::Libc;
 use crate::address_space::{DATA, Image, TEXT};
@@ -11,21 +12,22 @@ use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
 
-pub(crate) const IMAGE: Image = Image { name: "magic", segment: 19, text: 384 << 10, data: 128 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "magic", segment: 19, text: 384 << 10, data: 128 << 10, initialised: 48 << 10 };
 
 const READ: u64 = TEXT + 0x4000;
-const SEARCH: u64 = TEXT + 0x8000;
+pub(crate) const SEARCH: u64 = TEXT + 0x8000;
 /// Each type has a function for its checks.
 const CHECK: u64 = TEXT + 0xa000;
 const CHECK_BYTES: u64 = 0x1800;
 const PAINT: u64 = TEXT + 0x4_0000;
-const LIBC: Libc = Libc::at(TEXT + 0x5_0000);
+pub(crate) const LIBC: Libc = Libc::at(TEXT + 0x5_0000);
 const RULES: u64 = DATA + 0x8000;
 
 const TILE: u64 = 40;
-const TYPES: u64 = 8;
-const ROWS: usize = 240;
-const COLUMNS: usize = 960;
+pub(crate) const TYPES: u64 = 8;
+pub(crate) const ROWS: usize = 240;
+pub(crate) const COLUMNS: usize = 960;
 /// The size of an area: rows and tiles in a row.
 const AREA: (usize, usize) = (12, 48);
 
@@ -34,13 +36,13 @@ pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
 }
 
 #[derive(Clone, Copy, Default, Debug)]
-struct Tile {
-    x: u32,
-    kind: u8,
+pub(crate) struct Tile {
+    pub(crate) x: u32,
+    pub(crate) kind: u8,
     /// The tile below the left corner and the tile above the right corner: the stitches lb and rt. The other
     /// stitches, bl and tr, are the neighbours in the row.
-    below: u32,
-    above: u32,
+    pub(crate) below: u32,
+    pub(crate) above: u32,
 }
 
 enum DrcPhase {
@@ -50,30 +52,45 @@ enum DrcPhase {
     Paint,
 }
 
-struct Drc {
+/// `Drc` is the design-rule checker with its plane of tiles.
+pub(crate) struct Drc {
     draws: DataRng,
-    rows: usize,
-    columns: usize,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
     phase: DrcPhase,
-    tiles: Vec<Tile>,
+    pub(crate) tiles: Vec<Tile>,
     at: usize,
     violations: u64,
     plane: u64,
 }
 
 impl Drc {
-    fn new(draws: DataRng, cpu: &mut Cpu, rows: usize, columns: usize) -> Self {
+    pub(crate) fn new(draws: DataRng, cpu: &mut Cpu, rows: usize, columns: usize) -> Self {
         let plane = cpu.sbrk(TILE * (rows * columns) as u64);
         Self { draws, rows, columns, phase: DrcPhase::Begin, tiles: Vec::new(), at: 0, violations: 0, plane }
     }
 
-    fn tile(&self, index: usize) -> u64 {
+    /// Returns the address of a tile's record.
+    pub(crate) fn tile(&self, index: usize) -> u64 {
         self.plane + TILE * index as u64
     }
 
     /// Returns the right end of a tile: the start of the next tile. The last tile of a row has no end.
-    fn end(&self, index: usize) -> u32 {
+    pub(crate) fn end(&self, index: usize) -> u32 {
         if (index + 1).is_multiple_of(self.columns) { u32::MAX } else { self.tiles[index + 1].x }
+    }
+
+    /// Returns whether tiles of the file are left to read.
+    pub(crate) fn reading(&self) -> bool {
+        self.tiles.len() < self.rows * self.columns
+    }
+
+    /// Reads the next block of the file: up to 300 tiles.
+    pub(crate) fn read_block(&mut self, cpu: &mut Cpu) {
+        for _ in 0..300.min(self.rows * self.columns - self.tiles.len()) {
+            self.read(cpu);
+        }
+        LIBC.fill(cpu, DATA + 0x2000, 7200, (8, 24 * self.tiles.len() as u64));
     }
 
     /// Reads the next tile of the file and stitches it to the row below.
@@ -161,7 +178,7 @@ impl Drc {
     }
 
     /// Checks a tile against the tiles at its right and along its top.
-    fn check(&mut self, cpu: &mut Cpu, index: usize) {
+    pub(crate) fn check(&mut self, cpu: &mut Cpu, index: usize) {
         let tile = self.tiles[index];
         cpu.call(CHECK + CHECK_BYTES * u64::from(tile.kind), 7, 8);
         for word in 0..6 {
@@ -222,11 +239,8 @@ impl Program for Drc {
                 self.phase = DrcPhase::Read;
             }
             DrcPhase::Read => {
-                for _ in 0..300.min(all - self.tiles.len()) {
-                    self.read(cpu);
-                }
-                LIBC.fill(cpu, DATA + 0x2000, 7200, (8, 24 * self.tiles.len() as u64));
-                if self.tiles.len() == all {
+                self.read_block(cpu);
+                if !self.reading() {
                     self.phase = DrcPhase::Check;
                 }
                 return if self.draws.below(4) == 0 { super::libc::waits(call::READ) } else { Status::Ready };

@@ -9,7 +9,7 @@ use crate::program::{Status, call};
 
 /// The library's static data: the table of character classes, then the stream descriptors.
 pub(crate) const CLASSES: u64 = DATA + 0x200;
-const STREAMS: u64 = DATA + 0x400;
+pub(crate) const STREAMS: u64 = DATA + 0x400;
 
 /// The offsets of the functions in the library's text.
 const START: u64 = 0;

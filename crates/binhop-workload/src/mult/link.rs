@@ -2,8 +2,9 @@
 //!
 //! Pass 1 enters every object's symbols in a hash table and gives each section its place. Pass 2 copies each
 //! section to its place in the output, and adds the addresses of symbols to the words that refer to them.
-//! Then the output is written. The output has 5 MB, the table and the symbols 0.4 MB. The programmer thinks
-//! between two links; the next link overwrites the same memory.
+//! Then the output is written. The output has 5 MB, the table and the symbols 0.4 MB. In mult1 the programmer
+//! thinks between two links, and the next link overwrites the same memory. In timesharing make starts a linker
+//! for each program, and the linker ends.
 
 use super::libc::{Libc, waits};
 use super::source::hash;
@@ -12,8 +13,10 @@ use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
 
-pub(crate) const IMAGE: Image = Image { name: "xld", segment: 20, text: 128 << 10, data: 48 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "xld", segment: 20, text: 128 << 10, data: 48 << 10, initialised: 8 << 10 };
 
+const LOOP: u64 = TEXT + 0x1000;
 const HASH: u64 = TEXT + 0x2000;
 const ENTER: u64 = TEXT + 0x2800;
 const COPY: u64 = TEXT + 0x4000;
@@ -34,6 +37,12 @@ pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     Box::new(Linker::new(draws, cpu, OBJECTS))
 }
 
+/// Starts a linker that links `objects` files and ends. Of its reads, 1 in `disk` waits for the disk; the
+/// other blocks are in the system's buffers, because the compiler wrote them or the last link read them.
+pub(crate) fn start_once(draws: DataRng, cpu: &mut Cpu, objects: usize, disk: u64) -> Box<dyn Program> {
+    Box::new(Linker { once: true, disk, ..Linker::new(draws, cpu, objects) })
+}
+
 #[derive(Clone, Copy)]
 struct LinkSymbol {
     name: u64,
@@ -52,6 +61,10 @@ enum LinkPhase {
 
 struct Linker {
     draws: DataRng,
+    /// Whether the linker ends after one link.
+    once: bool,
+    /// One in `disk` reads and writes waits for the disk.
+    disk: u64,
     objects: usize,
     phase: LinkPhase,
     object: usize,
@@ -68,6 +81,8 @@ impl Linker {
     fn new(draws: DataRng, cpu: &mut Cpu, objects: usize) -> Self {
         Self {
             draws,
+            once: false,
+            disk: 1,
             objects,
             phase: LinkPhase::Begin,
             object: 0,
@@ -117,6 +132,12 @@ impl Linker {
     /// Enters one symbol of the current object.
     fn enter(&mut self, cpu: &mut Cpu, number: u64) {
         let name = Self::name(self.object, number);
+        if self.once {
+            // The loop over the symbols. mult1's linker runs on from call to call, past the end of its text;
+            // its stream stays as it is.
+            cpu.jump(LOOP);
+            cpu.run(3);
+        }
         cpu.call(ENTER, 4, 2);
         if self.find(cpu, name).is_none() {
             let at = self.symbols.len() as u32;
@@ -177,6 +198,11 @@ impl Linker {
         }
     }
 
+    /// Returns the status after a read or a write.
+    fn transferred(&mut self, number: u32) -> Status {
+        if self.disk == 1 || self.draws.below(self.disk) == 0 { waits(number) } else { Status::Ready }
+    }
+
     fn next_object(&mut self, then: LinkPhase) {
         self.block = 0;
         self.object += 1;
@@ -201,7 +227,7 @@ impl Program for Linker {
                     self.enter(cpu, number);
                 }
                 self.next_object(LinkPhase::Copy);
-                waits(call::READ)
+                self.transferred(call::READ)
             }
             LinkPhase::Copy => {
                 let first = self.block * 2048;
@@ -211,14 +237,18 @@ impl Program for Linker {
                 if self.block * 2048 == WORDS {
                     self.next_object(LinkPhase::Write);
                 }
-                waits(call::READ)
+                self.transferred(call::READ)
             }
             LinkPhase::Write => {
                 let section = (4 * self.object * WORDS) as u64;
                 LIBC.drain(cpu, self.image + section, 4 * WORDS as u32, (900, section));
                 self.next_object(LinkPhase::Enter);
                 if matches!(self.phase, LinkPhase::Write) {
-                    return waits(call::WRITE);
+                    return self.transferred(call::WRITE);
+                }
+                if self.once {
+                    cpu.syscall(call::EXIT, 0, 0, None);
+                    return Status::Exit;
                 }
                 self.buckets.fill(NONE);
                 self.symbols.clear();

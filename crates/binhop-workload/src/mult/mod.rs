@@ -7,19 +7,21 @@
 //! system calls that give up the processor, and they end. Processes that run the same program share its text.
 //! The long-running programs start over on new data when they are done.
 
-mod ccom;
-mod compile;
-mod drc;
-mod libc;
-mod link;
+pub(crate) mod ccom;
+pub(crate) mod compile;
+pub(crate) mod drc;
+pub(crate) mod editor;
+pub(crate) mod libc;
+pub(crate) mod link;
 mod router;
-mod shell;
+pub(crate) mod shell;
 mod source;
-mod unix;
+pub(crate) mod unix;
 
 use crate::address_space::Image;
+use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
-use crate::program::{Command, SeededStart};
+use crate::program::{Command, Program, SeededStart};
 use crate::tree::{Tree, TreeShape};
 
 /// The quanta in instructions. They make the mean interval between switches, calls included, equal to the
@@ -29,8 +31,9 @@ pub(crate) const QUANTUM_MULT1_2: u64 = 265_000;
 pub(crate) const QUANTUM_MULT2: u64 = 150_000;
 pub(crate) const QUANTUM_MULT2_2: u64 = 285_000;
 
-/// The Scheme program of mult1 is tree on a smaller problem (MB90 Table 1: 12 MB).
-const SCHEME: Image = Image { name: "scheme", segment: 21, text: 128 << 10, data: 64 << 10 };
+/// The Scheme program of mult1 and timesharing is tree on a smaller problem (MB90 Table 1: 12 MB).
+pub(crate) const SCHEME: Image =
+    Image { name: "scheme", segment: 21, text: 128 << 10, data: 64 << 10, initialised: 16 << 10 };
 const SMALL_TREES: TreeShape = TreeShape { half: 6 << 20, nodes: 4_000, forest: 8, walks: 14, older: 4 };
 
 /// The images of every program of the mixes.
@@ -49,7 +52,12 @@ pub(crate) const IMAGES: &[Image] = &[
     unix::WC,
 ];
 
-fn command(image: Image, seed: u64, number: u64, start: SeededStart) -> Command {
+pub(crate) fn start_scheme(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
+    Box::new(Tree::new(draws, cpu, SMALL_TREES))
+}
+
+/// Returns a command whose program draws its data from generator `number` of the seed.
+pub(crate) fn command(image: Image, seed: u64, number: u64, start: SeededStart) -> Command {
     let draws = DataRng::new(seed, number);
     Command { image, start: Box::new(move |cpu| start(draws, cpu)) }
 }
@@ -69,6 +77,6 @@ pub(crate) fn without_linker_and_scheme(seed: u64) -> Vec<Command> {
 pub(crate) fn with_linker_and_scheme(seed: u64) -> Vec<Command> {
     let mut commands = without_linker_and_scheme(seed);
     commands.push(command(link::IMAGE, seed, 6, link::start));
-    commands.push(command(SCHEME, seed, 7, |draws, cpu| Box::new(Tree::new(draws, cpu, SMALL_TREES))));
+    commands.push(command(SCHEME, seed, 7, start_scheme));
     commands
 }

@@ -12,7 +12,8 @@ use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
 
-pub(crate) const IMAGE: Image = Image { name: "grr", segment: 18, text: 160 << 10, data: 64 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "grr", segment: 18, text: 160 << 10, data: 64 << 10, initialised: 8 << 10 };
 
 const CLEAR: u64 = TEXT + 0x2000;
 const PICK: u64 = TEXT + 0x3000;

@@ -3,7 +3,7 @@
 //!
 //! The commands are ls, grep, sort and wc in the proportion of a working day. While the user thinks, a read
 //! from the terminal gives up the processor. The shell is small: a parser, a table of names, a hash of
-//! commands.
+//! commands. Another shell runs a script in an endless loop, without a user: cp, cat, ex, rm, ps and ls.
 
 use super::{libc::Libc, unix};
 use crate::address_space::{DATA, Image, TEXT};
@@ -11,7 +11,8 @@ use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Command, Program, SeededStart, Status, call};
 
-pub(crate) const IMAGE: Image = Image { name: "sh", segment: 10, text: 96 << 10, data: 16 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "sh", segment: 10, text: 96 << 10, data: 16 << 10, initialised: 8 << 10 };
 
 const PARSE: u64 = TEXT + 0x2000;
 const EXPAND: u64 = TEXT + 0x5000;
@@ -23,7 +24,23 @@ const THINK: u64 = 6_000_000;
 
 pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let names = cpu.sbrk(48 << 10);
-    Box::new(Shell { draws, names, line: 0, state: State::Begin, typed: Vec::new() })
+    Box::new(Shell { draws, script: false, names, line: 0, state: State::Begin, typed: Vec::new() })
+}
+
+/// The lines of the script, with the commands that they start.
+const SCRIPT: &[(&[u8], Image, SeededStart)] = &[
+    (b"cp $src/commands/CmdSubrs.c tmp.c ", unix::CP, unix::start_cp),
+    (b"cat tmp.c $src/misc/magic.h ", unix::CAT, unix::start_cat),
+    (b"ex - tmp.c < edit.script ", unix::EX, unix::start_ex),
+    (b"rm -f tmp.c edit.out core ", unix::RM, unix::start_rm),
+    (b"ps -aux ", unix::PS, unix::start_ps),
+    (b"ls -l $src ", unix::LS, unix::start_ls_sources),
+];
+
+/// Starts a shell that runs the script.
+pub(crate) fn start_script(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
+    let names = cpu.sbrk(48 << 10);
+    Box::new(Shell { draws, script: true, names, line: 0, state: State::Begin, typed: Vec::new() })
 }
 
 enum State {
@@ -35,6 +52,8 @@ enum State {
 
 struct Shell {
     draws: DataRng,
+    /// Whether the shell runs the script.
+    script: bool,
     /// The address of the variables' and commands' names.
     names: u64,
     line: u64,
@@ -81,6 +100,11 @@ impl Shell {
 
     fn command(&mut self) -> Command {
         let draws = DataRng::new(self.draws.next(), self.line);
+        if self.script {
+            // `line` counts the lines that were parsed.
+            let (_, image, start) = SCRIPT[(self.line as usize - 1) % SCRIPT.len()];
+            return Command { image, start: Box::new(move |cpu| start(draws, cpu)) };
+        }
         let (image, start): (Image, SeededStart) = match self.draws.below(8) {
             0..=2 => (unix::LS, unix::start_ls),
             3..=5 => (unix::GREP, unix::start_grep),
@@ -97,6 +121,12 @@ impl Program for Shell {
             State::Begin => {
                 LIBC.startup(cpu);
                 self.state = State::Prompt;
+                Status::Ready
+            }
+            State::Prompt if self.script => {
+                // The script is small: its only block stays in the shell's buffer.
+                self.typed = SCRIPT[self.line as usize % SCRIPT.len()].0.to_vec();
+                self.state = State::Line;
                 Status::Ready
             }
             State::Prompt => {

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn compiled_code_computes_what_the_source_says() {
         let mut cpu = Cpu::new(AddressSpace::new(IMAGE, 1));
-        let mut ccom = Ccom::new(DataRng::new(1, 1), &mut cpu);
+        let mut ccom = Ccom::new(DataRng::new(1, 1), &mut cpu, (16, 60));
         ccom.text = b"s = 0; i = 1;\nwhile (i < 11) {\n s = s + i * (i - 1);\n i = i + 1;\n}\n\
             if (i < 5) { s = 0; } t = f(s, 2 * 3, 1) + 1;"
             .to_vec();

@@ -16,7 +16,8 @@ use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
 use generate::Instruction;
 
-pub(crate) const IMAGE: Image = Image { name: "ccom", segment: 16, text: 448 << 10, data: 96 << 10 };
+pub(crate) const IMAGE: Image =
+    Image { name: "ccom", segment: 16, text: 448 << 10, data: 96 << 10, initialised: 32 << 10 };
 
 const LEX: u64 = TEXT + 0x1000;
 const LOOKUP: u64 = TEXT + 0x2000;
@@ -107,7 +108,8 @@ const SYMBOL: u64 = 56;
 const NODE: u64 = 40;
 
 impl Ccom {
-    pub(crate) fn new(mut draws: DataRng, cpu: &mut Cpu) -> Self {
+    /// Begins a compile of a file with at least `functions.0` functions and up to `functions.1` more.
+    pub(crate) fn new(mut draws: DataRng, cpu: &mut Cpu, functions: (u64, u64)) -> Self {
         let author = Author::new(DataRng::new(draws.next(), 0));
         let headers = 600 + draws.below(3_400);
         let address = CcomAddresses {
@@ -119,7 +121,7 @@ impl Ccom {
             author,
             begun: false,
             headers,
-            functions: 16 + draws.below(60),
+            functions: functions.0 + draws.below(functions.1),
             draws,
             text: Vec::new(),
             at: 0,

@@ -20,6 +20,16 @@ struct Ls {
 
 pub(crate) fn start_ls(mut draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
     let count = 20 + draws.below(150);
+    start_directory(draws, cpu, count)
+}
+
+/// Starts ls on a directory of sources.
+pub(crate) fn start_ls_sources(mut draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
+    let count = 150 + draws.below(300);
+    start_directory(draws, cpu, count)
+}
+
+fn start_directory(mut draws: DataRng, cpu: &mut Cpu, count: u64) -> Box<dyn Program> {
     let names = (0..count).map(|_| draws.next()).collect();
     let entries = cpu.sbrk(count * 96);
     begin(Ls { draws, names, entries, asked: 0, sorted: 1, printed: 0, output: TextOutput::default() })

@@ -1,11 +1,14 @@
-//! The simple commands ls, grep, sort and wc, on files of words.
+//! The simple commands cat, cp, ex, grep, ls, ps, rm, sort and wc, on files of words.
 //!
 //! Each command reads its input in blocks of 8 KB, does its work, and writes through a buffer. A block that
 //! is not in the system's cache makes the command give up the processor. The processes are small: 100 to 400
 //! KB.
 
+mod cat;
+mod ex;
 mod grep;
 mod ls;
+mod ps;
 mod sort;
 mod wc;
 
@@ -15,15 +18,32 @@ use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Program, Status, call};
 
+pub(crate) use cat::{start_cat, start_cp};
+pub(crate) use ex::start_ex;
 pub(crate) use grep::start_grep;
-pub(crate) use ls::start_ls;
+pub(crate) use ls::{start_ls, start_ls_sources};
+pub(crate) use ps::{start_ps, start_rm};
 pub(crate) use sort::start_sort;
 pub(crate) use wc::start_wc;
 
-pub(crate) const LS: Image = Image { name: "ls", segment: 11, text: 64 << 10, data: 24 << 10 };
-pub(crate) const GREP: Image = Image { name: "grep", segment: 12, text: 48 << 10, data: 24 << 10 };
-pub(crate) const SORT: Image = Image { name: "sort", segment: 13, text: 64 << 10, data: 24 << 10 };
-pub(crate) const WC: Image = Image { name: "wc", segment: 14, text: 32 << 10, data: 24 << 10 };
+pub(crate) const LS: Image =
+    Image { name: "ls", segment: 11, text: 64 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const GREP: Image =
+    Image { name: "grep", segment: 12, text: 48 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const SORT: Image =
+    Image { name: "sort", segment: 13, text: 64 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const WC: Image =
+    Image { name: "wc", segment: 14, text: 32 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const CAT: Image =
+    Image { name: "cat", segment: 22, text: 32 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const CP: Image =
+    Image { name: "cp", segment: 23, text: 32 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const EX: Image =
+    Image { name: "ex", segment: 24, text: 128 << 10, data: 48 << 10, initialised: 8 << 10 };
+pub(crate) const RM: Image =
+    Image { name: "rm", segment: 25, text: 24 << 10, data: 24 << 10, initialised: 4 << 10 };
+pub(crate) const PS: Image =
+    Image { name: "ps", segment: 26, text: 48 << 10, data: 32 << 10, initialised: 8 << 10 };
 
 const MAIN: u64 = TEXT + 0x1000;
 const LIBC: Libc = Libc::at(TEXT + 0x3000);
