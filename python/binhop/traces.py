@@ -335,7 +335,7 @@ class Trace:
     def provenance(self) -> dict[str, Any]:
         """Returns what identifies the events: a trace file's content hash, or a foreign file's SHA-256."""
         facts = {"name": self.name, **self._source, "content_hash": None}
-        if "file" in self._source:
+        if "file" in self._source and not self.once:  # to open a pipe anew would wait for another writer
             stream = self.stream()
             facts["content_hash"] = stream.content_hash
             if stream.content_hash is None and Path(stream.name).is_file():

@@ -282,3 +282,15 @@ def test_the_reader_of_a_pipe_may_leave(command: Command, lin: Path) -> None:
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout == expected
         assert done.stderr == ""
+
+
+def test_a_named_pipe_is_opened_once(command: Command, lin: Path) -> None:
+    text = command.ok("trace", "head", str(lin), "--rows", "20000").stdout
+    pipe = command.directory / "lin.events"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[text])
+    writer.start()
+    done = command.apart("run", "two-level", str(pipe))
+    writer.join()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("lin on two-level")
