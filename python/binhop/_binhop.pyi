@@ -285,6 +285,18 @@ class Outcome:
     def pages(self) -> Table | None:
         """The repeated misses by page, if they were asked for."""
     @property
+    def switch_costs(self) -> Table | None:
+        """What switches cost, by life and cause, if it was asked for."""
+    @property
+    def switch_curves(self) -> Table | None:
+        """The cycles by interval since the switch, if they were asked for."""
+    @property
+    def switch_pages(self) -> Table | None:
+        """The cycles by page of code after switches, if they were asked for."""
+    @property
+    def segments(self) -> LongTable | None:
+        """Every interval after every switch, if they were asked for."""
+    @property
     def notes(self) -> list[str]:
         """The notes for the reader."""
     @property
@@ -301,6 +313,7 @@ def explain(
     instructions: int | None,
     warmup: int,
     interval: int | None,
+    switches: bool = False,
     policy: str | None = None,
 ) -> list[str]:
     """Returns the plan of a run that `simulate` makes of the same arguments: a line for each fact.
@@ -324,6 +337,8 @@ def simulate(
     interval: int | None,
     log: bool = False,
     watch: str | None = None,
+    switches: bool = False,
+    segments: bool = False,
     policy: tuple[str, Callable[[], Any]] | None = None,
     progress: Callable[[int, int | None], object] | None = None,
     again: Callable[[], Stream] | None = None,
@@ -332,6 +347,7 @@ def simulate(
 
     Stages in which machines agree are done once. The interpreter is free meanwhile. `again` opens the stream
     anew, where seeds that do not fit into memory at once are done in rounds; None: it can be read only once.
+    `switches` makes the tables of switches; `segments` keeps every interval after every switch, too.
     `policy` is the name of a policy in Python, and what makes the `choose` of one placement.
     """
 

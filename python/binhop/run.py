@@ -90,10 +90,13 @@ def run_all(
     *,
     log: bool = False,
     watch: str | None = None,
+    switches: bool = False,
+    segments: bool = False,
 ) -> list[tuple[Result, Outcome]]:
     """Does what `simulate_all` does, and also returns the outcomes, from which details are read.
 
     `log` keeps every placement; `watch` names the cache whose repeated misses are counted by page.
+    `switches` makes the tables of switches; `segments` also keeps every interval after every switch.
     """
     loaded = _machines(machines)
     trace = Trace.of(trace)
@@ -113,6 +116,8 @@ def run_all(
             seeds=numbers,
             log=log,
             watch=watch,
+            switches=switches,
+            segments=segments,
             policy=None if own is None else (own.name, own.make),
             again=None if trace.once else trace.stream,
             **given,

@@ -108,7 +108,8 @@ impl CacheConfig {
     }
 
     /// Returns whether the cache recognises lines by mapping rather than by page.
-    pub(crate) fn keyed_by_mapping(&self) -> bool {
+    #[must_use]
+    pub fn keyed_by_mapping(&self) -> bool {
         self.tag == TagBy::Asid
     }
 

@@ -68,6 +68,10 @@ pub trait Witness {
     /// A line left a cache. The lines that leave for one other line, or in one flush, come in no particular order.
     #[inline(always)]
     fn removed(&mut self, _line: RemovedLine) {}
+
+    /// A write buffer was full, and the processor waits so many cycles for it.
+    #[inline(always)]
+    fn stalled(&mut self, _cycles: u64) {}
 }
 
 /// Passes the events about lines on to the witness in the field `witness`.
@@ -86,6 +90,11 @@ macro_rules! pass_on_lines {
         #[inline]
         fn removed(&mut self, line: $crate::RemovedLine) {
             self.witness.removed(line);
+        }
+
+        #[inline]
+        fn stalled(&mut self, cycles: u64) {
+            self.witness.stalled(cycles);
         }
     };
 }

@@ -2,9 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use arrow::array::RecordBatch;
 use binhop_base::{Problem, Result};
 use binhop_os::PoolPolicy;
-use binhop_sim::{RunOptions, TraceInput};
+use binhop_sim::{RunOptions, SwitchOptions, SwitchTables, TraceInput};
 use binhop_trace::Source;
 use pyo3::prelude::*;
 
@@ -31,6 +32,14 @@ pub(crate) struct PyOutcome {
     placements: Option<Py<PyTable>>,
     /// Repeated misses by page, if they were asked for.
     pages: Option<Py<PyTable>>,
+    /// The costs of switches by life and cause, if they were asked for.
+    switch_costs: Option<Py<PyTable>>,
+    /// Cycles by interval since the switch, if they were asked for.
+    switch_curves: Option<Py<PyTable>>,
+    /// Cycles by page of code after switches, if they were asked for.
+    switch_pages: Option<Py<PyTable>>,
+    /// Every interval after every switch, if they were asked for.
+    segments: Option<Py<PyLongTable>>,
     /// Notes for the reader.
     notes: Vec<String>,
     /// The resolved machine, as TOML.
@@ -42,7 +51,7 @@ pub(crate) struct PyOutcome {
 /// memory at once are done in rounds; without it the stream can be read only once. `policy` is the name of a
 /// policy in Python, and the callable that makes the `choose` of one placement.
 #[pyfunction]
-#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, policy=None, progress=None, again=None))]
+#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, switches=false, segments=false, policy=None, progress=None, again=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -57,6 +66,8 @@ pub(crate) fn simulate(
     interval: Option<u64>,
     log: bool,
     watch: Option<String>,
+    switches: bool,
+    segments: bool,
     policy: Option<(String, Py<PyAny>)>,
     progress: Option<Py<PyAny>>,
     again: Option<Py<PyAny>>,
@@ -75,6 +86,7 @@ pub(crate) fn simulate(
         interval,
         log,
         watch,
+        switches: (switches || segments).then_some(SwitchOptions { raw: segments }),
         memory: memory().or_raise(py)?,
         ..RunOptions::default()
     };
@@ -101,13 +113,22 @@ pub(crate) fn simulate(
         }
         error
     })?;
+    let table = |table: RecordBatch| Py::new(py, PyTable::new(table));
     let outcome = |outcome: binhop_sim::Outcome| {
+        let (costs, curves, code) = match outcome.switches {
+            Some(SwitchTables { costs, curves, pages }) => (Some(costs), Some(curves), Some(pages)),
+            None => (None, None, None),
+        };
         Ok(PyOutcome {
+            switch_costs: costs.map(table).transpose()?,
+            switch_curves: curves.map(table).transpose()?,
+            switch_pages: code.map(table).transpose()?,
+            segments: outcome.pieces.map(|pieces| Py::new(py, PyLongTable(pieces))).transpose()?,
             results: Py::new(py, PyTable::new(outcome.results))?,
             series: Py::new(py, PyLongTable(outcome.series))?,
             processes: Py::new(py, PyLongTable(outcome.processes))?,
-            placements: outcome.placements.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
-            pages: outcome.pages.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
+            placements: outcome.placements.map(table).transpose()?,
+            pages: outcome.pages.map(table).transpose()?,
             notes: outcome.notes,
             machine: outcome.machine,
         })
@@ -119,7 +140,7 @@ pub(crate) fn simulate(
 /// why other stages are not shared. `names` are the machines' names for the reader. `policy` is the name of a
 /// policy in Python.
 #[pyfunction]
-#[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, policy=None))]
+#[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, switches=false, policy=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn explain(
     py: Python<'_>,
@@ -131,6 +152,7 @@ pub(crate) fn explain(
     instructions: Option<u64>,
     warmup: u64,
     interval: Option<u64>,
+    switches: bool,
     policy: Option<String>,
 ) -> PyResult<Vec<String>> {
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
@@ -142,6 +164,7 @@ pub(crate) fn explain(
         instructions,
         warmup,
         interval,
+        switches: switches.then(SwitchOptions::default),
         memory,
         ..RunOptions::default()
     };

@@ -68,7 +68,9 @@ pub fn explain(
                 some(group.machines().map(|machine| names[machine].as_str())),
                 apart.map_or_else(String::new, |why| format!(". It is not front 1: {why}")),
             ));
-            group.explain(machines, seeds, options.subscription(), &mut lines);
+            let sharing =
+                if group.sharing == FrontSharing::Off { options.no_front_is_shared() } else { group.sharing };
+            group.explain(machines, seeds, (sharing, options.subscription()), &mut lines);
         }
     }
     lines.extend(explain_rounds(machines, options));
@@ -90,14 +92,14 @@ impl FrontGroup {
         &self,
         machines: &[Machine],
         seeds: usize,
-        subscription: Option<&Subscription>,
+        (sharing, subscription): (FrontSharing, Option<&Subscription>),
         lines: &mut Vec<String>,
     ) {
         let trees = self.trees(machines);
         let names = |kinds: &mut dyn Iterator<Item = OccasionKind>| -> String {
             kinds.map(OccasionKind::name).collect::<Vec<_>>().join(", ")
         };
-        let until = match (self.sharing, subscription) {
+        let until = match (sharing, subscription) {
             (FrontSharing::Shared, Some(subscription)) => {
                 let ends = names(&mut subscription.kinds().filter(|&kind| subscription.ends_sharing(kind)));
                 let or =
@@ -107,7 +109,7 @@ impl FrontGroup {
             (FrontSharing::Shared, None) => ", until a frame may change hands".to_string(),
             _ => String::new(),
         };
-        lines.push(format!("  front: {}{until}", self.sharing.reason()));
+        lines.push(format!("  front: {}{until}", sharing.reason()));
         if let Some(subscription) = subscription {
             let at_once = subscription.wants_misses() || trees[0].answers_at_once();
             let rows = if at_once { "one by one" } else { "all at once" };

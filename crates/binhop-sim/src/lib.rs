@@ -25,9 +25,11 @@ pub mod unit;
 pub use explain::explain;
 pub use machine::Machine;
 pub use memory_limit::MemoryLimit;
-pub use options::{MOST_SEEDS, RunOptions};
+pub use options::{MOST_SEEDS, RunOptions, SwitchOptions};
 pub use progress::{InterruptCheck, Progress};
-pub use results::{Batches, LongTable, MetricInfo, Outcome, StoredBatches, metrics, write_table};
+pub use results::{
+    Batches, LongTable, MetricInfo, Outcome, StoredBatches, SwitchTables, metrics, write_table,
+};
 /// `Prepared` is for benchmarks and tests alone, because it holds the whole prepared trace in memory.
 #[doc(hidden)]
 pub use run::Prepared;

@@ -9,6 +9,7 @@ use crate::machine::Machine;
 use crate::memory_limit::MemoryLimit;
 use crate::occasion::Subscription;
 use crate::prepare::Cuts;
+use crate::sharing::FrontSharing;
 use crate::unit::Units;
 
 /// `RunOptions` holds the settings of a run that belong neither to its machines nor to its trace.
@@ -37,6 +38,9 @@ pub struct RunOptions {
     /// True if the accesses that reach memory are kept. Only [`memory_stream`](crate::memory_stream) sets
     /// this option, and takes the accesses.
     pub tap: bool,
+    /// The tables of switches that the run makes ([`Outcome::switches`](crate::Outcome)). `None`: no such table,
+    /// and no private caches.
+    pub switches: Option<SwitchOptions>,
     /// The units that act between the references of the stream, one in each lane. `None`: no unit acts.
     pub units: Option<Units>,
     /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, and each
@@ -63,12 +67,21 @@ impl Default for RunOptions {
             log: false,
             watch: None,
             tap: false,
+            switches: None,
             units: None,
             memory: None,
             share: true,
             without: FastPathSet::NONE,
         }
     }
+}
+
+/// `SwitchOptions` says what a run keeps about switches. Beside the shared caches of each lane it then simulates
+/// private caches for each life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchOptions {
+    /// True if every interval after every switch is kept, beside their sums.
+    pub raw: bool,
 }
 
 /// The maximum number of placements in one run. The tables of all placements are kept until the end, even
@@ -78,9 +91,10 @@ pub const MOST_SEEDS: usize = 1 << 12;
 impl RunOptions {
     /// Returns whether stages behind the preparation are shared. They are not shared while a cache is
     /// watched, because each lane then counts the misses of that cache one by one. They are not shared while
-    /// memory accesses are kept, because each lane keeps its accesses in its own order.
+    /// memory accesses are kept, because each lane keeps its accesses in its own order. They are not shared
+    /// while switches are observed, because each lane compares its caches with private caches row by row.
     pub(crate) fn shares_stages(&self) -> bool {
-        self.share && self.watch.is_none() && !self.tap
+        self.share && self.watch.is_none() && !self.tap && self.switches.is_none()
     }
 
     /// Returns the occasions for which the units ask. `None`: there are no units.
@@ -91,20 +105,32 @@ impl RunOptions {
     /// Returns the machines with the agents of the units in their trees.
     ///
     /// # Errors
-    /// There are units, and a machine counts by cachegrind's rules. Units act between accesses of lines, and
-    /// cachegrind's rules count whole references.
+    /// There are units or private caches, and a machine counts by cachegrind's rules. Both follow accesses of
+    /// lines, and cachegrind's rules count whole references.
     pub(crate) fn with_units<'a>(&self, machines: &'a [Machine]) -> Result<Cow<'a, [Machine]>> {
-        let Some(subscription) = self.subscription() else { return Ok(Cow::Borrowed(machines)) };
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
-        match machines.iter().find(whole) {
-            None => Ok(machines.iter().map(|machine| machine.with_agents(subscription.agents())).collect()),
-            Some(machine) => Err(Problem::request(
-                "cachegrind",
-                &format!("machine {}: rules", machine.name()),
-                "cachegrind's rules count what a program references, and nothing else acts on its caches",
-                "take a machine that counts lines",
-            )),
+        let rule = match (self.subscription(), self.switches) {
+            (None, None) => return Ok(Cow::Borrowed(machines)),
+            (Some(_), _) => {
+                "cachegrind's rules count what a program references, and nothing else acts on its caches"
+            }
+            (None, Some(_)) => {
+                "cachegrind's rules count whole references, and the caches of each process follow single lines"
+            }
+        };
+        if let Some(machine) = machines.iter().find(whole) {
+            let place = format!("machine {}: rules", machine.name());
+            return Err(Problem::request("cachegrind", &place, rule, "take a machine that counts lines"));
         }
+        Ok(match self.subscription() {
+            None => Cow::Borrowed(machines),
+            Some(units) => machines.iter().map(|machine| machine.with_agents(units.agents())).collect(),
+        })
+    }
+
+    /// Returns why no front is shared, where the options say that none is.
+    pub(crate) fn no_front_is_shared(&self) -> FrontSharing {
+        if self.share && self.switches.is_some() { FrontSharing::Switches } else { FrontSharing::Off }
     }
 
     /// Returns the fast paths that are switched off: all of them where nothing is shared. While a cache is
@@ -119,7 +145,12 @@ impl RunOptions {
     }
 
     pub(crate) fn cuts(&self) -> Cuts {
-        Cuts { instructions: self.instructions, warmup: self.warmup, interval: self.interval }
+        Cuts {
+            instructions: self.instructions,
+            warmup: self.warmup,
+            interval: self.interval,
+            segments: self.switches.is_some(),
+        }
     }
 
     /// Checks that the options are consistent, whatever the machine and the trace.

@@ -50,6 +50,8 @@ pub enum FrontSharing {
     Time,
     /// Cachegrind's rules access level 1 and the levels behind it together.
     Rules,
+    /// Private caches follow each row beside the lane's caches.
+    Switches,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
@@ -91,6 +93,9 @@ impl FrontSharing {
             }
             Self::Rules => {
                 "cachegrind's rules ask for whole references at every level: level 1 is simulated for each seed"
+            }
+            Self::Switches => {
+                "private caches of each process follow every access beside the shared caches: level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"

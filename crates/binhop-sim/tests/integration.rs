@@ -23,5 +23,6 @@ mod placements;
 mod recorded;
 mod rounds;
 mod rules;
+mod switches;
 mod units;
 mod whole_engine;

@@ -6,9 +6,10 @@ use std::cell::Cell;
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
 use arrow::array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
+use binhop_hw::Rules;
 use binhop_sim::{
-    Machine, MemoryLimit, Outcome, Progress, RunOptions, TraceInput, estimated_memory, explain, simulate_all,
-    simulate_in_rounds,
+    Machine, MemoryLimit, Outcome, Progress, RunOptions, SwitchOptions, SwitchTables, TraceInput,
+    estimated_memory, explain, simulate_all, simulate_in_rounds,
 };
 use binhop_trace::{EventBatch, Op, Source};
 use proptest::prelude::*;
@@ -50,10 +51,17 @@ fn in_rounds(
     Ok((outcomes, read.get()))
 }
 
-fn reported(outcome: &Outcome) -> ([Option<RecordBatch>; 5], &[String], &str) {
-    let Outcome { results, series, processes, placements, pages, notes, machine } = outcome;
+fn reported(outcome: &Outcome) -> ([Option<RecordBatch>; 9], &[String], &str) {
+    let Outcome { results, series, processes, placements, pages, switches, pieces, notes, machine } = outcome;
     let [series, processes] = [series, processes].map(|table| Some(table.whole().unwrap()));
-    let tables = [Some(results.clone()), series, processes, placements.clone(), pages.clone()];
+    let pieces = pieces.as_ref().map(|table| table.whole().unwrap());
+    let of_switches =
+        |table: fn(&SwitchTables) -> &RecordBatch| switches.as_ref().map(|all| table(all).clone());
+    let [costs, curves, code] =
+        [of_switches(|all| &all.costs), of_switches(|all| &all.curves), of_switches(|all| &all.pages)];
+    let plain = [Some(results.clone()), series, processes, placements.clone(), pages.clone()];
+    let [results, series, processes, placements, pages] = plain;
+    let tables = [results, series, processes, placements, pages, costs, curves, code, pieces];
     (tables, notes, machine)
 }
 
@@ -88,12 +96,15 @@ proptest! {
 
     #[test]
     fn rounds_are_one_run_to_the_bit(
-        number in 0..SMALL.len(), at_once in 1usize..5, watch: bool,
+        number in 0..SMALL.len(), at_once in 1usize..5, watch: bool, switches: bool,
         events in prop::collection::vec(event(), 1..600),
     ) {
         let (machines, events) = ([machine(number)], warm(&events));
         let watch = watch.then(|| "l2".to_string());
-        let options = RunOptions { interval: Some(300), watch, ..options(5) };
+        // Cachegrind's rules leave no place for private caches.
+        let switches = (switches && machines[0].tree().config().rules != Rules::Cachegrind)
+            .then_some(SwitchOptions { raw: true });
+        let options = RunOptions { interval: Some(300), watch, switches, ..options(5) };
         // Intervals are not guessed for a trace of unknown length.
         let (outcomes, read) = in_rounds(&machines, &events, &limited(&machines, &options, at_once)).unwrap();
         prop_assert!(read >= 5usize.div_ceil(at_once), "{read} rounds of {at_once}");

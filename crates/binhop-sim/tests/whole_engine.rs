@@ -14,9 +14,34 @@ use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op, event::map_flags};
 use proptest::prelude::*;
 
+/// `Observer` follows a slow run. The functions do nothing unless an observer has its own.
+pub trait Observer {
+    /// Before an access that the slow caches are about to make.
+    fn before(&mut self, _tree: &CacheTree) {}
+    /// After the access, which waited so many cycles for this level.
+    fn access(&mut self, _access: &SlowAccess, _tree: &CacheTree, _world: &World) {}
+    /// Instructions pass.
+    fn instructions(&mut self, _count: u64) {}
+    /// The lines of a page leave.
+    fn flush(&mut self, _page: PageId, _world: &World) {}
+    /// An event that is no reference comes next.
+    fn event(&mut self, _events: &EventBatch, _row: usize) {}
+}
+
+impl Observer for () {}
+
+/// `SlowAccess` is an access of the slow caches, with its answer.
+pub struct SlowAccess {
+    pub cache: usize,
+    pub kind: Kind,
+    pub mapping: u32,
+    pub offset: u64,
+    pub answer: (u64, Option<usize>),
+}
+
 /// `World` answers the slow caches. It is filled while pages are touched and placed.
 #[derive(Default)]
-struct World {
+pub struct World {
     mappings: Vec<(PageId, PageNo)>,
     /// The frame of each page. A dead page keeps its frame until the frame holds another page.
     frames: BTreeMap<PageId, u64>,
@@ -37,7 +62,8 @@ impl Translation for World {
     }
 }
 
-struct Slow {
+pub struct Slow<O> {
+    pub observer: O,
     machine: Machine,
     seed: u64,
     spaces: Spaces,
@@ -55,14 +81,15 @@ struct Slow {
 
 const PAGE: u64 = 4096;
 
-impl Slow {
-    fn new(machine: &Machine, seed: u64) -> Self {
+impl<O: Observer> Slow<O> {
+    pub fn new(machine: &Machine, seed: u64, observer: O) -> Self {
         let config = machine.tree().config();
         let rng = Rng::new(seed);
         let mut order: Vec<u64> = (0..machine.memory().frames.unwrap()).collect();
         rng.shuffle(Stream::new(Domain::FrameOrder, 0), &mut order);
         let pool = machine.placement().settings.pool;
         Self {
+            observer,
             machine: machine.clone(),
             seed,
             spaces: Spaces::new(PAGE, PAGE, 8 << 20),
@@ -79,15 +106,19 @@ impl Slow {
         }
     }
 
-    fn run(mut self, events: &EventBatch) -> BTreeMap<String, f64> {
+    pub fn run(&mut self, events: &EventBatch) {
         for row in 0..events.len() {
             let op = Op::from_code(events.op()[row]).unwrap();
             let (addr, size, count) = (events.addr()[row], events.size()[row], events.count()[row]);
             let asid = Asid(addr as u32);
+            if op as u8 > Op::Modify as u8 {
+                self.observer.event(events, row);
+            }
             match op {
                 Op::Fetch => {
                     self.reference(addr, size, &[Kind::Fetch], u64::from(count));
                     self.tree.now += u64::from(count);
+                    self.observer.instructions(u64::from(count));
                     self.instructions += u64::from(count);
                     self.references += u64::from(count) - 1;
                 }
@@ -113,7 +144,6 @@ impl Slow {
                 _ => {}
             }
         }
-        self.metrics()
     }
 
     fn report_dead_pages(&mut self) {
@@ -151,7 +181,14 @@ impl Slow {
             self.place(touched.page);
         }
         self.frames.touch(touched.page);
-        self.tree.access(cache, kind, touched.mapping.0, addr % PAGE, &self.world);
+        self.tree.left.clear();
+        self.tree.missed.clear();
+        self.tree.came.clear();
+        self.observer.before(&self.tree);
+        let (mapping, offset) = (touched.mapping.0, addr % PAGE);
+        let answer = self.tree.access(cache, kind, mapping, offset, &self.world);
+        let access = SlowAccess { cache, kind, mapping, offset, answer };
+        self.observer.access(&access, &self.tree, &self.world);
     }
 
     fn place(&mut self, page: PageId) {
@@ -159,6 +196,7 @@ impl Slow {
         let rank = if self.machine.placement().policy == "first" { 0 } else { draw };
         let frame = self.frames.pool()[rank as usize].number;
         if let Some(held) = self.held.insert(frame, page) {
+            self.observer.flush(held, &self.world);
             self.tree.flush_page(held.0, &self.world);
             self.world.frames.remove(&held);
         }
@@ -167,7 +205,7 @@ impl Slow {
         self.world.frames.insert(page, frame);
     }
 
-    fn metrics(self) -> BTreeMap<String, f64> {
+    fn metrics(&self) -> BTreeMap<String, f64> {
         let mut metrics = BTreeMap::new();
         let config = self.machine.tree().config();
         for (cache, slow) in config.caches.iter().zip(&self.tree.caches) {
@@ -211,7 +249,9 @@ fn compare(machine: &Machine, events: &[crate::common::Event]) {
     let events = batch(events);
     let fast = run(machine, &events, 500, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
     for seed in 0..2 {
-        let slow = Slow::new(machine, seed).run(&events);
+        let mut slow = Slow::new(machine, seed, ());
+        slow.run(&events);
+        let slow = slow.metrics();
         let fast = counts(&fast, seed as usize, 2);
         for name in slow.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), slow.get(name), "{}: {name}, seed {seed}", machine.name());

@@ -313,6 +313,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                 stall = waited;
                 sender.counters.stalls += u64::from(stall > 0);
                 sender.counters.stall_cycles += stall;
+                self.below.stalled(stall);
             } else {
                 sender.counters.merges += 1;
             }

@@ -132,6 +132,18 @@ pub enum Control {
     /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
     /// `FrontCounts` the counts of a shared front.
     Mark(Mark, StreamCounts, Option<Arc<FrontCounts>>),
+    /// An interval after the last switch ends here, `since` instructions after the switch. `instructions` is the
+    /// number of instructions executed before.
+    Piece {
+        /// The end of the interval, in instructions since the switch.
+        since: u64,
+        /// The instructions of the stream up to here.
+        instructions: u64,
+    },
+    /// Another thread of the life that runs comes, or the same thread goes on.
+    SameLife,
+    /// A life has ended. The process may still run up to the next switch.
+    LifeEnded(Asid, u32),
     /// From here on a placement may take the frame of an evicted or dead page. Lanes no longer agree on what
     /// is resident, nor on what their caches lose.
     Evictions,

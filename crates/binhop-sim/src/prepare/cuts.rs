@@ -12,6 +12,8 @@ pub struct Cuts {
     pub warmup: u64,
     /// The instructions in an interval of the series.
     pub interval: Option<u64>,
+    /// True if what each life runs is divided into segments and pieces.
+    pub segments: bool,
 }
 
 impl Cuts {
@@ -47,12 +49,26 @@ impl Prepare {
             return true;
         }
         if let Some(interval) = self.cuts.interval {
-            while end > self.next_interval {
-                self.mark(Mark::Interval(self.next_interval / interval));
-                self.next_interval += interval;
+            while end > self.next_of_series {
+                self.mark(Mark::Interval(self.next_of_series / interval));
+                self.next_of_series += interval;
             }
-            self.next_interval = self.next_interval.min(self.cuts.instructions.unwrap_or(u64::MAX));
         }
+        while self.next_piece().is_some_and(|next| end > next) {
+            self.end_piece();
+        }
+        self.set_next_interval();
         false
+    }
+
+    fn next_piece(&self) -> Option<u64> {
+        self.trace_segment.and_then(|segment| segment.next_cut())
+    }
+
+    /// Finds the instructions up to which no fetch needs to be compared with a cut.
+    pub(super) fn set_next_interval(&mut self) {
+        let of_stream = self.cuts.instructions.unwrap_or(u64::MAX);
+        let of_segment = self.next_piece().unwrap_or(u64::MAX);
+        self.next_interval = self.next_of_series.min(of_stream).min(of_segment);
     }
 }

@@ -29,6 +29,8 @@ pub struct Process {
 pub struct Turn {
     /// The process's number in [`super::Prepare::processes`].
     pub process: u32,
+    /// The process's address space.
+    pub asid: Asid,
     /// The life of its address space number, from 0.
     pub life: u32,
     /// The last switch. A process that enters or leaves the kernel keeps its switch.
@@ -54,17 +56,30 @@ impl Lives {
         life.number
     }
 
-    /// Notes that a child is born under this number.
-    pub(super) fn born(&mut self, asid: Asid) {
-        self.ended(asid);
-        self.live(asid);
+    /// Notes that the stream has begun in this address space. Later calls change nothing.
+    pub(super) fn live_first(&mut self, asid: Asid) {
+        self.0.entry(asid).or_insert(Life { number: 0, alive: true });
     }
 
-    /// Notes that the life under this number has ended, if there was a life.
-    pub(super) fn ended(&mut self, asid: Asid) {
+    /// Returns the life that a process of this number would have if it ran now.
+    pub(super) fn comes(&self, asid: Asid) -> u32 {
+        self.0.get(&asid).map_or(0, |life| life.number)
+    }
+
+    /// Notes that a child is born under this number. Returns the life that ends thereby, if one does.
+    pub(super) fn born(&mut self, asid: Asid) -> Option<u32> {
+        let ended = self.ended(asid);
+        self.live(asid);
+        ended
+    }
+
+    /// Notes that the life under this number has ended. Returns the life, if there was a life.
+    pub(super) fn ended(&mut self, asid: Asid) -> Option<u32> {
         let life = self.0.entry(asid).or_default();
+        let ended = life.alive.then_some(life.number);
         life.number += u32::from(life.alive);
         life.alive = false;
+        ended
     }
 }
 

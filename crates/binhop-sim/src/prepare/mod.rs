@@ -31,6 +31,7 @@ mod pages;
 mod plain;
 mod residency;
 mod system;
+mod trace_segments;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -55,6 +56,8 @@ use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
 use residency::ResidencyHorizon;
+use trace_segments::TraceSegment;
+pub(crate) use trace_segments::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
 
 /// `Seen` counts the events that are no references, and the events that were not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +136,12 @@ pub struct Prepare {
     /// The rows passed to level 1: fetch, load, store. An access that was not passed is known to hit.
     passed: [u64; 3],
     cuts: Cuts,
+    /// The instructions at which the next interval of the series begins.
+    next_of_series: u64,
+    /// The instructions before which no interval ends, no piece of a segment ends, and the stream does not end.
     next_interval: u64,
+    /// The running segment, if lanes divide what lives run into segments.
+    trace_segment: Option<TraceSegment>,
     next_cut: u64,
     measuring: bool,
     instructions_at_row: u64,
@@ -173,7 +181,6 @@ impl Prepare {
             None => Spaces::identity(needs.page),
             Some(_) => Spaces::new(needs.page, setup.trace_page),
         };
-        let next_interval = [cuts.interval, cuts.instructions].into_iter().flatten().min();
         let mut prepare = Self {
             place: place.to_string(),
             rows_before: 0,
@@ -208,7 +215,9 @@ impl Prepare {
             stream: StreamCounts::default(),
             passed: [0; 3],
             cuts: *cuts,
-            next_interval: next_interval.unwrap_or(u64::MAX),
+            next_of_series: cuts.interval.unwrap_or(u64::MAX),
+            next_interval: u64::MAX,
+            trace_segment: cuts.segments.then(TraceSegment::new),
             next_cut: if cuts.warmup == 0 { u64::MAX } else { cuts.warmup },
             measuring: cuts.warmup == 0,
             instructions_at_row: 0,
@@ -225,6 +234,7 @@ impl Prepare {
             known_mappings: 0,
             finished: false,
         };
+        prepare.set_next_interval();
         prepare.set_trust();
         prepare.own_pages(setup.subscription.as_ref().map_or(0, |subscription| subscription.owned()))?;
         Ok(prepare)

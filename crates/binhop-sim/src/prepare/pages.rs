@@ -137,7 +137,9 @@ impl Prepare {
     }
 
     pub(super) fn set_trust(&mut self) {
-        self.filters.trust(self.trusted.map(|trusted| if trusted { self.horizon.time() } else { u64::MAX }));
+        let mut trusted = self.trusted;
+        trusted[0] &= !self.trace_segment.is_some_and(|segment| segment.in_code_window());
+        self.filters.trust(trusted.map(|trusted| if trusted { self.horizon.time() } else { u64::MAX }));
     }
 
     /// Notes that a mapping was last referenced at `time`.

@@ -14,21 +14,26 @@ use crate::occasion::{Occasion, OccasionKind};
 impl Prepare {
     /// Notes that another process runs, or the same process in another mode.
     fn run(&mut self, process: Process) {
-        if process == self.running {
+        if process == self.running && !self.brings_new_life(process.asid) {
             return;
         }
         if process.asid != self.running.asid {
             self.forget_lines();
             self.forget_pages();
         }
-        self.running = process;
+        let before = std::mem::replace(&mut self.running, process);
         let next = self.processes.len() as u32;
         let number = *self.numbers.entry(process).or_insert(next);
         if number == next {
             self.processes.push(process);
         }
         let life = self.lives.live(process.asid);
-        self.mark(Mark::Process(Turn { process: number, life, switch: self.switch }));
+        let begins =
+            self.trace_segment.is_some_and(|segment| segment.is_of_another(before.asid, process.asid, life));
+        self.mark(Mark::Process(Turn { process: number, asid: process.asid, life, switch: self.switch }));
+        if begins {
+            self.begin_segment(life);
+        }
     }
 
     /// Follows the births and deaths that an event reports.
@@ -36,10 +41,13 @@ impl Prepare {
         let (Some(op), Ok(asid)) = (Op::from_code(batch.op()[row]), u32::try_from(batch.addr()[row])) else {
             return;
         };
-        match op {
+        let ended = match op {
             Op::Fork => self.lives.born(Asid(asid)),
             Op::Exit => self.lives.ended(Asid(asid)),
-            _ => {}
+            _ => None,
+        };
+        if let (Some(life), Some(_)) = (ended, self.trace_segment) {
+            self.control(Control::LifeEnded(Asid(asid), life));
         }
     }
 
@@ -55,14 +63,24 @@ impl Prepare {
         {
             self.footprint(Asid(asid));
         }
+        if self.seen.switches == 0 && self.stream.references > 0 {
+            // The stream began without a switch, in an address space that lives.
+            self.lives.live_first(self.running.asid);
+        }
         let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
         match read_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
             SystemEvent::Switch(asid, switch) => {
                 self.seen.switches += 1;
                 self.switch = switch;
+                let stays = asid == self.running.asid && !self.brings_new_life(asid);
                 self.run(Process { asid, kernel: false });
+                self.lives.live(asid);
+                if stays && self.trace_segment.is_some() {
+                    self.control(Control::SameLife);
+                }
                 self.occasion(Occasion::Switch { asid, switch });
             }
+            SystemEvent::Kernel(kernel) if kernel == self.running.kernel => {}
             SystemEvent::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
             SystemEvent::Syscall => {
                 self.seen.syscalls += 1;

@@ -21,7 +21,8 @@ use binhop_base::Result;
 
 use super::meter::{OF_STREAM, Readings};
 use super::metrics::{ratio, whole};
-use super::spill::Records;
+use super::spill::{Log, Records};
+use super::switches::pieces;
 use super::table_file::write_table;
 use crate::prepare::Process;
 use crate::progress::InterruptCheck;
@@ -41,6 +42,7 @@ pub struct LongTable {
 enum TableKind {
     Series,
     Processes,
+    Pieces,
 }
 
 /// `MachineRows` holds the rows of one machine under one workload.
@@ -54,6 +56,8 @@ pub(crate) struct MachineRows {
     /// Every process, by its number.
     pub(crate) processes: Arc<[Process]>,
     pub(crate) seeds: Vec<(u64, Readings)>,
+    /// For each seed, every interval after every switch, if they are kept.
+    pub(crate) pieces: Vec<Option<Arc<Log>>>,
 }
 
 impl LongTable {
@@ -65,12 +69,18 @@ impl LongTable {
         Self { kind: TableKind::Processes, parts: vec![part] }
     }
 
+    pub(crate) fn pieces(part: Arc<MachineRows>) -> Self {
+        Self { kind: TableKind::Pieces, parts: vec![part] }
+    }
+
     /// Adds the following seeds of the same machine under the same workload.
     pub(crate) fn add_seeds(&mut self, more: &Self) {
         let ([mine], [more]) = (&mut *self.parts, &*more.parts) else {
             unreachable!("a run's table has one part")
         };
-        Arc::make_mut(mine).seeds.extend_from_slice(&more.seeds);
+        let mine = Arc::make_mut(mine);
+        mine.seeds.extend_from_slice(&more.seeds);
+        mine.pieces.extend_from_slice(&more.pieces);
     }
 
     /// Adds the rows of another table of the same kind below these rows.
@@ -85,7 +95,11 @@ impl LongTable {
     /// Returns the columns.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
+        if self.kind == TableKind::Pieces {
+            return pieces::schema();
+        }
         let keys: &[(&str, DataType)] = match self.kind {
+            TableKind::Pieces => unreachable!("pieces have columns of their own"),
             TableKind::Series => &[
                 ("seed", DataType::UInt64),
                 ("interval", DataType::UInt64),
@@ -108,6 +122,7 @@ impl LongTable {
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
         let of = |part: &Arc<MachineRows>| match self.kind {
+            TableKind::Pieces => part.pieces.iter().flatten().map(|log| log.records()).sum(),
             TableKind::Series => {
                 let intervals: u64 = part.seeds.iter().map(|(_, readings)| readings.intervals()).sum();
                 intervals * 2 * part.caches.len() as u64
@@ -170,6 +185,7 @@ enum Reading {
     Nothing,
     Series { records: Records, number: u64 },
     Processes { shares: ProcessCounts, next: usize },
+    Pieces { records: Records },
 }
 
 impl Batches {
@@ -196,6 +212,10 @@ impl Batches {
                 TableKind::Processes => {
                     Reading::Processes { shares: ProcessCounts::of(part, readings)?, next: 0 }
                 }
+                TableKind::Pieces => match &part.pieces[self.seed - 1] {
+                    Some(log) => Reading::Pieces { records: Records::new(log) },
+                    None => continue,
+                },
             };
             return Ok(true);
         }
@@ -214,6 +234,10 @@ impl Batches {
                 (Reading::Processes { shares, next }, Some(part)) => {
                     let seed = part.seeds[self.seed - 1].0;
                     processes_batch(&part, seed, shares, next)
+                }
+                (Reading::Pieces { records }, Some(part)) => {
+                    let seed = part.seeds[self.seed - 1].0;
+                    pieces::batch([&part.workload, &part.machine], seed, records, AT_ONCE)?
                 }
                 _ => None,
             };

@@ -308,7 +308,7 @@ mod tests {
                 plain.now.iter_mut().zip(more).for_each(|(now, more)| *now += more);
                 let mark = match mark {
                     0 => Mark::Measured,
-                    1..10 => Mark::Process(Turn { process, life: 0, switch: Switch::default() }),
+                    1..10 => Mark::Process(Turn { process, asid: Asid(process), life: 0, switch: Switch::default() }),
                     _ => {
                         interval += 1;
                         Mark::Interval(interval)

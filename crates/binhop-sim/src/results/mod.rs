@@ -8,10 +8,12 @@ mod metrics;
 pub(crate) mod outcome;
 mod segments;
 pub(crate) mod spill;
+pub(crate) mod switches;
 mod table_file;
 pub(crate) mod tally;
 
 pub use long_table::{Batches, LongTable};
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
+pub use switches::SwitchTables;
 pub use table_file::{StoredBatches, write_table};

@@ -10,6 +10,7 @@ use binhop_base::{Problem, Result};
 use super::account::Account;
 use super::long_table::LongTable;
 use super::metrics::each;
+use super::switches::SwitchTables;
 use crate::machine::Machine;
 use crate::options::RunOptions;
 use crate::sharing::FrontSharing;
@@ -35,6 +36,10 @@ pub struct Outcome {
     /// If the options watch a cache, the pages whose lines missed there again (demand misses on lines that
     /// were in the cache before): seed, page, asid, page_no, segment, frame, bin, misses.
     pub pages: Option<RecordBatch>,
+    /// The tables of switches, if the options ask for them.
+    pub switches: Option<SwitchTables>,
+    /// If the options keep every interval after a switch, all of them: one row for each seed, segment and interval.
+    pub pieces: Option<LongTable>,
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// The resolved machine as TOML.
@@ -49,6 +54,8 @@ pub(crate) struct MachineReport {
     pub(crate) processes: LongTable,
     pub(crate) placements: Option<RecordBatch>,
     pub(crate) pages: Option<RecordBatch>,
+    pub(crate) switches: Option<SwitchTables>,
+    pub(crate) pieces: Option<LongTable>,
     pub(crate) facts: Facts,
 }
 
@@ -92,6 +99,14 @@ impl MachineReport {
                 *mine = below(mine, &more);
             }
         }
+        if let (Some(mine), Some(more)) = (&mut self.switches, &more.switches) {
+            mine.costs = below(&mine.costs, &more.costs);
+            mine.curves = below(&mine.curves, &more.curves);
+            mine.pages = below(&mine.pages, &more.pages);
+        }
+        if let (Some(mine), Some(more)) = (&mut self.pieces, &more.pieces) {
+            mine.add_seeds(more);
+        }
         let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
         evicted.for_each(|(mine, more)| *mine |= more);
         self.facts.page_evicted |= more.facts.page_evicted;
@@ -101,8 +116,9 @@ impl MachineReport {
     /// Makes the outcome of all seeds of the options.
     pub(crate) fn finish(self, machine: &Machine, options: &RunOptions) -> Outcome {
         let notes = notes(machine, options, &self.facts);
-        let Self { results, series, processes, placements, pages, .. } = self;
-        Outcome { results, series, processes, placements, pages, notes, machine: machine.resolved() }
+        let Self { results, series, processes, placements, pages, switches, pieces, .. } = self;
+        let machine = machine.resolved();
+        Outcome { results, series, processes, placements, pages, switches, pieces, notes, machine }
     }
 }
 
@@ -181,7 +197,7 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
         // The machine gets the note that it would get if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
             true => FrontSharing::of(machine.tree(), options.seeds.len(), options.subscription()),
-            false => FrontSharing::Off,
+            false => options.no_front_is_shared(),
         };
         notes.push(sharing.reason().to_string());
         if sharing == FrontSharing::Shared && facts.page_evicted {

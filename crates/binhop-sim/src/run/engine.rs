@@ -132,17 +132,19 @@ pub(crate) fn report(
         stream_of.push(stream);
         fronts.push(shared.and_then(|front| front.finish(prepared[stream].stream())));
     }
+    lanes.sort_by_key(|(_, lane)| options.seeds.iter().position(|&seed| seed == lane.seed));
+    let mut switches = Vec::with_capacity(lanes.len());
     for (group, lane) in &mut lanes {
         lane.check(fronts[*group].as_ref())?;
+        switches.push(lane.take_switches()?);
         reporter.check_interrupt()?;
     }
-    lanes.sort_by_key(|(_, lane)| options.seeds.iter().position(|&seed| seed == lane.seed));
     let mut parts: Vec<Vec<MachineInLane<'_>>> = machines.iter().map(|_| Vec::new()).collect();
     let processes: Vec<Arc<[Process]>> = prepared.iter().map(|prepare| prepare.processes().into()).collect();
     let mut stream_of_machine = vec![0; machines.len()];
-    for (group, lane) in &lanes {
+    for ((group, lane), switches) in lanes.iter().zip(&switches) {
         for back in &lane.backs {
-            parts[back.machine].push(MachineInLane { lane, back });
+            parts[back.machine].push(MachineInLane { lane, back, switches: switches.as_ref() });
             stream_of_machine[back.machine] = stream_of[*group];
         }
     }
@@ -152,5 +154,5 @@ pub(crate) fn report(
         let (prepare, processes) = (&prepared[stream], Arc::clone(&processes[stream]));
         report::report(&FinishedRun { machine, options, parts: &parts, prepare, processes, meta })
     };
-    Ok(parts.into_iter().enumerate().map(outcome).collect())
+    parts.into_iter().enumerate().map(outcome).collect()
 }

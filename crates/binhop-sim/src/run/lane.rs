@@ -11,17 +11,19 @@ use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
 use super::back_model::{BackModel, Clock, Common};
+use super::private::PrivateCaches;
 use super::recency::BlockRecency;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
 use crate::options::RunOptions;
-use crate::prepare::{Block, Control, Entries, own_page};
+use crate::prepare::{Block, Control, Entries, Mark, own_page};
 use crate::results::account::Account;
 use crate::results::detail::{Logged, Repeats};
 use crate::results::spill::Spill;
+use crate::results::switches::{SwitchReadings, SwitchTally};
 use crate::sharing::LaneCells;
-use crate::unit::{InLane, Injector};
+use crate::unit::{InLane, Injector, PrivateSide};
 
 /// `Lane` is one placement of one seed, with everything that depends on the placement.
 pub(crate) struct Lane {
@@ -41,6 +43,8 @@ pub(crate) struct Lane {
     clock: Clock,
     /// Room for the mappings of a page whose frame changes hands, oldest first.
     mappings: Vec<MappingId>,
+    /// The private caches of each life, if switches are observed. Then the lane has one cell and a front of its own.
+    private: Option<Box<PrivateCaches>>,
     /// The unit that acts at occasions, if there is a unit. Then the lane has one cell.
     unit: Option<InLane>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
@@ -120,6 +124,10 @@ impl Lane {
             immediate: tree.answers_at_once() || options.tap,
             clock: Clock::default(),
             mappings: Vec::new(),
+            private: options.switches.map(|switches| {
+                let tally = SwitchTally::new(tree.config().caches.len(), switches.raw, setup.spill);
+                Box::new(PrivateCaches::new(tree, seed, tally))
+            }),
             unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
             waited: 0,
@@ -165,6 +173,10 @@ impl Lane {
         if self.unit.as_ref().is_some_and(|unit| unit.subscription.wants_misses()) {
             return self.step(block, entries, tables);
         }
+        if self.private.is_some() {
+            self.compare(block, entries, tables);
+            return Ok(());
+        }
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         match &block.entries {
             Entries::Requests(requests) => {
@@ -206,6 +218,7 @@ impl Lane {
             let row = block.rows()[at];
             if let Some(&gap) = block.gaps.get(at) {
                 self.clock.pass(gap);
+                self.private.iter_mut().for_each(|private| private.pass(gap));
             }
             let (kind, line) = (row.kind(), row.at());
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
@@ -219,13 +232,41 @@ impl Lane {
             let front = self.front.as_mut().expect("rows are for a front of one's own");
             let (back, waited) = self.backs[0].own();
             let mut computer = Computer::over(front, back, self.clock.now);
-            *waited += computer.access(Agent::User, kind, line, &translation, &mut ()).cycles;
+            *waited += match &mut self.private {
+                Some(private) => private.access(&mut computer, Agent::User, kind, line, &translation).cycles,
+                None => computer.access(Agent::User, kind, line, &translation, &mut ()).cycles,
+            };
             self.clock.now = computer.now;
             if let Some(tap) = &mut self.tap {
                 self.backs[0].tapped(&translation, tap);
             }
         }
         Ok(())
+    }
+
+    /// Simulates rows one by one, in the lane's caches and in the private caches of the life that runs.
+    fn compare(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
+        if entries.is_empty() {
+            return;
+        }
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let private = self.private.as_mut().expect("called while switches are observed");
+        let front = self.front.as_mut().expect("rows are for a front of one's own");
+        let (back, waited) = self.backs[0].own();
+        let mut computer = Computer::over(front, back, self.clock.now);
+        let (mut waits, mut executed) = (0, 0);
+        for at in entries {
+            let row = block.rows()[at];
+            if let Some(&gap) = block.gaps.get(at) {
+                computer.now += gap;
+                executed += gap;
+                private.pass(gap);
+            }
+            waits += private.access(&mut computer, Agent::User, row.kind(), row.at(), &translation).cycles;
+        }
+        *waited += waits;
+        self.clock.pass(executed);
+        self.clock.now = computer.now;
     }
 
     /// Lets the unit act at an occasion that has arisen in this lane.
@@ -244,6 +285,7 @@ impl Lane {
             back,
             translation,
             resident: &|page| frames.frame_of(page).is_some(),
+            private: self.private.as_deref_mut().map(|private| private as &mut dyn PrivateSide),
             owned: subscription.owned(),
             agents: subscription.agents(),
             now: self.clock.now,
@@ -262,8 +304,18 @@ impl Lane {
     fn control(&mut self, control: &Control, here: Here<'_>, passed: &mut Vec<Request>) -> Result<()> {
         match control {
             Control::Recency(_) | Control::Evictions => {}
+            Control::Piece { since, instructions } => {
+                if let Some(private) = &mut self.private {
+                    private.piece(*since, *instructions);
+                }
+            }
+            Control::SameLife => self.private.iter_mut().for_each(|private| private.same_life()),
+            Control::LifeEnded(asid, life) => {
+                self.private.iter_mut().try_for_each(|private| private.life_ended(*asid, *life))?;
+            }
             Control::Occasion { occasion, instructions, .. } => {
                 self.clock.reach(*instructions);
+                self.private.iter_mut().for_each(|private| private.reach(*instructions));
                 if self.placed || !matches!(occasion, Occasion::Return { .. }) {
                     self.act(occasion, here.tables)?;
                 }
@@ -309,6 +361,14 @@ impl Lane {
                 for back in &mut self.backs {
                     back.mark(*mark, &common)?;
                 }
+                if let Some(private) = &mut self.private {
+                    match mark {
+                        Mark::Process(turn) => private.turn(turn, stream.instructions)?,
+                        Mark::Measured => private.measure(stream.instructions),
+                        Mark::End => private.end(stream)?,
+                        Mark::Interval(_) => {}
+                    }
+                }
             }
         }
         Ok(())
@@ -330,7 +390,12 @@ impl Lane {
             self.mappings.extend(tables.mappings_of(held));
             self.mappings.reverse();
             let (mappings, now) = (&*self.mappings, self.clock.now);
-            if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
+            if let (Some(private), Some(front), [only]) =
+                (&mut self.private, &mut self.front, &mut *self.backs)
+            {
+                let mut computer = Computer::over(front, only.own().0, now);
+                private.flush_page(&mut computer, held, mappings, &translation);
+            } else if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
                 only.flush_page_everywhere(front, held, mappings, now, &translation);
                 if let Some(tap) = &mut self.tap {
                     only.tapped(&translation, tap);
@@ -386,6 +451,16 @@ impl Lane {
     /// Returns the frame in which a page is, or was last.
     pub(crate) fn last_frame(&self, page: PageId) -> Option<FrameNo> {
         self.frame_map.last(page)
+    }
+
+    /// Takes what was counted of switches, if switches are observed.
+    ///
+    /// # Errors
+    /// An invariant is broken; the error names it.
+    pub(crate) fn take_switches(&mut self) -> Result<Option<SwitchReadings>> {
+        let Some(private) = self.private.take() else { return Ok(None) };
+        let measured = self.backs[0].account.phases().1;
+        private.finish(measured.stream.instructions, measured.waited, self.seed).map(Some)
     }
 
     /// Checks every invariant that must hold after a run. `shared` is the front that all lanes shared to the

@@ -65,11 +65,17 @@ struct Sum {
     /// The bytes of a process, as long as the table of a meter has room for it.
     slot: u64,
     interval: u64,
+    /// The bytes of the private caches of a process, and the bytes that a page takes in them. A cache takes memory
+    /// only for the sets that were used, so the smaller of both sums counts.
+    private_of_process: u64,
+    private_of_page: u64,
 }
 
 impl Sum {
     fn of(&self, growth: Growth) -> u64 {
+        let private = self.private_of_process.saturating_mul(growth.processes);
         let parts = [
+            private.min(self.private_of_page.saturating_mul(growth.pages.max(1))),
             self.fixed,
             self.page.saturating_mul(growth.pages.max(1).checked_next_power_of_two().unwrap_or(u64::MAX)),
             self.process.saturating_mul(growth.processes),
@@ -85,6 +91,8 @@ impl Sum {
         self.process = self.process.saturating_add(other.process);
         self.slot = self.slot.saturating_add(other.slot);
         self.interval = self.interval.saturating_add(other.interval);
+        self.private_of_process = self.private_of_process.saturating_add(other.private_of_process);
+        self.private_of_page = self.private_of_page.saturating_add(other.private_of_page);
     }
 }
 
@@ -111,6 +119,25 @@ fn of_cache(cache: &CacheConfig, machine: &Machine, options: &RunOptions) -> Sum
     let lines = machine.memory().page.bytes() >> cache.line.log2();
     let repeats = if options.watch.is_some() { 8 } else { 0 };
     Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
+}
+
+/// The bytes of memory that the system gives at once.
+const SYSTEM_PAGE: u64 = 4096;
+/// The bytes of what is known of one process beside its caches: its curve and its costs.
+const PRIVATE: u64 = 32 << 10;
+
+/// Returns the bytes of one cache in the private caches of processes.
+fn of_private(cache: &CacheConfig, machine: &Machine) -> Sum {
+    let lines = machine.memory().page.bytes() >> cache.line.log2();
+    let sets = lines.saturating_mul(u64::from(cache.ways)).saturating_mul(size_of::<u64>() as u64);
+    Sum {
+        // A level behind another level keeps the last evictor of each line.
+        page: lines * size_of::<u32>() as u64,
+        process: PRIVATE / 4,
+        private_of_process: cache.state_bytes(),
+        private_of_page: sets.max(SYSTEM_PAGE).saturating_mul(2),
+        ..Sum::default()
+    }
 }
 
 /// Returns the bytes of a process's share in the table of a meter.
@@ -204,6 +231,9 @@ impl MemoryEstimate {
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             let stacked = cells.stack_of(cell, machines).is_some();
             for (number, cache) in config.caches.iter().enumerate() {
+                if options.switches.is_some() {
+                    self.seed.add(of_private(cache, machine));
+                }
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
                     // A machine in a stack has no back of its own.

@@ -7,6 +7,7 @@ mod lane;
 mod memory_estimate;
 mod memory_stream;
 mod prepared;
+mod private;
 mod producer;
 mod recency;
 mod report;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use binhop_base::PageId;
+use binhop_base::{PageId, Result};
 use binhop_trace::Meta;
 
 use super::back_model::BackModel;
@@ -15,12 +15,14 @@ use crate::results::account::Account;
 use crate::results::detail::{self, Logged};
 use crate::results::long_table::{LongTable, MachineRows};
 use crate::results::outcome::{Facts, MachineReport, results};
+use crate::results::switches::{self, SwitchReadings, SwitchSource, SwitchTables};
 use crate::results::tally::Tally;
 
 /// `MachineInLane` is one machine in one lane.
 pub(crate) struct MachineInLane<'a> {
     pub(crate) lane: &'a Lane,
     pub(crate) back: &'a BackModel,
+    pub(crate) switches: Option<&'a SwitchReadings>,
 }
 
 impl<'a> MachineInLane<'a> {
@@ -45,7 +47,7 @@ pub(crate) struct FinishedRun<'a> {
     pub(crate) meta: &'a Meta,
 }
 
-pub(crate) fn report(run: &FinishedRun<'_>) -> MachineReport {
+pub(crate) fn report(run: &FinishedRun<'_>) -> Result<MachineReport> {
     let FinishedRun { options, parts, prepare, .. } = *run;
     let caches = run.machine.tree().config().caches.len();
     let ends: Vec<Tally> = parts.iter().map(|part| part.account().phases().1).collect();
@@ -61,14 +63,31 @@ pub(crate) fn report(run: &FinishedRun<'_>) -> MachineReport {
     };
     let accounts: Vec<_> = parts.iter().map(|part| (part.seed(), part.account())).collect();
     let streamed = streamed(run);
-    MachineReport {
+    Ok(MachineReport {
         results: results(run.machine, &options.workload, &accounts),
         series: LongTable::series(Arc::clone(&streamed)),
+        pieces: options
+            .switches
+            .filter(|switches| switches.raw)
+            .map(|_| LongTable::pieces(Arc::clone(&streamed))),
         processes: LongTable::processes(streamed),
         placements: options.log.then(|| placements(run)),
         pages: options.watch.as_ref().map(|_| pages(run)),
+        switches: options.switches.map(|_| switch_tables(run)).transpose()?,
         facts,
-    }
+    })
+}
+
+/// Makes the tables of switches.
+fn switch_tables(run: &FinishedRun<'_>) -> Result<SwitchTables> {
+    switches::tables(&SwitchSource {
+        workload: &run.options.workload,
+        machine: run.machine.name(),
+        config: run.machine.tree().config(),
+        seeds: run.parts.iter().filter_map(|part| Some((part.seed(), part.switches?))).collect(),
+        spaces: run.prepare.spaces(),
+        meta: run.meta,
+    })
 }
 
 /// Gathers what the lanes have logged of intervals and processes.
@@ -81,6 +100,7 @@ fn streamed(run: &FinishedRun<'_>) -> Arc<MachineRows> {
         divided: run.parts.first().map_or(Vec::new(), |part| part.back.divided()),
         processes: Arc::clone(&run.processes),
         seeds: run.parts.iter().map(|part| (part.seed(), part.account().readings().clone())).collect(),
+        pieces: run.parts.iter().map(|part| part.switches?.pieces.clone()).collect(),
     })
 }
 

@@ -27,6 +27,8 @@ pub struct Injector<'a> {
     pub(crate) translation: LaneTranslation<'a>,
     /// Tells whether a page is in the lane's memory.
     pub(crate) resident: &'a dyn Fn(PageId) -> bool,
+    /// The private caches of the life that runs, if switches are observed.
+    pub(crate) private: Option<&'a mut dyn PrivateSide>,
     pub(crate) owned: u32,
     /// The agents as which the unit acts.
     pub(crate) agents: Agents,
@@ -36,7 +38,46 @@ pub struct Injector<'a> {
     pub(crate) waited: u64,
 }
 
-impl Injector<'_> {
+/// `PrivateSide` makes each access of a unit in private caches, too. The shared caches are a lane's own.
+pub(crate) trait PrivateSide {
+    /// See [`Computer::access`].
+    fn access(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        agent: Agent,
+        kind: Kind,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> Answer;
+
+    /// See [`Computer::ask`].
+    fn ask(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        cache: usize,
+        agent: Agent,
+        kind: Kind,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> Answer;
+
+    /// See [`Computer::invalidate`].
+    fn invalidate(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        agent: Agent,
+        what: &Invalidation<'_>,
+        translation: &LaneTranslation<'_>,
+    );
+
+    /// Lets the processor wait, beside the accesses.
+    fn wait(&mut self, cycles: u64);
+}
+
+/// `SharedCaches` are the caches of a lane, at the lane's clock.
+pub(crate) type SharedCaches<'a> = Computer<&'a mut Front, &'a mut Back>;
+
+impl<'a> Injector<'a> {
     /// Returns the mapping of a page that the unit owns. The pages of the unit are numbered from 0.
     ///
     /// # Panics
@@ -61,8 +102,11 @@ impl Injector<'_> {
         self.check_port(port, &byte(offset))?;
         let cache = self.serving(port);
         let at = LineAddr { id: mapping.0, line: self.line(cache, offset) };
-        let (translation, mut computer) = self.computer()?;
-        let answer = computer.access(agent, kind, at, &translation, &mut ());
+        let (translation, mut computer, private) = self.computer()?;
+        let answer = match private {
+            Some(private) => private.access(&mut computer, agent, kind, at, &translation),
+            None => computer.access(agent, kind, at, &translation, &mut ()),
+        };
         self.wait_for(agent, answer.cycles);
         Ok(answer)
     }
@@ -86,9 +130,13 @@ impl Injector<'_> {
         }
         let id = if self.tree.takes_mapping(cache) { mapping.0 } else { self.translation.page(mapping).0 };
         let at = LineAddr { id, line: self.line(cache, offset) };
-        let cycles = if self.tree.in_front(cache) {
-            let (translation, mut computer) = self.computer()?;
-            computer.ask(cache, agent, kind, at, &translation, &mut ()).cycles
+        let cycles = if self.tree.in_front(cache) || self.private.is_some() {
+            let (translation, mut computer, private) = self.computer()?;
+            let answer = match private {
+                Some(private) => private.ask(&mut computer, cache, agent, kind, at, &translation),
+                None => computer.ask(cache, agent, kind, at, &translation, &mut ()),
+            };
+            answer.cycles
         } else {
             self.back.ask(cache, agent, kind, at, self.now, &self.translation, &mut ())
         };
@@ -109,10 +157,13 @@ impl Injector<'_> {
         self.check_port(Port::Fetch, &bytes)?;
         self.check_port(Port::Data, &bytes)?;
         let page = self.translation.page(mapping);
-        let (translation, mut computer) = self.computer()?;
+        let (translation, mut computer, private) = self.computer()?;
         let mappings: Vec<MappingId> = translation.tables.mappings_of(page).collect();
         let what = Invalidation { page, mappings: &mappings, bytes, data };
-        computer.invalidate(agent, &what, &translation, &mut ());
+        match private {
+            Some(private) => private.invalidate(&mut computer, agent, &what, &translation),
+            None => computer.invalidate(agent, &what, &translation, &mut ()),
+        }
         Ok(())
     }
 
@@ -138,14 +189,21 @@ impl Injector<'_> {
 
     /// Lets the processor wait for the unit.
     pub fn wait(&mut self, cycles: u64) {
-        self.now += cycles;
-        self.waited += cycles;
+        if let Some(private) = &mut self.private {
+            private.wait(cycles);
+        }
+        self.note_wait(cycles);
     }
 
     fn wait_for(&mut self, agent: Agent, cycles: u64) {
         if agent.is_waited_for() {
-            self.wait(cycles);
+            self.note_wait(cycles);
         }
+    }
+
+    fn note_wait(&mut self, cycles: u64) {
+        self.now += cycles;
+        self.waited += cycles;
     }
 
     fn serving(&self, port: Port) -> usize {
@@ -160,10 +218,17 @@ impl Injector<'_> {
         (offset >> self.tree.config().caches[cache].line.log2()) as u32
     }
 
-    fn computer(&mut self) -> Result<(LaneTranslation<'_>, Computer<&mut Front, &mut Back>)> {
-        self.check_level1()?;
+    fn computer(
+        &mut self,
+    ) -> Result<(LaneTranslation<'_>, SharedCaches<'_>, Option<&mut (dyn PrivateSide + 'a)>)> {
+        // With private caches the lane has a front of its own, and a unit may ask any cache behind it.
+        if self.private.is_none() {
+            self.check_level1()?;
+        }
         let front = self.front.as_deref_mut().expect("the lane has a front of its own");
-        Ok((self.translation, Computer::over(front, &mut *self.back, self.now)))
+        let computer = Computer::over(front, &mut *self.back, self.now);
+        let private = self.private.as_deref_mut();
+        Ok((self.translation, computer, private))
     }
 
     /// Checks that the unit asks for lines of level 1 at this kind of occasion. If it does not, lanes may share

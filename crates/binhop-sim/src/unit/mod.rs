@@ -31,6 +31,7 @@ use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
 
 pub use injector::Injector;
+pub(crate) use injector::{PrivateSide, SharedCaches};
 
 /// `Unit` is a part of a machine that acts at occasions, in one lane.
 pub trait Unit: Send {

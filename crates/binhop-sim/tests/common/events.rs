@@ -1,7 +1,7 @@
 //! `Event` is a drawn event, and `Fixed` a trace of such events.
 
 use binhop_base::Result;
-use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::event::{Cause, EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 use proptest::prelude::*;
 
@@ -51,6 +51,8 @@ pub enum Event {
         size: u8,
     },
     Switch(u8),
+    /// A switch to an address space, with the cause and the system call of the thread that leaves.
+    SwitchFor(u8, Option<Cause>, Option<u8>),
     Map {
         page: u8,
         pages: u8,
@@ -119,6 +121,12 @@ pub fn batch(events: &[Event]) -> EventBatch {
                 running = asid;
                 alive[asid as usize] = true;
                 rows.push(Op::Switch, u64::from(asid), u32::from(asid), 0);
+            }
+            Event::SwitchFor(asid, cause, call) => {
+                running = asid;
+                alive[asid as usize] = true;
+                let args = [cause.map(|cause| cause as u64), call.map(u64::from)];
+                rows.push_args(Op::Switch, u64::from(asid), u32::from(asid), 0, args);
             }
             Event::Map { page, pages, segment, shared } => {
                 let flags = map_flags::READ | map_flags::WRITE | if shared { map_flags::SHARED } else { 0 };

@@ -1,0 +1,24 @@
+//! `switches` counts what happens after switches (MB90 §3): the cycles of the shared caches and of each life's
+//! private caches, by life, by cause, by interval since the switch, and by page of code.
+//!
+//! # Rules
+//! - The *cause* of a segment is the reason why its own life had left the processor the last time. A life that
+//!   never ran before has the cause `start`. What runs before the first switch, and what is left of a segment in
+//!   which the measured part begins, has the cause `none`: it is in the totals and in nothing else.
+//! - Cycles are the instructions executed plus all waits. A segment's cycles are those of what its life runs in it.
+//! - A piece of a segment is an interval, or the part of an interval in which the segment ends. Sums over pieces
+//!   divided by their instructions give the mean over segments, in which a piece counts by its length.
+//! - The tables of a life are in memory while the life is; then they lie in a log.
+
+mod counts;
+mod curves;
+pub(crate) mod pieces;
+mod readings;
+mod tables;
+mod tally;
+
+pub(crate) use counts::{CauseOfSegment, Side};
+pub(crate) use readings::{SegmentKey, SwitchReadings};
+pub use tables::SwitchTables;
+pub(crate) use tables::{SwitchSource, tables};
+pub(crate) use tally::{Access, SwitchTally};
