@@ -52,7 +52,7 @@ def imported(command: Command, *arguments: str | Path) -> tuple[str, dict[str, A
 @pytest.mark.parametrize(
     ("name", "references", "instructions", "part"),
     [
-        ("cc1.din", 9141, 6741, "9141 references without a size"),
+        ("cc1.din", 9141, 6741, "9141 references have no size"),
         ("drmemtrace.small.x64.trace", 229, 173, ""),
         ("drmemtrace.allasm_x86_64.trace.zip", 133, 133, "markers that say nothing about references"),
     ],
@@ -113,7 +113,7 @@ def test_champsim_packed_and_plain(command: Command) -> None:
             said, report = imported(command, "--format", name, file)
             assert report["totals"]["references"] == 100 + 100 + 50
             assert report["meta"]["sizes"] == "assumed"
-            assert "250 references without a size" in said
+            assert "250 references have no size" in said
     (command.directory / "w.champsimtrace.xz").write_bytes(lzma.compress(record(4, 0, 8, 64)))
     assert imported(command, "w.champsimtrace.xz")[1]["totals"]["references"] == 2
     wrong = command.refused("import", "t.bin", "--format", "drmemtrace", "-o", "t2.parquet")
