@@ -8,6 +8,7 @@ from binhop.errors import RequestError
 
 __all__ = [
     "MOST_SEEDS",
+    "TRIAL_SWITCHES",
     "LongTable",
     "Machine",
     "Outcome",
@@ -17,6 +18,7 @@ __all__ = [
     "Stream",
     "Table",
     "TableBatches",
+    "Trial",
     "__version__",
     "calibration_targets",
     "counters",
@@ -35,6 +37,7 @@ __all__ = [
     "machines",
     "made_by",
     "map_flags",
+    "measure_trial",
     "mix",
     "observe",
     "packings",
@@ -46,12 +49,14 @@ __all__ = [
     "steering_characters",
     "stored_batches",
     "tracing_refused",
+    "trial_targets",
     "unknown",
     "workloads",
     "write_tables",
 ]
 
 MOST_SEEDS: int
+TRIAL_SWITCHES: int
 __version__: str
 
 @final
@@ -463,6 +468,64 @@ def lint_rules() -> list[tuple[str, str, str, str]]:
 
 def calibration_targets() -> list[tuple[str, int | None, list[list[float]]]]:
     """Returns (workload, instructions between switches, misses per 1000 instructions) of the documents."""
+
+def trial_targets() -> list[
+    tuple[
+        str,
+        list[tuple[str, float]],
+        float,
+        int | None,
+        tuple[float, float],
+        float,
+        tuple[float, float],
+    ]
+]:
+    """MB90's figures for each benchmark set.
+
+    Each row has the workload, (program, megabytes) of its programs, their megabytes together, processes, the
+    least and most million instructions, data references per instruction, the least and greatest share of
+    involuntary switches.
+    """
+
+@final
+class Trial:
+    """What a stream did until its last switch."""
+
+    @property
+    def instructions(self) -> int:
+        """Instructions executed."""
+    @property
+    def data(self) -> int:
+        """Loads and stores."""
+    @property
+    def processes(self) -> int:
+        """The processes that ran."""
+    @property
+    def bytes(self) -> int:
+        """The size of all processes, in bytes."""
+    @property
+    def touched(self) -> int:
+        """The bytes that all processes touched, in whole pages."""
+    @property
+    def programs(self) -> list[tuple[str, int, int, int]]:
+        """(name, processes, largest size in bytes, most bytes touched) of each program."""
+    @property
+    def switches(self) -> list[tuple[str, int | None, int]]:
+        """(cause, number of the system call, switches)."""
+    @property
+    def mean_segment(self) -> float:
+        """The mean instructions of a segment."""
+    @property
+    def median_segment(self) -> int | None:
+        """The instructions of the segment in the middle."""
+
+def measure_trial(
+    stream: Stream,
+    switches: int,
+    length: int | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Trial:
+    """Measures a stream up to its `switches`-th switch, but at most `length` references."""
 
 def record(
     command: list[str],

@@ -2,6 +2,7 @@
 //! Python. Users see the package `python/binhop`, which wraps this extension. A class of the extension is
 //! called `Py…` in Rust.
 
+mod calibration;
 mod checks;
 mod export;
 mod lists;
@@ -30,6 +31,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _binhop {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::calibration::{PyTrial, measure_stream_trial, trial_targets};
     #[pymodule_export]
     use super::checks::{inspect_stream, lint_rules, lint_stream};
     #[pymodule_export]
@@ -73,4 +76,8 @@ mod _binhop {
     /// The most placements one run holds.
     #[pymodule_export]
     const MOST_SEEDS: usize = binhop_sim::MOST_SEEDS;
+
+    /// The switches in each of MB90's trials.
+    #[pymodule_export]
+    const TRIAL_SWITCHES: u64 = binhop_workload::calibration::SWITCHES;
 }

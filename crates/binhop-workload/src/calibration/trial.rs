@@ -1,7 +1,7 @@
 //! The figures of MB90's Tables 1, 2 and 4, and a measurement of the same figures for a workload.
 //!
 //! Counting rules. A trial begins at the workload's first event. It ends before the switch after the last one
-//! that was asked for, or after the references that were asked for, whatever comes first. Each switch begins a segment; the rows before the first switch with a cause belong to no
+//! that was asked for, or where the source ends. Each switch begins a segment; the rows before the first switch with a cause belong to no
 //! segment, but their instructions count in all. A process has the size of its text, data and heap, and of the
 //! stack that it has touched; what it has touched counts in pages of 4 KiB. A program has the size of its
 //! largest process. The total is the sum over all processes that ran, with each program's text once.
@@ -282,17 +282,21 @@ impl TrialCounter {
     }
 }
 
-/// Measures a source up to its `switches`-th switch and the segment that this switch begins, but no further
-/// than `references` references. A segment that the references cut off is left out.
+/// Measures a source up to its `switches`-th switch and the segment that this switch begins. If the source ends
+/// before, its last segment is left out. `tell` learns how many references were read, once for each batch.
 ///
 /// # Errors
-/// The source fails.
-pub fn measure_trial(source: &mut dyn Source, switches: u64, references: u64) -> Result<Trial> {
+/// The source fails, or `tell` does.
+pub fn measure_trial(
+    source: &mut dyn Source,
+    switches: u64,
+    tell: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<Trial> {
     let mut counter = TrialCounter::default();
     'batches: while let Some(batch) = source.next_batch()? {
+        tell(counter.trial.instructions + counter.trial.data)?;
         for row in 0..batch.len() {
-            let done = counter.trial.instructions + counter.trial.data;
-            if done >= references || !counter.row(&batch, row, switches) {
+            if !counter.row(&batch, row, switches) {
                 break 'batches;
             }
         }
