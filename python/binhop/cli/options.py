@@ -10,7 +10,7 @@ import typer
 
 import binhop
 from binhop.claims import RESULT, Claims
-from binhop.cli import show
+from binhop.cli import completion, show
 from binhop.errors import RequestError
 from binhop.escape import json_pieces, json_text
 from binhop.numbers import count, like
@@ -55,6 +55,15 @@ Length = Annotated[
 ]
 Warmup = Annotated[str, typer.Option(help=KEYWORDS["warmup"].meaning)]
 Interval = Annotated[str | None, typer.Option(help=KEYWORDS["interval"].meaning)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        autocompletion=completion.settings,
+        help="Change the machine, as in cache.l2.size=1MiB; may be given several times.",
+    ),
+]
 V2p = Annotated[
     str | None,
     typer.Option(

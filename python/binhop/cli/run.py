@@ -69,15 +69,7 @@ def run(
     length: options.Length = None,
     warmup: options.Warmup = "0",
     interval: options.Interval = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change the machine, as in cache.l2.size=1MiB; may be given several times.",
-        ),
-    ] = None,
+    settings: options.Settings = None,
     policy: Policy = None,
     v2p: options.V2p = None,
     top: Annotated[
