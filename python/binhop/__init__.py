@@ -29,6 +29,8 @@ from binhop.lists import (
 from binhop.recording import Recording, record
 from binhop.results import Result
 from binhop.run import explain, simulate, simulate_all
+from binhop.switch_surface import switch_surface
+from binhop.switching import SwitchResult, switches
 from binhop.traces import Trace
 from binhop.until import simulate_until
 
@@ -45,6 +47,7 @@ __all__ = [
     "RequestError",
     "Result",
     "RunError",
+    "SwitchResult",
     "Trace",
     "__version__",
     "compare",
@@ -65,5 +68,7 @@ __all__ = [
     "simulate",
     "simulate_all",
     "simulate_until",
+    "switch_surface",
+    "switches",
     "workloads",
 ]

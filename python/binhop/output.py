@@ -80,13 +80,20 @@ class OutputFile:
 
     def write_pieces(self, pieces: Iterable[bytes]) -> None:
         """Writes the whole content, a piece at a time."""
+
+        def write(target: Path) -> None:
+            with target.open("wb") as file:
+                file.writelines(pieces)
+
+        self.write_by(write)
+
+    def write_by(self, write: Callable[[Path], object]) -> None:
+        """Has `write` write the whole content to a path."""
         try:
             if self._partial is None:
-                with self._target.open("wb") as file:
-                    file.writelines(pieces)
+                write(self._target)
                 return
-            with open(self._partial.handle, "wb", closefd=False) as file:
-                file.writelines(pieces)
+            write(self._partial.path)
             os.fsync(self._partial.handle)
         except OSError as error:
             raise refuse(error, self._path, self._place) from None

@@ -10,6 +10,7 @@ from binhop.long_tables import frame_of
 from binhop.results import Result
 from binhop.run import simulate_all
 from binhop.run_options import KEYWORDS
+from binhop.switching import SwitchResult, SwitchTables, switches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 RESULT = ("results", "series", "processes")
 PAGING = ("faults", "utilization", "first_touches")
+SWITCHES = ("results", "costs", "curves", "pages")
 
 
 def simulated(
@@ -84,6 +86,30 @@ def paged(kept: KeptRuns | None, trace: Trace, **options: Any) -> faults.PagingR
 def keep_paging(kept: KeptRuns, name: str, facts: Any, result: faults.PagingResult) -> None:
     """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
     kept.keep_if_possible(name, facts, *_parts(result))
+
+
+def switched(
+    kept: KeptRuns | None, machine: Machine, trace: Trace, options: RunOptions, *, segments: bool = False
+) -> SwitchResult:
+    """Returns the result of `binhop.switches` for these options, kept or new. A run with segments is new.
+
+    Raises:
+        NotKeptError: An earlier run could not be kept, so this run does not begin.
+    """
+    provenance = trace.provenance() if kept is not None else {}
+    if kept is None or segments or not is_known(provenance):
+        return switches(machine, trace, segments=segments, **options)
+    facts = ["switches", provenance, machine_facts([machine]), _counted(options)]
+    kept.check()
+    if (found := kept.find(trace.name, facts)) is None:
+        result = switches(machine, trace, **options)
+        tables: dict[str, AnyTable] = {name: getattr(result, name) for name in SWITCHES}
+        about = {"notes": result.own_notes, "machine": result.machine, "provenance": result.provenance}
+        kept.keep_if_possible(trace.name, facts, tables, about)
+        return result
+    held, rest = found
+    results, *tables_of = (frame_of(held[name]) for name in SWITCHES)
+    return SwitchResult(results=results, tables=SwitchTables(*tables_of), **rest)
 
 
 def _counted(options: Mapping[str, Any]) -> dict[str, Any]:

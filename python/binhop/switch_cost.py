@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binhop.lazy_imports import pl
-from binhop.summary import student
+from binhop.summary import check_confidence, student
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -293,6 +293,7 @@ def estimates(
     value is left out; `low` and `high` are null for a single placement.
     """
     keys = [name for name in KEYS if name != "seed"] + [*by]
+    check_confidence(confidence)
     long = rows.select(*keys, *(pl.col(name).cast(pl.Float64) for name in columns)).unpivot(
         columns, index=keys, variable_name="metric"
     )

@@ -76,7 +76,7 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = 0.95)
     ]
     types = {"asid": pl.UInt32, "life": pl.UInt32, "syscall": pl.UInt64}
     rows = [
-        estimates(frame, columns, by, confidence).with_columns(
+        _by_excess(estimates(frame, columns, by, confidence), group, by).with_columns(
             pl.lit(group).alias("group"),
             *(pl.lit(None, types.get(name, pl.String)).alias(name) for name in GROUPS if name not in by),
         )
@@ -89,6 +89,14 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = 0.95)
         .with_columns(unit=pl.col("metric").replace_strict(UNITS, return_dtype=pl.String))
         .select(*order, pl.lit(confidence).alias("confidence"))
     )
+
+
+def _by_excess(rows: pl.DataFrame, group: str, by: list[str]) -> pl.DataFrame:
+    """Returns the rows of causes, calls and processes in the order of their mean excess."""
+    if group not in ("cause", "call", "process"):
+        return rows
+    excess = pl.col("mean").filter(pl.col("metric") == "excess").first().over(by)
+    return rows.sort(excess, descending=True, maintain_order=True)
 
 
 def _calls(costs: pl.DataFrame) -> pl.DataFrame:

@@ -22,6 +22,8 @@ RESULT = binhop.simulate("two-level", TRACE, seeds=1)
 COMPARISON = binhop.compare(
     {"one": "kh90", "other": binhop.Machine.load("kh90", ["cache.l2.ways=2"])}, TRACE, seeds=2
 )
+TURNS = binhop.Trace.mix(["lin", "tree"], 500, length=5_000)
+SWITCHES = binhop.switches("zen-4k", TURNS, seeds=1)
 CACHE = conflicts.Cache(frames=64, bins=8, ways=1)
 
 SOUND: dict[Callable[..., Any], dict[str, Any]] = {
@@ -44,6 +46,14 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.paging: {"trace": TRACE, "sizes": ["1MiB"], "colors": [1]},
     binhop.placements: {"machine": "two-level", "trace": TRACE},
     binhop.repeated_misses: {"machine": "two-level", "trace": TRACE},
+    binhop.switches: {"machine": "zen-4k", "trace": TURNS, "seeds": 1},
+    binhop.switch_surface: {
+        "machines": ["zen-4k"],
+        "traces": ["lin", "tree"],
+        "quanta": [500],
+        "each": 5_000,
+        "seeds": 1,
+    },
     binhop.export_memory: {"machine": "two-level", "trace": TRACE, "path": "x.trace", "to": "ramulator2"},
     binhop.record: {"command": ["there-is-no-such-program"], "path": "x.parquet"},
     binhop.Trace.workload: {"name": "lin"},
@@ -60,6 +70,9 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.Trace.write: {"self": TRACE, "path": "x.parquet"},
     binhop.Result.summary: {"self": RESULT},
     binhop.Result.tables: {"self": RESULT},
+    binhop.SwitchResult.summary: {"self": SWITCHES},
+    binhop.SwitchResult.tables: {"self": SWITCHES},
+    binhop.SwitchResult.to_json: {"self": SWITCHES},
     binhop.Comparison.each: {"self": COMPARISON},
     conflicts.Cache: {"frames": 64, "bins": 8, "ways": 1},
     conflicts.probability: {"pages": 8, "cache": CACHE},
@@ -154,7 +167,7 @@ def test_a_number_that_is_none_is_refused_in_words(
         (function, name)
         for function, name in CASES
         if "str" in str(inspect.signature(function).parameters[name].annotation)
-        and name not in ("until", "baseline", "sizes", "colors", "page")
+        and name not in ("until", "baseline", "sizes", "colors", "page", "quanta")
     ],
     ids=lambda value: getattr(value, "__qualname__", value),
 )

@@ -29,6 +29,7 @@ workloads = ["lin"]
 machine = "kh90"
 axes = { "cache.l2.size" = ["64KiB", "128KiB"] }
 """
+TURNS = events([row for n in range(60) for row in ((4, n % 2, 0, 0), (0, 4096 * (n % 9), 4000, 1000))])
 TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
 SMALL = ["memory.page=4KiB", "placement.pool=4MiB", "cache.l2.size=64KiB"]
 
@@ -42,17 +43,19 @@ def trace() -> binhop.Trace:
 @pytest.fixture(scope="module")
 def results(trace: binhop.Trace) -> dict[str, Any]:
     machine = binhop.Machine.load("kh90", SMALL)
+    turns = binhop.Trace.from_arrow(TURNS, HOSTILE)
     return {
         "run": binhop.simulate(machine, trace, seeds=8),
         "compare": binhop.compare(
             {"<i>a": machine, "b": machine.with_settings("cache.l2.ways=2")}, trace, seeds=8
         ),
         "paging": binhop.paging(trace, sizes=["1MiB", "2MiB"], colors=[1, 4]),
+        "switches": binhop.switches("zen-4k", turns, seeds=2),
         "study": study.run(study.plan(study.parse(STUDY))),
     }
 
 
-@pytest.mark.parametrize("kind", ["run", "compare", "paging", "study"])
+@pytest.mark.parametrize("kind", ["run", "compare", "paging", "switches", "study"])
 def test_tables_are_html_with_every_text_escaped(kind: str, results: dict[str, Any]) -> None:
     shown = results[kind]._repr_html_()
     root = ET.fromstring(shown)  # well formed
@@ -60,17 +63,17 @@ def test_tables_are_html_with_every_text_escaped(kind: str, results: dict[str, A
     assert "<script" not in shown
     assert "\x1b" not in shown
     words = ["".join(cell.itertext()) for cell in root.iter("td")]
-    for table in results[kind].tables():
-        assert [cell for row in table.rows for cell in row if "<" not in cell and "\x1b" not in cell] == [
-            word for word in words if "<" not in word and "\\x1b" not in word
-        ]
+    cells = [cell for table in results[kind].tables() for row in table.rows for cell in row]
+    assert [cell for cell in cells if "<" not in cell and "\x1b" not in cell] == [
+        word for word in words if "<" not in word and "\\x1b" not in word
+    ]
     notes = ["".join(each.itertext()) for each in root.iter("li")]
     assert len(notes) >= len(results[kind].notes)
     titled = "".join(root.itertext())
     assert ("<b>p" if kind == "study" else "<script>alert('1')</script>\\x1b[2J&\"x") in titled
 
 
-@pytest.mark.parametrize("kind", ["run", "compare", "paging"])
+@pytest.mark.parametrize("kind", ["run", "compare", "paging", "switches"])
 def test_a_chart_is_that_of_the_directory(kind: str, results: dict[str, Any], tmp_path: Path) -> None:
     result = results[kind]
     chart = result.chart()

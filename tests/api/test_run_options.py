@@ -29,6 +29,8 @@ TAKERS: dict[Callable[..., Any], type] = {
     binhop.placements: PlacementOptions,
     binhop.repeated_misses: PlacementOptions,
     binhop.compare: PassOptions,
+    binhop.switches: RunOptions,
+    binhop.switch_surface: RunOptions,
 }
 NOT_ON_THE_COMMAND_LINE = {
     "instructions": "--length is in references, as rates and times are",

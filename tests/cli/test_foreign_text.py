@@ -89,6 +89,7 @@ def place(tmp_path: Path) -> Path:
 
 
 TRACE, DIN, BAD = (f"{IN_A_FILE_NAME}{ending}" for ending in (".parquet", ".din", ".bad.din"))
+COSTS = ("--set", "cost.memory=100")
 DONE = [
     ("trace", "filter", TRACE, "--process", HOSTILE),
     ("inspect", TRACE),
@@ -111,6 +112,8 @@ DONE = [
     ("compare", "m.toml", TRACE, "--set", "placement.policy=random,first", "--json", "-"),
     ("paging", TRACE, "--sizes", "1MiB,2MiB", "--out", "out"),
     ("paging", TRACE, "--json", "-"),
+    ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--out", "out"),
+    ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--json", "-"),
     ("sweep", "s.toml", "--out", "out"),
     ("sweep", "s.toml", "--explain"),
     ("sweep", "s.toml", "--json", "-"),

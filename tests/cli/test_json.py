@@ -49,6 +49,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("compare", "two-level", "lin", "--length", "2k", "--set", "cache.l2.ways=1,2"),
     ("sweep", "s.toml"),
     ("paging", "a.din", "trace.parquet", "--sizes", "1MiB,2MiB", "--colors", "1,4,64"),
+    ("switches", "two.parquet", "--machine", "zen-4k", "--seeds", "2"),
     ("inspect", "a.din"),
     ("inspect", "trace.parquet"),
     ("inspect", "mult1", "--length", "20k"),
@@ -93,6 +94,7 @@ def place(command: Command, lin: Path) -> Command:
     (command.directory / "s.toml").write_text(STUDY)
     (command.directory / "bad.events").write_text("switch asid=1 cause=9\nkernel-leave\nload 0x1000 size=8\n")
     (command.directory / "trace.parquet").symlink_to(lin)
+    command.ok("mix", "lin", "tree", "--length", "30k", "--quantum", "5k", "-o", "two.parquet", "--quiet")
     return command
 
 

@@ -46,6 +46,9 @@ class Here:
 DIN = "2 1000\n0 2000\n1 3000\n2 1004\n"
 QUICK = ["run", "m.toml", "s.parquet", "--seeds", "1", "-q"]
 
+COSTS = ["--set", "cost.l2=10", "--set", "cost.memory=100"]
+SWITCHES = ["switches", "two.parquet", "--machine", "m.toml", *COSTS, "--seeds", "1", "-q"]
+
 # The command without its output, and the files that it reads.
 WRITES: dict[str, tuple[list[str], list[str]]] = {
     "import": (["import", "s.din", "-q", "-o"], ["s.din"]),
@@ -67,6 +70,8 @@ WRITES: dict[str, tuple[list[str], list[str]]] = {
         ["s.din", "m.toml"],
     ),
     "paging --json": (["paging", "s.parquet", "-q", "--json"], ["s.parquet"]),
+    "switches --json": ([*SWITCHES, "--json"], ["two.parquet", "m.toml"]),
+    "switches --segments": ([*SWITCHES, "--segments"], ["two.parquet", "m.toml"]),
     "sweep --json": (["sweep", "s.toml", "-q", "--json"], ["s.toml", "m.toml", "s.din"]),
     "inspect --json": (["inspect", "s.parquet", "-q", "--json"], ["s.parquet"]),
     "lint --json": (["lint", "s.din", "-q", "--json"], ["s.din"]),
@@ -77,7 +82,7 @@ MARKED = {name for name in WRITES if name.endswith("json") or name in TRACES} - 
     "inspect --json",
     "lint --json",
 }
-MARKED |= {"run --dump-placement"}
+MARKED |= {"run --dump-placement", "switches --segments"}
 
 
 def words(name: str, output: str) -> list[str]:
@@ -98,6 +103,7 @@ def here(command: Here) -> Path:
     place = command.directory
     (place / "s.din").write_text(DIN)
     binhop.Trace.open(place / "s.din").write(place / "s.parquet")
+    binhop.Trace.mix([place / "s.parquet"] * 2, 1).write(place / "two.parquet")
     (place / "m.toml").write_text(command.ok("machines", "kh90"))
     study = STUDY.replace('"lin"', '"s.din"').replace('"two-level"', '"m.toml"')
     (place / "s.toml").write_text(study.replace('length = "20k"\n', "seeds = 1\n"))

@@ -28,6 +28,7 @@ workloads = ["lin"]
 machine = "two-level"
 length = "1T"
 """
+TO = ("--machine", "zen-4k", "--length", "1T")
 WRITING = {
     "import": ["import", "t.din", "-o", "ro/x.parquet"],
     "import --placement": ["import", "t.din", "-o", "x.parquet", "--placement", "ro/p.parquet"],
@@ -40,6 +41,9 @@ WRITING = {
     "compare --json": ["compare", *RUN, "--set", "cache.l2.ways=1,2", "--json", "ro/x.json"],
     "paging --out": ["paging", "lin", "--length", "1T", "--out", "ro/out"],
     "paging --json": ["paging", "lin", "--length", "1T", "--json", "ro/x.json"],
+    "switches --out": ["switches", "timesharing", *TO, "--out", "ro/out"],
+    "switches --json": ["switches", "timesharing", *TO, "--json", "ro/x.json"],
+    "switches --segments": ["switches", "timesharing", *TO, "--segments", "ro/x.parquet"],
     "sweep --out": ["sweep", "s.toml", "--out", "ro/out"],
     "sweep --json": ["sweep", "s.toml", "--json", "ro/x.json"],
     "reproduce": ["reproduce", "lf91", "--scale", "smoke", "--out", "ro/out"],

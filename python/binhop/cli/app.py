@@ -19,6 +19,7 @@ from binhop.cli import (
     run,
     show,
     sweep,
+    switches,
     trace,
     traces,
 )
@@ -53,6 +54,7 @@ app.command("run", cls=SimulationCommand)(run.run)
 app.command("compare", cls=SimulationCommand)(compare.compare)
 app.command("sweep", cls=SimulationCommand)(sweep.sweep)
 app.command("paging", cls=SimulationCommand)(paging.paging)
+app.command("switches", cls=SimulationCommand)(switches.switches)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
 app.command("record", cls=RecordingCommand, context_settings={"allow_interspersed_args": False})(

@@ -14,10 +14,10 @@ OTHER = "Other options"
 """The group of an option that no other group names."""
 
 SIMULATION: Mapping[str, tuple[str, ...]] = {
-    "What to simulate": ("--scale", "--set", "--length", "--warmup", "--interval", "--explain"),
+    "What to simulate": ("--machine", "--scale", "--set", "--length", "--warmup", "--interval", "--explain"),
     "Placements": ("--seeds", "--seed", "--until", "--metric", "--baseline", "--policy", "--v2p"),
     "A look at one placement": ("--top-conflicts", "--cache", "--dump-placement"),
-    OUTPUT: ("--confidence", "--table", "--json", "--out", "--quiet"),
+    OUTPUT: ("--confidence", "--table", "--segments", "--json", "--out", "--quiet"),
 }
 RECORDING: Mapping[str, tuple[str, ...]] = {
     "What to record": ("--limit", "--skip", "--only", "--fetch", "--lackey"),

@@ -22,11 +22,13 @@ from binhop.run_options import KEYWORDS
 from binhop.tables import FORMS, TEXT, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
+from binhop.tables.switches import cost_tables
 
 if TYPE_CHECKING:
     from binhop.reproduce.claims import Claim
 
 KEYS = "; ".join(f"{one.key}: {one.title}" for one in PAPERS.values())
+SWITCH_TABLES = ("costs", "curves", "pages")
 NOTHING = "nothing to draw: one value each needs no figure"
 SCALE_HELP = "; ".join(f"{name}: {what}" for name, what in SCALES.items())
 
@@ -76,7 +78,7 @@ def report(
         typer.Option(
             "--table",
             metavar="FORM",
-            help="Print the tables of run, compare or sweep in this form, and make nothing: "
+            help="Print the tables of run, compare, sweep or switches in this form, and make nothing: "
             f"{', '.join(FORMS)}.",
         ),
     ] = None,
@@ -86,7 +88,7 @@ def report(
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
-    Of reproduce: page, tables, claims, figures. Of run, compare, paging: figures.
+    Of reproduce: page, tables, claims, figures. Of run, compare, paging, switches: figures.
     Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
     """
     place = Path(directory)
@@ -160,7 +162,10 @@ def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
     if "alternatives" in facts:
         values, summary = (read_parquet(place / f"{name}.parquet") for name in ("results", "summary"))
         return comparison_tables(values, summary, facts)
+    if facts.get("switches"):
+        costs, curves, pages = (read_parquet(place / f"{name}.parquet") for name in SWITCH_TABLES)
+        return cost_tables(costs, curves, pages, facts)
     if "machine" in facts:
         return run_tables(read_parquet(place / "results.parquet"), 0.95)
-    rule = "is no result of run, compare or sweep: there are no tables to print"
+    rule = "is no result of run, compare, sweep or switches: there are no tables to print"
     raise RequestError(str(place), "--table", rule, "leave --table out")

@@ -9,12 +9,13 @@ from binhop.report.comparison import draw_comparison
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
 from binhop.report.style import held, in_words
+from binhop.report.switches import draw_switches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "redraw"]
+__all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
@@ -42,4 +43,6 @@ def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
         return draw_comparison(directory)
     if "pid_hash" in provenance:
         return draw_paging(directory)
+    if provenance.get("switches"):
+        return draw_switches(directory)
     return draw(directory)

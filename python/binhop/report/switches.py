@@ -75,13 +75,31 @@ def cause_color(means: pl.DataFrame) -> Any:
     return alt.Color("cause:N", sort=there, scale=scale, legend=legend)
 
 
+def _domain(shown: pl.DataFrame) -> list[float]:
+    """Returns the excess that the picture shows.
+
+    First segments do not decide it. Where other processes have brought in the code of a new process, its
+    excess is far below zero for a moment.
+    """
+    others = shown.filter(pl.col("cause") != "start")
+    values = (others if others.height else shown).select("excess", "low", "high").unpivot()["value"]
+    known = [0.0, *values.drop_nulls().to_list()]
+    margin = 0.05 * (max(known) - min(known)) or 0.01
+    return [min(known) - margin if min(known) < 0 else 0.0, max(known) + margin]
+
+
 def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements: int) -> Any:
     most = max(shown["since"].to_list())
     scale = alt.Scale(domain=[0, most], nice=False)
     color = cause_color(shown)
-    base = alt.Chart(shown)
+    bottom, top = drawn = _domain(shown)
+    inside = shown.filter(pl.col("excess").is_between(bottom, top))
+    inside = inside.with_columns(pl.col("low", "high").clip(bottom, top))
+    base = alt.Chart(inside)
     x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(grid=False, format="~s", tickCount=8))
-    y = alt.Y("excess:Q", title="excess CPI: shared less private")
+    y = alt.Y(
+        "excess:Q", title="excess CPI: shared less private", scale=alt.Scale(domain=drawn), axis=alt.Axis()
+    )
     width = alt.condition(alt.datum.cause == ALL, alt.value(2.6), alt.value(1.5))
     layers = [base.mark_line().encode(x=x, y=y, color=color, strokeWidth=width)]
     if placements > 1:
@@ -115,6 +133,8 @@ def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements:
         f"placement{'s' * (placements != 1)}"
         + ("; the band is the 95% interval of the mean." if placements > 1 else "."),
     ]
+    if inside.height < shown.height:
+        said.append("Parts of the curve of first segments (start) lie outside the picture.")
     machine = means["machine"][0]
     return finish(
         alt.vconcat(upper, survivors, spacing=8), f"{workload} on {machine}: what a switch costs", said

@@ -17,6 +17,7 @@ OUTPUTS: dict[str, Any] = {
     "compare": results.CompareOutput,
     "sweep": results.SweepOutput,
     "paging": results.PagingOutput,
+    "switches": results.SwitchesOutput,
     "inspect": reports.InspectOutput,
     "lint": list[reports.BrokenRule],
     "doctor": list[reports.DoctorFinding],

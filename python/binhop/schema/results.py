@@ -1,4 +1,4 @@
-"""The JSON of simulations: the output of run, compare, sweep and paging, and the objects in it."""
+"""The JSON of simulations: the output of run, compare, sweep, paging and switches, and the objects in it."""
 
 from __future__ import annotations
 
@@ -183,6 +183,104 @@ class PagingProvenance(Provenance):
     """True if a page's color depends on its address space."""
 
 
+class SwitchesProvenance(RunProvenance):
+    """The inputs of a measurement of switches."""
+
+    switches: Literal[True]
+    """Marks a measurement of switches."""
+    cycle_time_ns: float | None
+    """The nanoseconds of a cycle, if the machine states them."""
+    processes: dict[str, dict[str, str]]
+    """The commands of each workload's address spaces, where the trace names them."""
+
+
+class SwitchFigure(JsonObject):
+    """One figure of switches, as a mean over placements."""
+
+    workload: str
+    """The trace's name."""
+    machine: str
+    """The machine's name."""
+    group: Literal["all", "cause", "call", "process", "level", "cache"]
+    """The kind of the row: all switches, or one cause, system call, process, level or cache."""
+    cause: str | None
+    """The reason why the process had left the processor before."""
+    syscall: int | None
+    """The number of the system call."""
+    asid: int | None
+    """The address space."""
+    life: int | None
+    """The life of the address space's number."""
+    level: str | None
+    """The cache, `memory`, `write-buffer` or `kernel`."""
+    kind: Literal["fetch", "data"] | None
+    """The kind of accesses that the level served."""
+    metric: str
+    """The name of the figure: see docs/switches.md."""
+    unit: str
+    """A ratio's unit has a `/` in it."""
+    n: int
+    """The number of placements in which the figure is defined."""
+    mean: float | None
+    """The mean."""
+    low: float | None
+    """The lower end of its interval (Student's t); null for one placement."""
+    high: float | None
+    """The upper end."""
+    confidence: float
+    """The confidence of the interval."""
+
+
+class SwitchCurvePoint(JsonObject):
+    """The mean of the segments that have an interval after a switch."""
+
+    workload: str
+    """The trace's name."""
+    machine: str
+    """The machine's name."""
+    cause: str | None
+    """The cause of the segments; null for all of them."""
+    since: int
+    """The instructions from the switch to the end of the interval."""
+    alive: float | None
+    """The share of the segments that are alive at the end of the interval."""
+    cpi_shared: float | None
+    """Cycles per instruction in the shared caches."""
+    cpi_private: float | None
+    """Cycles per instruction in the private caches."""
+    excess: float | None
+    """The difference of both."""
+    cumulative: float | None
+    """The excess cycles from the switch to the end of the interval."""
+    low: float | None
+    """The lower end of the interval of the excess."""
+    high: float | None
+    """The upper end."""
+
+
+class SwitchPage(JsonObject):
+    """The excess of one page of code in the first 10,000 instructions after a switch."""
+
+    workload: str
+    """The trace's name."""
+    machine: str
+    """The machine's name."""
+    segment: str
+    """The segment in memory that the page belongs to."""
+    asid: int | None
+    """An address space that maps the page."""
+    page: int
+    """The virtual address of the page."""
+    cause: str
+    """The cause of the segments that executed the page."""
+    accesses: float
+    """The accesses while the page executed: the mean over placements."""
+    excess: float
+    """The excess cycles while the page executed: the mean over placements."""
+    share: float | None
+    """The share of the excess of all pages."""
+
+
 class Difference(JsonObject):
     """The differences of one metric and alternative over all pairs: see docs/compare.md."""
 
@@ -291,6 +389,21 @@ class SweepOutput(JsonObject):
     rows: list[StudyValue]
     """Every metric of every cell under every placement."""
     provenance: StudyProvenance
+    """The inputs from which the command can be repeated."""
+
+
+class SwitchesOutput(JsonObject):
+    """The output of `binhop switches --json`."""
+
+    version: Literal[1] = Field(alias="schema")
+    """The version of this object."""
+    rows: list[SwitchFigure]
+    """Every figure, with its interval."""
+    curves: list[SwitchCurvePoint]
+    """The curves after a switch, by cause and over all causes."""
+    pages: list[SwitchPage]
+    """The pages of code with the most excess."""
+    provenance: SwitchesProvenance
     """The inputs from which the command can be repeated."""
 
 

@@ -241,7 +241,8 @@ def _interval(row: Row, shown: Callable[[float], str]) -> str:
         return "-"
     if row["low"] == row["high"]:
         return "the same"
-    return f"{shown(row['low'])}-{shown(row['high'])}"
+    between = " to " if row["low"] < 0 else "-"
+    return f"{shown(row['low'])}{between}{shown(row['high'])}"
 
 
 __all__ = ["KNOWN_TIMES", "cost_tables", "percent", "process", "short"]

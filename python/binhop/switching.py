@@ -1,0 +1,352 @@
+"""Measures what context switches cost: runs a trace in shared and in private caches at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from binhop._binhop import Machine
+from binhop.errors import RequestError
+from binhop.escape import escaped, json_text
+from binhop.lazy_imports import pl
+from binhop.output import ResultDirectory, write_parquet, write_provenance
+from binhop.results import SCHEMA, Result, notes_once
+from binhop.run import run_all
+from binhop.run_options import RunOptions, takes
+from binhop.switch_cost import KEYS, SEGMENT, has_switches, overheads
+from binhop.switch_summary import costliest_pages, mean_curves, summary
+from binhop.traces import ArrowStream, Trace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Unpack
+
+    from binhop._binhop import LongTable, Outcome
+    from binhop.tables import Table
+
+ALONE = 0.999
+"""The share of the instructions from which on one process is said to run alone."""
+PAGES = 50
+"""The most code pages of each workload in the JSON."""
+_TIME = re.compile(r"([\d.]+)\s*(ps|ns|us|µs)?")
+_NANOSECONDS = {"ps": 0.001, "ns": 1.0, "us": 1000.0, "µs": 1000.0, None: 1.0}
+
+
+@dataclass(frozen=True)
+class SwitchTables:
+    """`SwitchTables` holds the tables of a run with `switches`. `binhop.switch_cost` describes them."""
+
+    costs: pl.DataFrame
+    curves: pl.DataFrame
+    pages: pl.DataFrame
+
+
+def switch_tables(outcome: Outcome) -> SwitchTables:
+    """Returns the tables of switches of a run. Counts are signed, because excess may be negative."""
+    tables = (outcome.switch_costs, outcome.switch_curves, outcome.switch_pages)
+    costs, curves, pages = (pl.DataFrame(table) for table in tables if table is not None)
+    counts = pl.exclude(*KEYS, *SEGMENT).cast(pl.Int64)
+    return SwitchTables(costs.with_columns(counts), curves, pages)
+
+
+class SwitchResult:
+    """`SwitchResult` holds what the context switches of traces cost on one machine.
+
+    Attributes:
+        results: The counts of the run, as `binhop.simulate` returns them: those of the shared caches.
+        costs: Sums over the segments of each life: one row for each workload, seed, asid, life, cause, system
+            call and metric.
+        curves: Sums over the intervals after a switch: one row for each workload, seed, life or all (null),
+            cause or all (null), length of interval, and number of interval.
+        pages: The waits of each code page in the first 10,000 instructions after a switch.
+        own_notes: The notes of the run itself.
+        machine: The machine, resolved, as TOML.
+        provenance: Versions, seeds and traces, from which the run can be repeated; the cycle time, and the
+            commands of processes.
+        segments: Every interval after every switch, if it was asked for: see docs/switches.md.
+    """
+
+    def __init__(
+        self,
+        *,
+        results: pl.DataFrame,
+        tables: SwitchTables,
+        notes: list[str],
+        machine: str,
+        provenance: dict[str, Any],
+        segments: LongTable | None = None,
+    ) -> None:
+        self.results = results
+        self.costs = tables.costs
+        self.curves = tables.curves
+        self.pages = tables.pages
+        self.own_notes = notes
+        self.machine = machine
+        self.provenance = provenance
+        self.segments = segments
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads, in order."""
+        found: list[str] = self.costs["workload"].unique(maintain_order=True).to_list()
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes for the reader: segments that end early or are short, a process alone; `own_notes`."""
+        parts = {workload: _notes(costs, curves) for workload, costs, curves in self._each()}
+        return [*notes_once(parts), *self.own_notes]
+
+    def _each(self) -> Iterator[tuple[str, pl.DataFrame, pl.DataFrame]]:
+        for workload in self.workloads:
+            yield workload, self.costs.filter(workload=workload), self.curves.filter(workload=workload)
+
+    def summary(self, confidence: float = 0.95) -> pl.DataFrame:
+        """Returns every figure with its interval over placements (see `binhop.switch_summary.summary`)."""
+        return pl.concat([summary(costs, curves, confidence) for _, costs, curves in self._each()])
+
+    def overheads(self) -> pl.DataFrame:
+        """Returns the cost of a switch and the overhead of all, for each workload and seed."""
+        return pl.concat([overheads(costs, curves) for _, costs, curves in self._each()])
+
+    def tables(self, confidence: float = 0.95) -> list[Table]:
+        """Returns the tables of `binhop switches`."""
+        from binhop.tables.switches import cost_tables
+
+        return cost_tables(self.costs, self.curves, self.pages, self.provenance, confidence)
+
+    def to_json(self, confidence: float = 0.95) -> str:
+        """Returns the JSON that `binhop switches --json` prints. Undefined values are null."""
+        curves = pl.concat([mean_curves(curves, confidence) for _, _, curves in self._each()])
+        whole = {
+            "schema": SCHEMA,
+            "rows": self.summary(confidence).to_dicts(),
+            "curves": curves.to_dicts(),
+            "pages": costliest_pages(self.pages, PAGES).to_dicts(),
+            "provenance": {**self.provenance, "description": self.machine, "notes": self.notes},
+        }
+        return json_text(whole)
+
+    def write(self, directory: str | os.PathLike[str], *, figures: bool = True) -> list[str]:
+        """Writes tables, provenance and figures into a directory, which appears complete or not at all.
+
+        An earlier result is replaced; files in it that binhop did not write stay. Any other directory that is
+        not empty is refused.
+
+        Returns:
+            The names of the files.
+        """
+        with ResultDirectory(directory) as place:
+            return place.fill(self, figures=figures)
+
+    def write_tables(self, directory: Path) -> None:
+        """Writes tables, machine and provenance into a directory that is there."""
+        for name in ("results", "costs", "curves", "pages"):
+            write_parquet(getattr(self, name), directory / f"{name}.parquet")
+        self.summary().write_csv(directory / "summary.csv")
+        (directory / "machine.toml").write_text(self.machine, encoding="utf-8")
+        write_provenance(directory, self.provenance, self.notes)
+
+    def draw(self, directory: Path) -> list[Path]:
+        """Draws the figures from the tables in a directory, and returns the files."""
+        from binhop.report import draw_switches  # Altair takes a while to load
+
+        return draw_switches(directory)
+
+    def chart(self, workload: str | None = None) -> Any:
+        """Returns the figure of a workload as an Altair chart, for a notebook.
+
+        If `workload` is None, the figure is that of the first workload.
+        """
+        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report.switches import switch_charts, switch_words
+
+        return chart_of(switch_charts(self.curves), workload, switch_words(self.curves))
+
+    def _repr_html_(self) -> str:
+        from binhop.tables.html import html
+
+        return html(self.tables(), self.notes)
+
+    def __repr__(self) -> str:
+        rows = self.summary().filter(group="all", metric="exact").iter_rows(named=True)
+        told = (f"{row['workload']} {row['mean']:.4g} cycles a switch" for row in rows)
+        return f"<SwitchResult {escaped(', '.join(told))} on {escaped(self.provenance['machine'])}>"
+
+
+@takes(RunOptions)
+def switches(
+    machine: Machine | str | os.PathLike[str],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    segments: bool = False,
+    **options: Unpack[RunOptions],
+) -> SwitchResult:
+    """Measures what the context switches of a trace cost on a machine, under one placement for each seed.
+
+    Beside the shared caches, each process has caches of its own, as if it ran alone. What it waits longer in
+    the shared caches is the cost of the switches.
+
+    Args:
+        machine: As for `simulate`. The machine needs a `[cost]` table.
+        trace: As for `simulate`. It must hold a switch between processes.
+        segments: If true, every interval after every switch is kept, beside their sums.
+        **options: The keywords of `binhop.run_options.RunOptions`.
+
+    Returns:
+        The result: sums, curves, code pages, notes, provenance.
+
+    Raises:
+        RequestError: The request is wrong, or the trace has no switch; the message says how to mend it.
+        RunError: An invariant of the simulated physics broke: an error of binhop.
+    """
+    return switches_all([machine], trace, segments=segments, **options)[0]
+
+
+@takes(RunOptions)
+def switches_all(
+    machines: Sequence[Machine | str | os.PathLike[str]],
+    trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
+    *,
+    segments: bool = False,
+    **options: Unpack[RunOptions],
+) -> list[SwitchResult]:
+    """Measures the switches of a trace on several machines, in one run that decodes the trace once.
+
+    Args:
+        machines: Several machines, each with a `[cost]` table.
+        trace: As for `switches`.
+        segments: As for `switches`.
+        **options: The keywords of `binhop.run_options.RunOptions`.
+
+    Returns:
+        One result for each machine, in order.
+    """
+    loaded = [one if isinstance(one, Machine) else Machine.load(str(one)) for one in machines]
+    for machine in loaded:
+        check_costs(machine)
+    opened = Trace.of(trace)
+    runs = run_all(loaded, opened, options, switches=True, segments=segments)
+    commands = {} if opened.once else _commands(opened.meta)
+    return [
+        _measured(*run, opened.name, machine, commands) for run, machine in zip(runs, loaded, strict=True)
+    ]
+
+
+def _measured(
+    result: Result, outcome: Outcome, workload: str, machine: Machine, commands: dict[str, str]
+) -> SwitchResult:
+    tables = switch_tables(outcome)
+    if not has_switches(tables.costs):
+        raise without_switches(workload)
+    facts = {"switches": True, "cycle_time_ns": cycle_time(machine), "processes": {workload: commands}}
+    return SwitchResult(
+        results=result.results,
+        tables=tables,
+        notes=result.own_notes,
+        machine=result.machine,
+        provenance={**result.provenance, **facts},
+        segments=outcome.segments,
+    )
+
+
+def without_switches(workload: str) -> RequestError:
+    """Returns the error for a trace in which one process runs all the time."""
+    rule = "the trace has no switch between processes, so there is no cost of switches to measure"
+    remedy = "record several programs together, or mix traces: binhop mix A B -o MIXED --quantum 400k"
+    return RequestError(workload, "trace", rule, remedy)
+
+
+def check_costs(machine: Machine, place: str = "machine") -> None:
+    """Refuses a machine that does not say what an access costs."""
+    if "cost" not in tomllib.loads(machine.resolved()):
+        rule = "has no [cost] table, and without cycles a switch has no cost"
+        caches = tomllib.loads(machine.resolved())["cache"]
+        behind = [f"--set cost.{name}=10" for name, cache in caches.items() if "serves" not in cache]
+        remedy = f"state them, as in {' '.join([*behind, '--set cost.memory=100'])}"
+        raise RequestError(machine.name, place, rule, remedy)
+
+
+def cycle_time(machine: Machine) -> float | None:
+    """Returns the nanoseconds of a cycle; None if the machine does not state them."""
+    description = tomllib.loads(machine.resolved())
+    stated = description.get("cycle-time", description.get("cost", {}).get("cycle-time"))
+    found = None if stated is None else _TIME.fullmatch(str(stated))
+    return None if found is None else float(found[1]) * _NANOSECONDS[found[2]]
+
+
+def _commands(meta: dict[str, Any]) -> dict[str, str]:
+    """Returns the command of each address space, by its number."""
+    known = {asid: (about or {}).get("command") for asid, about in meta.get("processes", {}).items()}
+    return {asid: command for asid, command in known.items() if command}
+
+
+def join(results: Sequence[SwitchResult]) -> SwitchResult:
+    """Returns the results of several traces on one machine as one result."""
+    first = results[0]
+    provenance = {
+        **first.provenance,
+        "traces": [trace for result in results for trace in result.provenance["traces"]],
+        "processes": {name: of for one in results for name, of in one.provenance["processes"].items()},
+    }
+    return SwitchResult(
+        results=pl.concat([result.results for result in results]),
+        tables=SwitchTables(
+            *(pl.concat([getattr(one, name) for one in results]) for name in ("costs", "curves", "pages"))
+        ),
+        notes=notes_once({result.workloads[0]: result.own_notes for result in results}),
+        machine=first.machine,
+        provenance=provenance,
+    )
+
+
+def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
+    """Returns what a reader of a workload's figures should know. All placements have the same segments."""
+    row = overheads(costs, curves).row(0, named=True)
+    told = []
+    if row["short"]:
+        share = 100 * row["short"] / row["switches"]
+        told.append(
+            f"{row['short']:,} of {row['switches']:,} segments ({share:.3g}%) have fewer than 1,000 "
+            "instructions; they count with their own length"
+        )
+    if row["truncated"]:
+        told.append("the end of the trace cut the last segment off; it counts with the length that it has")
+    if row["same"]:
+        told.append(
+            f"{row['same']:,} switches led to the same process (another thread, or itself); they end no "
+            "segment"
+        )
+    if row["document"] is None:
+        told.append(
+            f"fewer than 10% of the segments have {row['interval']:,} instructions, so MB90's average cost "
+            "is undefined"
+        )
+    elif not row["reached"]:
+        told.append(
+            f"more than 10% of the segments are longer than {row['cut']:,} instructions, where the curves "
+            "end, so MB90's average cost is too low"
+        )
+    asid, share = _busiest(costs)
+    if share >= ALONE:
+        told.append(
+            f"asid {asid} runs {100 * share:.4g}% of all instructions: the cost is that of brief "
+            "interruptions of one process"
+        )
+    return told
+
+
+def _busiest(costs: pl.DataFrame) -> tuple[int, float]:
+    """Returns the address space that runs most, and its share of all instructions."""
+    ran = costs.filter(pl.col("seed") == pl.col("seed").first())
+    of = ran.group_by("asid", maintain_order=True).agg(pl.col("instructions").sum())
+    busiest = of.sort("instructions", maintain_order=True).row(-1)
+    return int(busiest[0]), busiest[1] / of["instructions"].sum()
+
+
+__all__ = ["SwitchResult", "SwitchTables", "check_costs", "cycle_time", "join", "switch_tables", "switches"]
+__all__ += ["switches_all", "without_switches"]
