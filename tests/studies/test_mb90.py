@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
+from binhop.reproduce import claims as claim_files
+from binhop.reproduce import mb90
+from binhop.reproduce.mb90 import study
+from binhop.reproduce.mb90.data import Mb90Data
 from binhop.reproduce.mb90.paper import DESIGNS, WORKLOADS, Mb90Paper, expected, figure, rounded, trials
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SEED = ROOT.parent / "shared" / "seeds" / "003_c9d1f707ccf096e3.txt"
 ROWS = [*trials()]
@@ -73,3 +83,104 @@ def test_the_papers_numbers_are_those_of_the_paper() -> None:
         "Table 4",
         "text",
     ]
+
+
+SHORT = study.StudyScale(1.0, trials=1, placements=2, most=1_200_000)
+"""A scale of seconds: three switches of compute-bound."""
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the result of a run at a tenth of smoke scale."""
+    out = tmp_path_factory.mktemp("mb90") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(study.SCALES, "smoke", SHORT)
+        assert mb90.run("smoke", out) == out
+    return out
+
+
+def test_paper_scale_has_the_papers_trials() -> None:
+    plan = study.jobs(study.SCALES["paper"])
+    cells = [(design, job.workload) for job in plan if job.drain == 1 for design in job.designs]
+    paper = Mb90Paper()
+    assert sorted(cells) == sorted((trial.design, trial.workload) for trial in paper.trials)
+    assert {job.placements for job in plan} == {8}
+    assert [job.workload for job in plan if job.drain != 1] == [*WORKLOADS]
+    lengths = {job.workload: job.instructions for job in plan}
+    assert lengths == {name: study.instructions_of(name) for name in WORKLOADS}
+
+
+def test_a_slow_drain_is_twice_as_slow_and_nothing_else() -> None:
+    for design in DESIGNS:
+        own, slow = (study.machine(design, drain).resolved().splitlines() for drain in (1, study.SLOW))
+        different = [(a, b) for a, b in zip(own, slow, strict=True) if a != b]
+        assert len(different) == 1
+        before, after = (int(line.split("=")[1]) for line in different[0])
+        assert after == 2 * before
+
+
+def test_everything_is_there(smoke: Path) -> None:
+    names = {path.name for path in smoke.iterdir()}
+    figures = {f"figure-{number}.{kind}" for number in range(1, 10) for kind in ("png", "svg")}
+    tables = {f"{name}.parquet" for name in study.TABLES}
+    rest = {"report.md", "table-4.csv", "comparison.csv", "claims.json", "provenance.json", "run.json"}
+    assert names == figures | tables | rest
+    told = json.loads((smoke / "claims.json").read_text())
+    assert [claim["id"] for claim in told] == [f"M{number}" for number in range(1, 7)]
+
+
+def test_a_short_trial_decides_nothing_about_workloads(smoke: Path) -> None:
+    for claim in claim_files.read(smoke):
+        assert claim.verdict == ("holds" if claim.id == "M6" else "undecided")
+
+
+def test_all_designs_of_a_trial_see_the_same_switches(smoke: Path) -> None:
+    rows = Mb90Data.read(smoke).overheads.filter(drain=1)
+    counts = rows.group_by("workload").agg(
+        pl.col("switches").n_unique(), pl.col("instructions").n_unique(), designs=pl.col("design").n_unique()
+    )
+    assert counts.select("switches", "instructions", "designs").unique().rows() == [(1, 1, 4)]
+
+
+def test_the_page_holds_every_trial_of_both(smoke: Path) -> None:
+    page = (smoke / "report.md").read_text()
+    table = pl.read_csv(smoke / "table-4.csv")
+    assert table.filter(by="MB90").height == 25
+    assert table.filter(by="binhop").height == 12
+    for trial in ROWS:
+        assert f"| {trial.design} | {trial.workload} | {trial.name} |" in page
+    for link in re.findall(r"\((figure-\d\.png)\)", page):
+        assert (smoke / link).exists()
+
+
+def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) -> None:
+    for name in (*(f"{table}.parquet" for table in study.TABLES), "provenance.json"):
+        (tmp_path / name).write_bytes((smoke / name).read_bytes())
+    for made in mb90.report(tmp_path):
+        assert made.read_bytes() == (smoke / made.name).read_bytes(), made.name
+
+
+def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, smoke: Path) -> None:
+    whole = study.switching.switches_all
+    runs: list[str] = []
+    stop = ["client-server"]
+
+    def counted(machines: object, trace: object, **options: object) -> object:
+        if trace.name in stop:
+            raise KeyboardInterrupt
+        runs.append(trace.name)
+        return whole(machines, trace, **options)
+
+    monkeypatch.setattr(study.switching, "switches_all", counted)
+    monkeypatch.setitem(study.SCALES, "smoke", SHORT)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        mb90.run("smoke", out)
+    assert runs == ["timesharing", "compute-bound"]
+    stop.clear()
+    mb90.run("smoke", out)
+    assert runs == ["timesharing", "compute-bound", "client-server", *WORKLOADS]
+    assert [*tmp_path.iterdir()] == [out], "what was kept goes when all is finished"
+    for made in smoke.iterdir():
+        if made.name != "run.json":
+            assert (out / made.name).read_bytes() == made.read_bytes(), made.name

@@ -1,0 +1,256 @@
+"""Runs MB90's study: trials of three workloads, each on all designs in one run.
+
+A trial is a seed of the workload. Its placements are the independent samples. All designs of a trial share
+one run, so the trace is decoded once, and every design sees the same switches. One more run of each workload
+has write buffers that drain half as fast.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from binhop import switching
+from binhop._binhop import Machine
+from binhop.kept_runs import KeptRuns, machine_facts
+from binhop.lazy_imports import pl
+from binhop.long_tables import frame_of
+from binhop.output import write_parquet, write_provenance
+from binhop.reproduce.mb90.paper import DESIGNS, WORKLOADS, Mb90Paper
+from binhop.results import notes_once
+from binhop.switch_cost import by_cause, costs_by, costs_by_cache, costs_by_level, interval_length, overheads
+from binhop.traces import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from binhop.pace import Watch
+    from binhop.switching import SwitchResult
+
+CONFIDENCE = 0.95
+SLOW = 2
+"""The factor by which the write buffers of the sensitivity run drain more slowly."""
+TABLES = ("overheads", "causes", "levels", "caches", "curves")
+"""The tables of the study. Each has columns for the design, the trial and the drain factor."""
+
+
+@dataclass(frozen=True)
+class StudyScale:
+    """`StudyScale` is how much of the study is run.
+
+    Attributes:
+        share: The share of each trial's instructions.
+        trials: The trials of each workload, at most as many as the paper has.
+        placements: The placements of each trial.
+        most: The most instructions of a trial.
+    """
+
+    share: float
+    trials: int
+    placements: int
+    most: int = 2**63 - 1
+
+
+SCALES = {
+    "smoke": StudyScale(1.0, trials=1, placements=2, most=12_000_000),
+    "quick": StudyScale(0.5, trials=2, placements=4),
+    "paper": StudyScale(1.0, trials=3, placements=8),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """`Job` is one run: a trial of a workload on several designs.
+
+    Attributes:
+        workload: The built-in workload.
+        trial: The number of the trial, which is the seed of the workload.
+        designs: The designs of this trial: those for which the paper has so many trials.
+        drain: The factor by which write buffers drain more slowly than the designs say.
+        placements: The number of placements.
+        instructions: The length of the trial.
+    """
+
+    workload: str
+    trial: int
+    designs: tuple[str, ...]
+    drain: int
+    placements: int
+    instructions: int
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return f"{self.workload}-{self.trial}" + ("" if self.drain == 1 else f"-drain-{self.drain}")
+
+
+def instructions_of(workload: str) -> int:
+    """Returns the length of a trial: the mean of the paper's trials of this workload.
+
+    >>> [instructions_of(name) // 10**6 for name in WORKLOADS]
+    [632, 1248, 33]
+    """
+    lengths = [one.instructions for one in Mb90Paper().trials if one.workload == workload]
+    return 10**6 * sum(lengths) // len(lengths)
+
+
+def jobs(scale: StudyScale) -> list[Job]:
+    """Returns the runs of a scale: each trial on the designs for which the paper has it, then slow drains."""
+    paper = Mb90Paper()
+    made = []
+    for workload in WORKLOADS:
+        length = min(int(scale.share * instructions_of(workload)), scale.most)
+        for trial in range(scale.trials):
+            designs = tuple(design for design in DESIGNS if len(paper.of(design, workload)) > trial)
+            if designs:
+                made.append(Job(workload, trial, designs, 1, scale.placements, length))
+    slow = [job for job in made if job.trial == 0]
+    return made + [Job(**{**asdict(job), "drain": SLOW}) for job in slow]
+
+
+@cache
+def machine(design: str, drain: int = 1) -> Machine:
+    """Returns the machine of a design, with write buffers that drain slower by a factor."""
+    loaded = Machine.load(f"mb90-{design}")
+    buffers = tomllib.loads(loaded.resolved()).get("write-buffer", {})
+    slower = [f"write-buffer.{name}.drain={drain * of['drain']}" for name, of in buffers.items()]
+    return loaded if drain == 1 else loaded.with_settings(*slower)
+
+
+@dataclass(frozen=True)
+class TrialTables:
+    """`TrialTables` holds the tables of the study, by name, and what identifies them."""
+
+    tables: Mapping[str, pl.DataFrame]
+    provenance: dict[str, Any]
+    notes: list[str]
+
+    def write(self, directory: Path) -> None:
+        """Writes the tables and what identifies them."""
+        for name, frame in self.tables.items():
+            write_parquet(frame, directory / f"{name}.parquet")
+        write_provenance(directory, self.provenance, self.notes)
+
+
+def run(
+    scale: str, *, threads: int | None = None, kept: Path | None = None, progress: Watch | None = None
+) -> TrialTables:
+    """Runs every trial, one after the other. A trial that `kept` holds is not run again."""
+    chosen = jobs(SCALES[scale])
+    store = None if kept is None else KeptRuns(kept)
+    told = _Told(progress)
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    traces: list[dict[str, Any]] = []
+    notes: dict[str, list[str]] = {}
+    facts: dict[str, Any] = {}
+    for job in chosen:
+        tables, rest = _once(job, store, threads, told.of(job))
+        for name in TABLES:
+            parts[name].append(tables[name])
+        traces += rest["traces"]
+        notes[job.name] = rest["notes"]
+        facts = {"binhop": rest["binhop"]}
+    provenance = {
+        **facts,
+        "paper": "mb90",
+        "scale": scale,
+        "confidence": CONFIDENCE,
+        "jobs": [asdict(job) for job in chosen],
+        "machines": {design: machine(design).resolved() for design in DESIGNS},
+        "cycle_time_ns": {design: switching.cycle_time(machine(design)) for design in DESIGNS},
+        "traces": traces,
+    }
+    return TrialTables(
+        {name: pl.concat(of_name) for name, of_name in parts.items()}, provenance, notes_once(notes)
+    )
+
+
+class _Told:
+    """`_Told` adds up the references of the runs, which follow each other."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self._watch = watch
+        self._before = 0
+        self._now = 0
+
+    def of(self, job: Job) -> Callable[[int, int | None], None]:
+        """Returns the callback of the next run."""
+        self._before += self._now
+        self._now = 0
+
+        def tell(done: int, _of: int | None) -> None:
+            self._now = done
+            if self._watch is not None:
+                self._watch(f"{job.name}, {len(job.designs)} designs", self._before + done, None)
+
+        return tell
+
+
+def _once(
+    job: Job, store: KeptRuns | None, threads: int | None, tell: Callable[[int, int | None], None]
+) -> tuple[Mapping[str, pl.DataFrame], dict[str, Any]]:
+    """Returns the tables of a trial, kept or new."""
+    machines = [machine(design, job.drain) for design in job.designs]
+    facts = [asdict(job), machine_facts(machines)]
+    if store is not None:
+        store.check()
+        if (found := store.find(job.name, facts)) is not None:
+            return {name: frame_of(held) for name, held in found[0].items()}, found[1]
+    results = switching.switches_all(
+        machines,
+        Trace.workload(job.workload, seed=job.trial),
+        seeds=job.placements,
+        instructions=job.instructions,
+        threads=threads,
+        progress=tell,
+    )
+    tables = reduced(job, results)
+    first = results[0]
+    rest = {
+        "binhop": first.provenance["binhop"],
+        "traces": [{**trace, "trial": job.trial, "drain": job.drain} for trace in first.provenance["traces"]],
+        "notes": list(dict.fromkeys(note for result in results for note in result.notes)),
+    }
+    if store is not None:
+        store.keep_if_possible(job.name, facts, tables, rest)
+    return tables, rest
+
+
+def reduced(job: Job, results: list[SwitchResult]) -> dict[str, pl.DataFrame]:
+    """Returns what the study keeps of a trial: sums over lives, and curves of the length that fits."""
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for design, result in zip(job.designs, results, strict=True):
+        costs, curves = result.costs, result.curves
+        streams = _streams(result.results)
+        whole = overheads(costs, curves).join(streams, on=["workload", "seed"], how="left")
+        chosen = by_cause(curves).filter(interval=interval_length(curves)).drop("asid", "life")
+        frames = {
+            "overheads": whole,
+            "causes": costs_by(costs, "cause"),
+            "levels": costs_by_level(costs),
+            "caches": costs_by_cache(costs),
+            "curves": chosen,
+        }
+        for name, frame in frames.items():
+            parts[name].append(
+                frame.with_columns(
+                    pl.lit(design).alias("design"),
+                    pl.lit(job.trial, pl.UInt32).alias("trial"),
+                    pl.lit(job.drain, pl.UInt32).alias("drain"),
+                )
+            )
+    return {name: pl.concat(frames) for name, frames in parts.items()}
+
+
+def _streams(results: pl.DataFrame) -> pl.DataFrame:
+    """Returns the references, the instructions, and the pages placed, of each placement."""
+    rows = results.filter(phase="measured")
+    keys = ["workload", "seed"]
+    names = {"references": "references", "instructions": "executed", "os.faults": "pages"}
+    return rows.group_by(keys, maintain_order=True).agg(
+        pl.col("value").filter(pl.col("metric") == metric).first().alias(name)
+        for metric, name in names.items()
+    )
