@@ -321,3 +321,149 @@ fn rows_within(rows: &StepRows, range: Range<usize>, instructions: u64) -> (usiz
     }
     (to, done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address_space::{DATA, Image, TEXT};
+    use binhop_trace::EventBatch;
+
+    const IMAGE: Image =
+        Image { name: "test", segment: 9, text: 64 << 10, data: 64 << 10, initialised: 8 << 10 };
+
+    /// `Toy` executes 10 instructions in a step, and then gives up the processor if it has a latency.
+    struct Toy {
+        latency: Option<u64>,
+        /// Addresses of data that the next steps load.
+        loads: Vec<u64>,
+    }
+
+    impl Program for Toy {
+        fn step(&mut self, cpu: &mut Cpu) -> Status {
+            cpu.jump(TEXT);
+            cpu.run(5);
+            match self.loads.pop() {
+                Some(addr) => cpu.load(addr, 4),
+                None => cpu.run(1),
+            }
+            match self.latency {
+                Some(latency) => {
+                    cpu.syscall(call::READ, 0, 0, None);
+                    Status::Blocked { call: call::READ, latency }
+                }
+                None => {
+                    cpu.run(4);
+                    Status::Ready
+                }
+            }
+        }
+    }
+
+    fn toy(latency: Option<u64>, loads: &[u64]) -> Command {
+        let toy = Toy { latency, loads: loads.to_vec() };
+        Command { image: IMAGE, start: Box::new(move |_| Box::new(toy)) }
+    }
+
+    /// Returns each switch of the first rows: the time in instructions, the process, and why the last process
+    /// left.
+    fn switches(discipline: Discipline, commands: Vec<Command>) -> Vec<(u64, u64, Option<Cause>)> {
+        let mut mix = ProcessMix::new(discipline, commands);
+        let mut columns = Columns::default();
+        while columns.len() < BATCH_ROWS {
+            mix.turn(&mut columns);
+        }
+        let batch: EventBatch = columns.batch("test").unwrap();
+        let (mut now, mut seen) = (0, Vec::new());
+        for row in 0..batch.len() {
+            if batch.op()[row] == Op::Fetch as u8 {
+                now += u64::from(batch.count()[row]);
+            } else if batch.op()[row] == Op::Switch as u8 {
+                let cause = batch.arg0(row).map(|code| Cause::from_code(code).unwrap());
+                seen.push((now, batch.addr()[row], cause));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn the_clock_and_wake_ups_end_turns() {
+        use Cause::{Involuntary, SystemCall};
+        let unix = Discipline::Unix { tick: 100, page_faults: None };
+        let seen = switches(unix, vec![toy(None, &[]), toy(Some(70), &[])]);
+        let expected = [
+            (0, 1, None),
+            // The clock ticks at 100. Process 2 gives up the processor at 110, and wakes at 180.
+            (100, 2, Some(Involuntary)),
+            (110, 1, Some(SystemCall)),
+            (180, 2, Some(Involuntary)),
+            // The tick at 200 finds no other process, so process 1 continues without a switch.
+            (190, 1, Some(SystemCall)),
+            (260, 2, Some(Involuntary)),
+        ];
+        assert_eq!(seen[..6], expected);
+    }
+
+    #[test]
+    fn turns_have_a_full_quantum_in_the_older_mixes() {
+        use Cause::{Involuntary, SystemCall};
+        let seen = switches(Discipline::Turns(100), vec![toy(None, &[]), toy(Some(70), &[])]);
+        let expected = [
+            (0, 1, None),
+            (100, 2, Some(Involuntary)),
+            (110, 1, Some(SystemCall)),
+            // Process 2 wakes at 180. It becomes ready when the next turn is given, behind process 1.
+            (210, 1, Some(Involuntary)),
+            (310, 2, Some(Involuntary)),
+        ];
+        assert_eq!(seen[..5], expected);
+    }
+
+    #[test]
+    fn the_first_touch_of_a_page_of_the_image_waits() {
+        use Cause::{Involuntary, PageFault};
+        let unix = Discipline::Unix { tick: 1_000_000, page_faults: Some(50) };
+        // Process 1 touches its page of text, then a page of data, then a page that begins as zeros.
+        let loads = [DATA + 0x8000, DATA + 0x1000];
+        let seen = switches(unix, vec![toy(None, &loads), toy(None, &[])]);
+        let expected = [
+            (0, 1, None),
+            // Process 2 finds the text in memory, and runs until process 1 has its page.
+            (0, 2, Some(PageFault)),
+            (50, 1, Some(Involuntary)),
+            // The run of instructions that makes the reference waits as a whole.
+            (50, 2, Some(PageFault)),
+            (100, 1, Some(Involuntary)),
+        ];
+        assert_eq!(seen[..5], expected);
+        assert_eq!(seen.get(5), None);
+    }
+
+    #[test]
+    fn a_message_wakes_its_receiver_and_is_kept_until_it_is_received() {
+        struct Sender {
+            to: u64,
+            messages: u32,
+        }
+        impl Program for Sender {
+            fn step(&mut self, cpu: &mut Cpu) -> Status {
+                cpu.jump(TEXT);
+                cpu.run(6);
+                cpu.syscall(call::SENDMSG, 0, 0, None);
+                self.messages += 1;
+                Status::Exchange { to: (self.messages > 1 || self.to == 2).then_some(self.to) }
+            }
+        }
+        let sender = |to| Command {
+            image: IMAGE,
+            start: Box::new(move |_| Box::new(Sender { to, messages: 0 }) as Box<dyn Program>),
+        };
+        let unix = Discipline::Unix { tick: 1_000_000, page_faults: None };
+        // Process 1 sends before process 2 has run. Process 2 first waits for this message, and then answers.
+        let seen = switches(unix, vec![sender(2), sender(1)]);
+        assert_eq!(seen[0], (0, 1, None));
+        for (at, &(now, process, cause)) in seen.iter().enumerate().skip(1).take(50) {
+            assert_eq!(cause, Some(Cause::SystemCall));
+            assert_eq!((now, process), (10 * (at as u64 + u64::from(at > 1)), 1 + at as u64 % 2));
+        }
+    }
+}
