@@ -344,6 +344,7 @@ def simulate(
     watch: str | None = None,
     switches: bool = False,
     segments: bool = False,
+    kernel: bool = False,
     policy: tuple[str, Callable[[], Any]] | None = None,
     progress: Callable[[int, int | None], object] | None = None,
     again: Callable[[], Stream] | None = None,
@@ -353,6 +354,7 @@ def simulate(
     Stages in which machines agree are done once. The interpreter is free meanwhile. `again` opens the stream
     anew, where seeds that do not fit into memory at once are done in rounds; None: it can be read only once.
     `switches` makes the tables of switches; `segments` keeps every interval after every switch, too.
+    `kernel` lets the kernel reference what the machines say.
     `policy` is the name of a policy in Python, and what makes the `choose` of one placement.
     """
 

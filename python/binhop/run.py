@@ -92,11 +92,13 @@ def run_all(
     watch: str | None = None,
     switches: bool = False,
     segments: bool = False,
+    kernel: bool = False,
 ) -> list[tuple[Result, Outcome]]:
     """Does what `simulate_all` does, and also returns the outcomes, from which details are read.
 
     `log` keeps every placement; `watch` names the cache whose repeated misses are counted by page.
     `switches` makes the tables of switches; `segments` also keeps every interval after every switch.
+    `kernel` lets the kernel reference what the machines' sections `[kernel.OCCASION]` say.
     """
     loaded = _machines(machines)
     trace = Trace.of(trace)
@@ -118,6 +120,7 @@ def run_all(
             watch=watch,
             switches=switches,
             segments=segments,
+            kernel=kernel,
             policy=None if own is None else (own.name, own.make),
             again=None if trace.once else trace.stream,
             **given,

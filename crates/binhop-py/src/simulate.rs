@@ -51,7 +51,7 @@ pub(crate) struct PyOutcome {
 /// memory at once are done in rounds; without it the stream can be read only once. `policy` is the name of a
 /// policy in Python, and the callable that makes the `choose` of one placement.
 #[pyfunction]
-#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, switches=false, segments=false, policy=None, progress=None, again=None))]
+#[pyo3(signature = (machines, stream, *, workload, seeds, threads, length, instructions, warmup, interval, log=false, watch=None, switches=false, segments=false, kernel=false, policy=None, progress=None, again=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -68,6 +68,7 @@ pub(crate) fn simulate(
     watch: Option<String>,
     switches: bool,
     segments: bool,
+    kernel: bool,
     policy: Option<(String, Py<PyAny>)>,
     progress: Option<Py<PyAny>>,
     again: Option<Py<PyAny>>,
@@ -87,6 +88,7 @@ pub(crate) fn simulate(
         log,
         watch,
         switches: (switches || segments).then_some(SwitchOptions { raw: segments }),
+        kernel,
         memory: memory().or_raise(py)?,
         ..RunOptions::default()
     };

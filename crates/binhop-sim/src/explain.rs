@@ -29,6 +29,7 @@ pub fn explain(
 ) -> Result<Vec<String>> {
     options.check()?;
     check_machines(machines, policy.is_some())?;
+    let options = &*options.with_kernel(machines)?;
     let machines = &*options.with_units(machines)?;
     let seeds = options.seeds.len();
     let sharing_plan = SharingPlan::of(

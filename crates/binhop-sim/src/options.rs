@@ -10,7 +10,7 @@ use crate::memory_limit::MemoryLimit;
 use crate::occasion::Subscription;
 use crate::prepare::Cuts;
 use crate::sharing::FrontSharing;
-use crate::unit::Units;
+use crate::unit::{Units, kernel_units};
 
 /// `RunOptions` holds the settings of a run that belong neither to its machines nor to its trace.
 #[derive(Clone, Debug)]
@@ -41,6 +41,9 @@ pub struct RunOptions {
     /// The tables of switches that the run makes ([`Outcome::switches`](crate::Outcome)). `None`: no such table,
     /// and no private caches.
     pub switches: Option<SwitchOptions>,
+    /// True if the kernel references what the machines' sections `[kernel.OCCASION]` say. All machines of the run
+    /// then have the same kernel.
+    pub kernel: bool,
     /// The units that act between the references of the stream, one in each lane. `None`: no unit acts.
     pub units: Option<Units>,
     /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, and each
@@ -68,6 +71,7 @@ impl Default for RunOptions {
             watch: None,
             tap: false,
             switches: None,
+            kernel: false,
             units: None,
             memory: None,
             share: true,
@@ -100,6 +104,27 @@ impl RunOptions {
     /// Returns the occasions for which the units ask. `None`: there are no units.
     pub(crate) fn subscription(&self) -> Option<&Subscription> {
         self.units.as_ref().map(Units::subscription)
+    }
+
+    /// Returns the options with the kernel of the machines as a unit, if the options ask for the kernel.
+    ///
+    /// # Errors
+    /// The machines have different kernels. Their pages and their occasions are prepared once for all machines.
+    pub(crate) fn with_kernel(&self, machines: &[Machine]) -> Result<Cow<'_, Self>> {
+        let (Some(first), true) = (machines.first(), self.kernel) else { return Ok(Cow::Borrowed(self)) };
+        assert!(self.units.is_none(), "a run has a kernel or other units");
+        let differs = |machine: &&Machine| {
+            machine.kernel() != first.kernel() || machine.memory().page != first.memory().page
+        };
+        if let Some(other) = machines.iter().find(differs) {
+            return Err(Problem::request(
+                &format!("machines {} and {}", first.name(), other.name()),
+                "kernel",
+                "machines that are simulated together with a kernel have the same kernel and pages",
+                "simulate them one by one, or without a kernel",
+            ));
+        }
+        Ok(Cow::Owned(Self { units: kernel_units(first), ..self.clone() }))
     }
 
     /// Returns the machines with the agents of the units in their trees.

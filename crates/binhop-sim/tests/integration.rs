@@ -13,6 +13,7 @@ mod common;
 mod details;
 mod exact;
 mod interrupt;
+mod kernel;
 mod machine;
 mod memory_stream;
 mod meter;

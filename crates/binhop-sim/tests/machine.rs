@@ -252,6 +252,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.placement().clone(),
             machine.has_cost(),
             machine.cycle_time(),
+            machine.kernel().clone(),
         )
     };
     for key in keys().filter(|key| key.keys.is_empty()) {
@@ -259,6 +260,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             ("", name) => vec![name.to_string()],
             ("cache", name) => vec![format!("cache.l2.{name}"), format!("cache.l1i.{name}")],
             ("write-buffer", name) => vec![format!("write-buffer.l1d.{name}")],
+            ("kernel", name) => vec![format!("kernel.fault.{name}")],
             ("cost", "LEVEL") => vec!["cost.memory".to_string()],
             (section, name) => vec![format!("{section}.{name}")],
         };

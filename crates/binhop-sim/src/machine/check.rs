@@ -8,6 +8,7 @@ use super::cachegrind;
 use super::cost::{CostKeys, add_costs};
 use super::document::Located;
 use super::forms::{Deferred, Given, Named};
+use super::kernel::{FootprintKeys, KernelConfig, check_kernel};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
@@ -28,6 +29,8 @@ keys! {
         cache: At<Named<CacheKeys>> = "cache", "the caches: one [cache.NAME] for each";
         write_buffer: Option<At<Deferred<Named<WriteBufferKeys>>>> = "write-buffer", absent "none",
             "write buffers: one [write-buffer.CACHE] behind a write-through cache";
+        kernel: Option<At<Named<FootprintKeys>>> = "kernel", absent "the kernel references nothing",
+            "what the kernel references, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
             "cycles of an access, by the level that serves it";
     }
@@ -57,6 +60,7 @@ pub(super) struct Checked {
     pub(super) tree: TreeConfig,
     pub(super) has_cost: bool,
     pub(super) cycle_time: Option<Picoseconds>,
+    pub(super) kernel: KernelConfig,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -89,11 +93,12 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     }
     let has_cost = keys.cost.is_some();
     let cycle_time = keys.cycle_time.as_ref().map(|at| at.value);
+    let kernel = check_kernel(keys.kernel.as_ref())?;
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
         "cache" => rules == Rules::Lines || !cachegrind::decides(key.name),
         _ => true,
     });
-    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, notes, resolved })
+    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, kernel, notes, resolved })
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`, `cost`,
-//! and `check` for the top level. `link` makes the tree of caches. `keys` holds the macro of the declarations,
+//! `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the macro of the declarations,
 //! `forms` the kinds of values.
 
 mod bundled;
@@ -13,6 +13,7 @@ mod cost;
 mod document;
 mod forms;
 mod frames;
+mod kernel;
 mod keys;
 mod link;
 mod memory;
@@ -28,6 +29,7 @@ use binhop_trace::input::read_text;
 pub use bundled::{BUNDLED, Bundled};
 pub(crate) use cache::MOST_LINES;
 pub use check::keys;
+pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
@@ -46,6 +48,7 @@ struct Inner {
     tree: Tree,
     has_cost: bool,
     cycle_time: Option<Picoseconds>,
+    kernel: KernelConfig,
     notes: Vec<String>,
     resolved: String,
 }
@@ -88,6 +91,7 @@ impl Machine {
             tree: Tree::new(checked.tree),
             has_cost: checked.has_cost,
             cycle_time: checked.cycle_time,
+            kernel: checked.kernel,
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -95,7 +99,7 @@ impl Machine {
 
     /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
-        let Inner { name, memory, placement, tree, has_cost, cycle_time, notes, resolved } = &*self.0;
+        let Inner { name, memory, placement, tree, has_cost, cycle_time, kernel, notes, resolved } = &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
         Self(Arc::new(Inner {
             name: name.clone(),
@@ -104,6 +108,7 @@ impl Machine {
             tree: Tree::new(TreeConfig { agents, ..tree.config().clone() }),
             has_cost: *has_cost,
             cycle_time: *cycle_time,
+            kernel: kernel.clone(),
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
@@ -125,6 +130,12 @@ impl Machine {
     #[must_use]
     pub fn placement(&self) -> &PlacementConfig {
         &self.0.placement
+    }
+
+    /// Returns what the kernel references, where a run asks for it.
+    #[must_use]
+    pub fn kernel(&self) -> &KernelConfig {
+        &self.0.kernel
     }
 
     /// Returns the tree of caches.

@@ -81,6 +81,7 @@ pub fn simulate_in_rounds(
 ) -> Result<Vec<Outcome>> {
     options.check()?;
     check_machines(machines, policy.is_some())?;
+    let options = &*options.with_kernel(machines)?;
     let machines = &*options.with_units(machines)?;
     let all = machines.len() * options.seeds.len();
     let name = input.source.name().to_string();

@@ -21,6 +21,7 @@
 //!   ([`binhop_os::WiredKind`]).
 
 mod injector;
+mod kernel;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::occasion::{Occasion, Subscription};
 
 pub use injector::Injector;
 pub(crate) use injector::{PrivateSide, SharedCaches};
+pub(crate) use kernel::kernel_units;
 
 /// `Unit` is a part of a machine that acts at occasions, in one lane.
 pub trait Unit: Send {

@@ -1,0 +1,125 @@
+//! `KernelUnit` references what the kernel references at switches, page faults and system calls (MB90 §6.1).
+//!
+//! # Rules
+//! - The footprint of a switch belongs to the process that comes, that of a fault or a call to the process that runs.
+//! - Code is fetched from its first line to its last line; then data is loaded, and then stored, in the same order.
+//!   Each line is accessed once. The processor waits for these accesses. Instructions of the kernel are not counted
+//!   as instructions, and take no cycle beside the waits.
+//! - The kernel's text and data lie in pages of their own, which are wired.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use binhop_base::{Agent, Kind, MappingId, PowerOfTwo, Result};
+use binhop_hw::DirtyData;
+
+use super::{Injector, Unit, Units};
+use crate::machine::{Footprint, KernelConfig, Machine};
+use crate::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
+
+/// `KernelUnit` is the kernel of one lane.
+struct KernelUnit {
+    kernel: KernelConfig,
+    page: PowerOfTwo,
+    /// The pages of the kernel's text. Those of its data come next.
+    text_pages: u64,
+    /// The bytes of the lines in which instructions and data are accessed.
+    lines: [u64; 2],
+}
+
+/// Makes the unit that acts as a machine's kernel; `None` if the kernel references nothing.
+pub(crate) fn kernel_units(machine: &Machine) -> Option<Units> {
+    let kernel = machine.kernel();
+    kernel.footprints().next()?;
+    let page = machine.memory().page;
+    let [text, data] = kernel.extent().map(|bytes| bytes.div_ceil(page.bytes()));
+    let mut subscription = Subscription::new((text + data) as u32, &[Agent::Kernel]);
+    let kinds = [
+        (&kernel.switch, &[OccasionKind::Switch][..]),
+        (&kernel.fault, &[OccasionKind::FirstTouch, OccasionKind::Return][..]),
+        (&kernel.syscall, &[OccasionKind::Syscall][..]),
+    ];
+    for (footprint, kinds) in kinds {
+        for &kind in kinds {
+            if let Some(footprint) = footprint {
+                subscription = subscription.at(kind, touched(footprint, page));
+            }
+        }
+    }
+    Some(Units::new(subscription, Arc::new(|machine: &Machine, _| Box::new(KernelUnit::new(machine)))))
+}
+
+/// Returns the lines that a footprint may touch.
+fn touched(footprint: &Footprint, page: PowerOfTwo) -> TouchedLines {
+    let within = |bytes: &Range<u64>| {
+        let (first, last) = (bytes.start % page.bytes(), bytes.end - bytes.start);
+        match first + last {
+            _ if bytes.is_empty() => Lines::None,
+            end if end <= page.bytes() => Lines::Bytes(first..end),
+            _ => Lines::All,
+        }
+    };
+    let Footprint { code, loaded, stored, invalidates } = footprint;
+    if *invalidates {
+        return TouchedLines::EVERYTHING;
+    }
+    // Both begin at the same place.
+    let data = if loaded.end > stored.end { loaded } else { stored };
+    TouchedLines { fetch: within(code), data: within(data) }
+}
+
+impl KernelUnit {
+    fn new(machine: &Machine) -> Self {
+        let config = machine.tree().config();
+        Self {
+            kernel: machine.kernel().clone(),
+            page: machine.memory().page,
+            text_pages: machine.kernel().extent()[0].div_ceil(machine.memory().page.bytes()),
+            lines: [config.fetch, config.data].map(|cache| config.caches[cache].line.bytes()),
+        }
+    }
+
+    /// Accesses every line that holds one of these bytes.
+    fn walk(&self, kind: Kind, bytes: &Range<u64>, injector: &mut Injector<'_>) -> Result<()> {
+        let (line, before) = match kind {
+            Kind::Fetch => (self.lines[0], 0),
+            _ => (self.lines[1], self.text_pages),
+        };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        for number in bytes.start / line..bytes.end.div_ceil(line) {
+            let at = number * line;
+            let page = injector.own_page((before + at / self.page.bytes()) as u32);
+            injector.access(Agent::Kernel, kind, page, at % self.page.bytes())?;
+        }
+        Ok(())
+    }
+
+    fn invalidate(&self, mapping: MappingId, injector: &mut Injector<'_>) -> Result<()> {
+        injector.invalidate(Agent::Kernel, mapping, 0..self.page.bytes(), DirtyData::WriteBack)
+    }
+}
+
+impl Unit for KernelUnit {
+    fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
+        let (footprint, page) = match occasion {
+            Occasion::Switch { .. } => (&self.kernel.switch, None),
+            Occasion::Syscall { .. } => (&self.kernel.syscall, None),
+            Occasion::FirstTouch { mapping } | Occasion::Return { mapping } => {
+                (&self.kernel.fault, Some(*mapping))
+            }
+            Occasion::PageChange { .. } | Occasion::Miss { .. } | Occasion::Device { .. } => {
+                unreachable!("the kernel does not ask for this occasion")
+            }
+        };
+        let Some(footprint) = footprint else { return Ok(()) };
+        self.walk(Kind::Fetch, &footprint.code, injector)?;
+        self.walk(Kind::Load, &footprint.loaded, injector)?;
+        self.walk(Kind::Store, &footprint.stored, injector)?;
+        match page {
+            Some(page) if footprint.invalidates => self.invalidate(page, injector),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! These tests check what the kernel references at switches, faults and system calls, in exact integers.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use crate::common::{Event, SMALL, batch, event, machine, run};
+use arrow::array::AsArray;
+use arrow::datatypes::{Float64Type, UInt64Type};
+use binhop_hw::Rules;
+use binhop_sim::{Machine, Outcome, RunOptions, SwitchOptions, explain};
+use binhop_trace::event::EventBuilder;
+use binhop_trace::{EventBatch, Op};
+use proptest::prelude::*;
+
+/// Returns a small machine with settings for its kernel.
+fn with(number: usize, settings: &[&str]) -> Machine {
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    Machine::parse(&machine(number).resolved(), SMALL[number].0, &settings).unwrap()
+}
+
+fn value(outcome: &Outcome, metric: &str) -> Option<u64> {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap();
+    let row = column("metric").as_string::<i32>().iter().position(|name| name == Some(metric))?;
+    Some(column("value").as_primitive::<Float64Type>().value(row) as u64)
+}
+
+/// Returns three switches, a system call, and loads of two pages.
+fn events() -> EventBatch {
+    let mut events = EventBuilder::default();
+    for asid in [1, 2, 1] {
+        events.push_args(Op::Switch, asid, 1, 0, [Some(2), None]);
+        events.push(Op::Fetch, 0x4000, 40, 10);
+        events.push(Op::Load, 0x9008, 8, 1);
+    }
+    events.push(Op::Syscall, 0, 0, 4);
+    events.finish()
+}
+
+/// Level 1 of this machine has lines of 64 bytes, and pages of 4 KiB.
+const COSTS: usize = 2;
+
+#[test]
+fn each_line_of_a_footprint_is_accessed_once_at_each_occasion() {
+    let machine = with(
+        COSTS,
+        &[
+            // Bytes 100 to 300 lie in the lines 1 to 4; the data from 4,000 on crosses into the second page.
+            "kernel.switch.code=200B",
+            "kernel.switch.code-at=100B",
+            "kernel.switch.data=256B",
+            "kernel.switch.data-at=4000B",
+            "kernel.switch.stored=64B",
+            "kernel.syscall.code=64B",
+            "kernel.fault.data=65B",
+        ],
+    );
+    let plain = run(&machine, &events(), 100, &RunOptions::default());
+    assert_eq!(value(&plain, "l1i.kernel.fetch.accesses"), None, "the kernel acts where a run asks for it");
+    let kernel = run(&machine, &events(), 100, &RunOptions { kernel: true, ..RunOptions::default() });
+    let of = |metric: &str| value(&kernel, metric).unwrap();
+    assert_eq!(of("l1i.kernel.fetch.accesses"), 3 * 4 + 1);
+    // Bytes 4,000 to 4,256 lie in the lines 62 to 66; four pages are touched for the first time.
+    assert_eq!(of("l1d.kernel.load.accesses"), 3 * 5 + 4 * 2);
+    assert_eq!(of("l1d.kernel.store.accesses"), 3 * 2);
+    assert_eq!(of("instructions"), value(&plain, "instructions").unwrap());
+    assert!(of("cycles") > value(&plain, "cycles").unwrap());
+}
+
+#[test]
+fn a_fault_may_invalidate_its_page() {
+    let mut events = EventBuilder::default();
+    (0..60).for_each(|page| events.push(Op::Store, page % 40 * 4096, 8, 1));
+    let events = events.finish();
+    // Memory is scarce: pages leave and return.
+    let machine = with(1, &["kernel.fault.invalidates=true"]);
+    let outcome = run(&machine, &events, 100, &RunOptions { kernel: true, ..RunOptions::default() });
+    assert!(value(&outcome, "os.faults").unwrap() > 40);
+    assert_eq!(value(&outcome, "l1d.kernel.store.accesses"), Some(0));
+}
+
+#[test]
+fn machines_of_one_run_have_one_kernel() {
+    let machines = [with(COSTS, &["kernel.switch.code=64B"]), with(COSTS, &["kernel.switch.code=65B"])];
+    let options = RunOptions { kernel: true, ..RunOptions::default() };
+    let names: Vec<String> = machines.iter().map(|machine| machine.name().to_string()).collect();
+    let problem = explain(&machines, &names, &options, None).unwrap_err();
+    assert!(problem.to_string().contains("one by one"), "{problem}");
+    assert!(explain(&machines, &names, &RunOptions::default(), None).is_ok());
+}
+
+#[test]
+fn a_wrong_footprint_is_refused() {
+    for (setting, word) in [
+        ("kernel.swich.code=1KiB", "switch"),
+        ("kernel.switch.code=1GiB", "smaller"),
+        ("kernel.switch.invalidates=true", "fault"),
+        ("kernel.switch.size=3", "code"),
+    ] {
+        let problem =
+            Machine::parse(&machine(COSTS).resolved(), "small", &[setting.to_string()]).unwrap_err();
+        assert!(problem.to_string().contains(word), "{setting}: {problem}");
+    }
+}
+
+fn compare(machine: &Machine, events: &[Event]) {
+    let events = batch(events);
+    let options = RunOptions { seeds: vec![0, 1], kernel: true, ..RunOptions::default() };
+    let plain = run(machine, &events, 500, &options);
+    let observed = RunOptions { switches: Some(SwitchOptions { raw: true }), ..options.clone() };
+    let switches = run(machine, &events, 500, &observed);
+    assert_eq!(plain.results, switches.results, "observing switches changes no count");
+    let unshared = run(machine, &events, 7, &RunOptions { share: false, ..observed });
+    assert_eq!(unshared.results, switches.results);
+    let (one, other) = (switches.switches.unwrap(), unshared.switches.unwrap());
+    assert_eq!((&one.costs, &one.curves, &one.pages), (&other.costs, &other.curves, &other.pages));
+    // A process that runs alone has the caches for itself.
+    let costs = one.costs;
+    let column = |name: &str| costs.column_by_name(name).unwrap().as_primitive::<UInt64Type>().clone();
+    if costs.num_rows() == 2 {
+        assert_eq!(column("cycles.shared"), column("cycles.private"));
+        assert_eq!(column("kernel.cycles.shared"), column("kernel.cycles.private"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_kernel_acts_on_shared_and_private_caches_alike(
+        number in 0..SMALL.len(),
+        invalidates: bool,
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        let settings = [
+            "kernel.switch.code=1KiB", "kernel.switch.data=512B", "kernel.switch.data-at=3KiB",
+            "kernel.syscall.code=300B", "kernel.syscall.code-at=2KiB", "kernel.syscall.stored=40B",
+            "kernel.fault.data=128B",
+            if invalidates { "kernel.fault.invalidates=true" } else { "kernel.fault.code=32B" },
+        ];
+        if machine(number).tree().config().rules != Rules::Cachegrind {
+            compare(&with(number, &settings), &events);
+        }
+    }
+}
