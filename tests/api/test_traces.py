@@ -50,7 +50,7 @@ def test_a_table_can_be_read_again_a_reader_only_once() -> None:
 
 def test_a_parquet_file_of_another_program_is_a_trace(tmp_path: Path) -> None:
     events(ROWS).write_parquet(tmp_path / "polars.parquet")
-    pq.store_table(events(ROWS).to_arrow(), tmp_path / "arrow.parquet")
+    pq.write_table(events(ROWS).to_arrow(), tmp_path / "arrow.parquet")
     assert counts(tmp_path / "polars.parquet") == COUNTS
     assert counts(str(tmp_path / "arrow.parquet")) == COUNTS
 
