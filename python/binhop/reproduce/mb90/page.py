@@ -34,7 +34,7 @@ FIGURES = {
 }
 SCOPE = {
     "smoke": " This is a smoke run, which shows that everything runs. Its figures mean nothing.",
-    "quick": " The figures belong to the first half of each trial.",
+    "quick": " The figures belong to the first half of a trial.",
     "paper": "",
 }
 
@@ -81,9 +81,10 @@ def _page(data: Mb90Data, claims: list[Claim]) -> str:
 
 
 def _about(data: Mb90Data) -> str:
-    jobs = data.provenance["jobs"]
-    lengths = {job["workload"]: job["instructions"] for job in jobs}
-    told = ", ".join(f"{name} {length / 1e6:,.0f} M" for name, length in lengths.items())
+    lengths: dict[str, list[str]] = {}
+    for trial in data.provenance["trials"]:
+        lengths.setdefault(trial["workload"], []).append(f"{trial['instructions'] / 1e6:,.0f}")
+    told = ", ".join(f"{name} {' and '.join(each)} M" for name, each in lengths.items())
     count = data.overheads.filter(drain=1).select("design", "workload", "trial").n_unique()
     placements = data.overheads["seed"].n_unique()
     return (
@@ -108,36 +109,62 @@ def _with(value: Measure, shown: Any) -> str:
 
 
 def _workloads(data: Mb90Data) -> str:
-    rows = []
-    for workload in WORKLOADS:
-        cell = data.overheads.filter(workload=workload, design="1a", drain=1)
-        causes = data.causes.filter(workload=workload, design="1a", drain=1)
-        all_switches = causes["switches"].sum()
-        shares = "; ".join(
-            f"{cause.replace('-', ' ')} {percent(count / all_switches)}"
-            for cause, count in causes.group_by("cause", maintain_order=True)
-            .agg(pl.col("switches").sum())
-            .sort("switches", descending=True)
-            .iter_rows()
-        )
-        size, lives, switches, length = (
-            _mean(cell[name]) for name in ("pages", "lives", "switches", "length")
-        )
-        paper_length = 1e6 * _theirs(workload, "instructions") / SWITCHES
-        rows.append(
+    """Returns Tables 1 and 2, with further figures of the trials."""
+    targets: dict[str, dict[str, float]] = {name: dict(sizes) for name, sizes in data.provenance["targets"]}
+    sets, programs = [], []
+    for trial in data.provenance["trials"]:
+        workload = trial["workload"]
+        sets.append(
             [
                 workload,
-                _beside(None if size is None else 4096e-6 * size, figure("size-1e6-bytes", workload), 1),
-                "-" if lives is None else f"{lives:.0f}",
-                _beside(switches, SWITCHES),
-                _beside(length, paper_length),
-                shares,
+                str(trial["trial"]),
+                _beside(trial["bytes"] / 1e6, figure("size-1e6-bytes", workload), 1),
+                f"{trial['touched'] / 1e6:.1f}",
+                f"{trial['processes']}",
+                _beside(trial["instructions"] / 1e6, _theirs(workload, "instructions")),
+                _beside(trial["mean"], 1e6 * _theirs(workload, "instructions") / SWITCHES),
+                "-" if trial["median"] is None else f"{trial['median']:,}",
+                _beside(
+                    trial["data"] / trial["instructions"],
+                    _theirs(workload, "references") / _theirs(workload, "instructions"),
+                    3,
+                ),
+                _causes_of(data, workload, trial["trial"]),
             ]
         )
-    head = ["workload", "MB", "processes", "switches", "instructions a segment", "causes"]
+        if trial["trial"] == 0:
+            programs += [
+                [
+                    workload,
+                    name,
+                    f"{count}",
+                    f"{largest / 1e6:.2f}" + (f" ({theirs:g})" if theirs else ""),
+                    f"{touched / 1e6:.2f}",
+                ]
+                for name, count, largest, touched in trial["programs"]
+                for theirs in [targets.get(workload, {}).get(name)]
+            ]
+    head = [
+        *("workload", "trial", "MB", "MB touched", "processes", "M instructions"),
+        *("instructions a segment", "median", "data references an instruction", "segments by cause"),
+    ]
     return (
-        "Means over trials on design 1a; the paper's figures in brackets. The size is that of all pages "
-        "touched.\n\n" + grid(head, rows)
+        "The paper's figures stand in brackets. The size of a process is that of its text, data and heap, "
+        "and of the stack that it touched.\n\n"
+        + grid(head, sets, 2)
+        + "\nPrograms of trial 0, with the largest size of a process:\n\n"
+        + grid(["workload", "program", "processes", "MB", "MB touched"], programs, 2)
+    )
+
+
+def _causes_of(data: Mb90Data, workload: str, trial: int) -> str:
+    """Returns the shares of the segments of a trial by cause. Placements do not change them."""
+    rows = data.causes.filter(workload=workload, trial=trial, drain=1)
+    counts = rows.group_by("cause", maintain_order=True).agg(pl.col("switches").sum())
+    every = counts["switches"].sum()
+    return "; ".join(
+        f"{cause.replace('-', ' ')} {percent(count / every)}"
+        for cause, count in counts.sort("switches", descending=True).iter_rows()
     )
 
 

@@ -8,17 +8,17 @@ has write buffers that drain half as fast.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from binhop import switching
+from binhop import _binhop, switching
 from binhop._binhop import Machine
 from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
 from binhop.output import write_parquet, write_provenance
-from binhop.reproduce.mb90.paper import DESIGNS, WORKLOADS, Mb90Paper
+from binhop.reproduce.mb90.paper import DESIGNS, SWITCHES, WORKLOADS, Mb90Paper
 from binhop.results import notes_once
 from binhop.switch_cost import by_cause, costs_by, costs_by_cache, costs_by_level, interval_length, overheads
 from binhop.traces import Trace
@@ -42,22 +42,22 @@ class StudyScale:
     """`StudyScale` is how much of the study is run.
 
     Attributes:
-        share: The share of each trial's instructions.
+        switches: The switches of each trial.
         trials: The trials of each workload, at most as many as the paper has.
         placements: The placements of each trial.
-        most: The most instructions of a trial.
+        slow: The placements of the runs whose write buffers drain slowly.
     """
 
-    share: float
+    switches: int
     trials: int
     placements: int
-    most: int = 2**63 - 1
+    slow: int
 
 
 SCALES = {
-    "smoke": StudyScale(1.0, trials=1, placements=2, most=12_000_000),
-    "quick": StudyScale(0.5, trials=2, placements=4),
-    "paper": StudyScale(1.0, trials=3, placements=8),
+    "smoke": StudyScale(100, trials=1, placements=2, slow=2),
+    "quick": StudyScale(SWITCHES // 2, trials=1, placements=4, slow=2),
+    "paper": StudyScale(SWITCHES, trials=3, placements=8, slow=4),
 }
 
 
@@ -71,7 +71,7 @@ class Job:
         designs: The designs of this trial: those for which the paper has so many trials.
         drain: The factor by which write buffers drain more slowly than the designs say.
         placements: The number of placements.
-        instructions: The length of the trial.
+        switches: The switches after which the trial ends.
     """
 
     workload: str
@@ -79,7 +79,7 @@ class Job:
     designs: tuple[str, ...]
     drain: int
     placements: int
-    instructions: int
+    switches: int
 
     @property
     def name(self) -> str:
@@ -87,28 +87,35 @@ class Job:
         return f"{self.workload}-{self.trial}" + ("" if self.drain == 1 else f"-drain-{self.drain}")
 
 
-def instructions_of(workload: str) -> int:
-    """Returns the length of a trial: the mean of the paper's trials of this workload.
-
-    >>> [instructions_of(name) // 10**6 for name in WORKLOADS]
-    [632, 1248, 33]
-    """
-    lengths = [one.instructions for one in Mb90Paper().trials if one.workload == workload]
-    return 10**6 * sum(lengths) // len(lengths)
-
-
 def jobs(scale: StudyScale) -> list[Job]:
     """Returns the runs of a scale: each trial on the designs for which the paper has it, then slow drains."""
     paper = Mb90Paper()
     made = []
     for workload in WORKLOADS:
-        length = min(int(scale.share * instructions_of(workload)), scale.most)
         for trial in range(scale.trials):
             designs = tuple(design for design in DESIGNS if len(paper.of(design, workload)) > trial)
             if designs:
-                made.append(Job(workload, trial, designs, 1, scale.placements, length))
+                made.append(Job(workload, trial, designs, 1, scale.placements, scale.switches))
     slow = [job for job in made if job.trial == 0]
-    return made + [Job(**{**asdict(job), "drain": SLOW}) for job in slow]
+    return made + [replace(job, drain=SLOW, placements=scale.slow) for job in slow]
+
+
+@cache
+def trial_of(workload: str, trial: int, switches: int) -> dict[str, Any]:
+    """Returns what a trial does up to its last switch: its length, its processes and their sizes."""
+    found = _binhop.measure_trial(Trace.workload(workload, seed=trial).stream(), switches)
+    return {
+        "workload": workload,
+        "trial": trial,
+        "instructions": found.instructions,
+        "data": found.data,
+        "processes": found.processes,
+        "bytes": found.bytes,
+        "touched": found.touched,
+        "mean": found.mean_segment,
+        "median": found.median_segment,
+        "programs": [[*program] for program in found.programs],
+    }
 
 
 @cache
@@ -144,6 +151,7 @@ def run(
     told = _Told(progress)
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     traces: list[dict[str, Any]] = []
+    trials: dict[str, dict[str, Any]] = {}
     notes: dict[str, list[str]] = {}
     facts: dict[str, Any] = {}
     for job in chosen:
@@ -151,6 +159,7 @@ def run(
         for name in TABLES:
             parts[name].append(tables[name])
         traces += rest["traces"]
+        trials[f"{job.workload} {job.trial}"] = rest["trial"]
         notes[job.name] = rest["notes"]
         facts = {"binhop": rest["binhop"]}
     provenance = {
@@ -161,6 +170,8 @@ def run(
         "jobs": [asdict(job) for job in chosen],
         "machines": {design: machine(design).resolved() for design in DESIGNS},
         "cycle_time_ns": {design: switching.cycle_time(machine(design)) for design in DESIGNS},
+        "targets": [[name, sizes] for name, sizes, *_ in _binhop.trial_targets()],
+        "trials": [*trials.values()],
         "traces": traces,
     }
     return TrialTables(
@@ -199,11 +210,13 @@ def _once(
         store.check()
         if (found := store.find(job.name, facts)) is not None:
             return {name: frame_of(held) for name, held in found[0].items()}, found[1]
+    trial = trial_of(job.workload, job.trial, job.switches)
     results = switching.switches_all(
         machines,
         Trace.workload(job.workload, seed=job.trial),
         seeds=job.placements,
-        instructions=job.instructions,
+        # With one instruction more, the next switch would begin a segment of none.
+        instructions=trial["instructions"] - 1,
         threads=threads,
         progress=tell,
     )
@@ -211,6 +224,7 @@ def _once(
     first = results[0]
     rest = {
         "binhop": first.provenance["binhop"],
+        "trial": trial,
         "traces": [{**trace, "trial": job.trial, "drain": job.drain} for trace in first.provenance["traces"]],
         "notes": list(dict.fromkeys(note for result in results for note in result.notes)),
     }
