@@ -89,7 +89,13 @@ def keep_paging(kept: KeptRuns, name: str, facts: Any, result: faults.PagingResu
 
 
 def switched(
-    kept: KeptRuns | None, machine: Machine, trace: Trace, options: RunOptions, *, segments: bool = False
+    kept: KeptRuns | None,
+    machine: Machine,
+    trace: Trace,
+    options: RunOptions,
+    *,
+    segments: bool = False,
+    kernel: bool = False,
 ) -> SwitchResult:
     """Returns the result of `binhop.switches` for these options, kept or new. A run with segments is new.
 
@@ -98,11 +104,16 @@ def switched(
     """
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or segments or not is_known(provenance):
-        return switches(machine, trace, segments=segments, **options)
-    facts = ["switches", provenance, machine_facts([machine]), _counted(options)]
+        return switches(machine, trace, segments=segments, kernel=kernel, **options)
+    facts = [
+        "switches with a kernel" if kernel else "switches",
+        provenance,
+        machine_facts([machine]),
+        _counted(options),
+    ]
     kept.check()
     if (found := kept.find(trace.name, facts)) is None:
-        result = switches(machine, trace, **options)
+        result = switches(machine, trace, kernel=kernel, **options)
         tables: dict[str, AnyTable] = {name: getattr(result, name) for name in SWITCHES}
         about = {"notes": result.own_notes, "machine": result.machine, "provenance": result.provenance}
         kept.keep_if_possible(trace.name, facts, tables, about)

@@ -184,6 +184,7 @@ def switches(
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
     segments: bool = False,
+    kernel: bool = False,
     **options: Unpack[RunOptions],
 ) -> SwitchResult:
     """Measures what the context switches of a trace cost on a machine, under one placement for each seed.
@@ -195,6 +196,8 @@ def switches(
         machine: As for `simulate`. The machine needs a `[cost]` table.
         trace: As for `simulate`. It must hold a switch between processes.
         segments: If true, every interval after every switch is kept, beside their sums.
+        kernel: If true, the kernel references at switches, faults and system calls what the machine's
+            sections `[kernel.OCCASION]` say.
         **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
@@ -204,7 +207,7 @@ def switches(
         RequestError: The request is wrong, or the trace has no switch; the message says how to mend it.
         RunError: An invariant of the simulated physics broke: an error of binhop.
     """
-    return switches_all([machine], trace, segments=segments, **options)[0]
+    return switches_all([machine], trace, segments=segments, kernel=kernel, **options)[0]
 
 
 @takes(RunOptions)
@@ -213,6 +216,7 @@ def switches_all(
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
     segments: bool = False,
+    kernel: bool = False,
     **options: Unpack[RunOptions],
 ) -> list[SwitchResult]:
     """Measures the switches of a trace on several machines, in one run that decodes the trace once.
@@ -221,6 +225,7 @@ def switches_all(
         machines: Several machines, each with a `[cost]` table.
         trace: As for `switches`.
         segments: As for `switches`.
+        kernel: As for `switches`. All machines have the same kernel then.
         **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
@@ -229,21 +234,24 @@ def switches_all(
     loaded = [one if isinstance(one, Machine) else Machine.load(str(one)) for one in machines]
     for machine in loaded:
         check_costs(machine)
+        if kernel:
+            check_kernel(machine)
     opened = Trace.of(trace)
-    runs = run_all(loaded, opened, options, switches=True, segments=segments)
+    runs = run_all(loaded, opened, options, switches=True, segments=segments, kernel=kernel)
     commands = {} if opened.once else _commands(opened.meta)
     return [
-        _measured(*run, opened.name, machine, commands) for run, machine in zip(runs, loaded, strict=True)
+        _measured(*run, opened.name, machine, {"kernel": kernel, "processes": {opened.name: commands}})
+        for run, machine in zip(runs, loaded, strict=True)
     ]
 
 
 def _measured(
-    result: Result, outcome: Outcome, workload: str, machine: Machine, commands: dict[str, str]
+    result: Result, outcome: Outcome, workload: str, machine: Machine, about: dict[str, Any]
 ) -> SwitchResult:
     tables = switch_tables(outcome)
     if not has_switches(tables.costs):
         raise without_switches(workload)
-    facts = {"switches": True, "cycle_time_ns": cycle_time(machine), "processes": {workload: commands}}
+    facts = {"switches": True, "cycle_time_ns": cycle_time(machine), **about}
     return SwitchResult(
         results=result.results,
         tables=tables,
@@ -268,6 +276,14 @@ def check_costs(machine: Machine, place: str = "machine") -> None:
         caches = tomllib.loads(machine.resolved())["cache"]
         behind = [f"--set cost.{name}=10" for name, cache in caches.items() if "serves" not in cache]
         remedy = f"state them, as in {' '.join([*behind, '--set cost.memory=100'])}"
+        raise RequestError(machine.name, place, rule, remedy)
+
+
+def check_kernel(machine: Machine, place: str = "machine") -> None:
+    """Raises an error if a machine does not say what its kernel references."""
+    if "kernel" not in tomllib.loads(machine.resolved()):
+        rule = "the machine does not say what its kernel references"
+        remedy = "add --set kernel.switch.code=1KiB, or [kernel.switch] to its file: see docs/machine-file.md"
         raise RequestError(machine.name, place, rule, remedy)
 
 

@@ -162,3 +162,23 @@ def test_one_process_that_runs_nearly_always_is_reported(command: Command) -> No
     printed = command.ok("switches", "alone.events", *MACHINE, "--seeds", "1").stdout
     assert "asid 0 runs 100% of all instructions" in " ".join(printed.split())
     assert "fewer than 1,000 instructions" in " ".join(printed.split())
+
+
+def test_the_kernel_references_what_the_machine_states() -> None:
+    """A switch of mb90-1a fetches 740 bytes of code: 47 lines; and loads and stores 8 lines."""
+    options = {"length": 2_000_000, "seeds": 1, "threads": 1}
+    plain = binhop.switches("mb90-1a", "client-server", **options)
+    kernel = binhop.switches("mb90-1a", "client-server", kernel=True, **options)
+    value = {row["metric"]: row["value"] for row in kernel.results.iter_rows(named=True)}
+    events = kernel.costs["segments"].sum()
+    assert value["l1i.kernel.fetch.accesses"] == 47 * events
+    assert value["l1d.kernel.store.accesses"] == value["l1d.kernel.load.accesses"] == 8 * events
+    assert "kernel.cycles.shared" not in plain.costs.columns
+    assert kernel.costs["kernel.cycles.shared"].sum() > 0
+    assert kernel.provenance["kernel"] and not plain.provenance["kernel"]
+
+
+def test_a_machine_without_a_kernel_is_refused_with_a_remedy() -> None:
+    machine = re.sub(r"\[kernel\.switch\][^\[]*", "", binhop.Machine.load("mb90-1a").resolved())
+    with pytest.raises(binhop.RequestError, match="kernel.switch.code=1KiB"):
+        binhop.switches(binhop.Machine.parse(machine), "client-server", kernel=True, length=100_000, seeds=1)

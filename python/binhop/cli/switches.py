@@ -65,6 +65,12 @@ def switches(
             metavar="FILE", help="Write every interval after every switch into this file, as Parquet."
         ),
     ] = None,
+    kernel: Annotated[
+        bool,
+        typer.Option(
+            "--kernel", help="Let the kernel reference what the machine's [kernel.switch], … state."
+        ),
+    ] = False,
     json_to: options.JsonTo = None,
     out: options.Out = None,
     force: options.Force = False,
@@ -74,6 +80,8 @@ def switches(
     """Measure what context switches cost, by cause, process and level (MB90; docs/switches.md)."""
     chosen = binhop.Machine.load(machine, [*(settings or [])])
     switching.check_costs(chosen, "--machine")
+    if kernel:
+        switching.check_kernel(chosen, "--machine")
     opened = options.opened(traces)
     if segments is not None and len(opened) > 1:
         rule = "holds the segments of one trace"
@@ -92,7 +100,9 @@ def switches(
         several = len(jobs) > 1
         delivery = stack.enter_context(delivering(claims, out, json_to, several=several, quiet=quiet))
         raw = stack.enter_context(claims.file(segments, "--segments", _own_segments))
-        results = _each(chosen, jobs, delivery.kept, segments=segments is not None, quiet=quiet)
+        results = _each(
+            chosen, jobs, delivery.kept, segments=segments is not None, kernel=kernel, quiet=quiet
+        )
         whole = switching.join(results)
         delivery.ready(whole, lambda: print_switches(whole))
         stopped = len(results) < len(jobs)
@@ -112,6 +122,7 @@ def _each(
     kept: KeptRuns | None,
     *,
     segments: bool,
+    kernel: bool,
     quiet: bool,
 ) -> list[SwitchResult]:
     """Measures each trace. Ctrl-C ends the work early if nothing is kept."""
@@ -123,7 +134,9 @@ def _each(
             passes = Passes(tell, [references_of(trace, of.get("length")) for trace, of in jobs])
         for trace, of in jobs:
             own = None if passes is None else passes.next()
-            results.append(switched(kept, machine, trace, extended(of, progress=own), segments=segments))
+            results.append(
+                switched(kept, machine, trace, extended(of, progress=own), segments=segments, kernel=kernel)
+            )
     return results
 
 
