@@ -175,10 +175,11 @@ def test_the_kernel_references_what_the_machine_states() -> None:
     assert value["l1d.kernel.store.accesses"] == value["l1d.kernel.load.accesses"] == 8 * events
     assert "kernel.cycles.shared" not in plain.costs.columns
     assert kernel.costs["kernel.cycles.shared"].sum() > 0
-    assert kernel.provenance["kernel"] and not plain.provenance["kernel"]
+    assert kernel.provenance["kernel"]
+    assert not plain.provenance["kernel"]
 
 
 def test_a_machine_without_a_kernel_is_refused_with_a_remedy() -> None:
     machine = re.sub(r"\[kernel\.switch\][^\[]*", "", binhop.Machine.load("mb90-1a").resolved())
-    with pytest.raises(binhop.RequestError, match="kernel.switch.code=1KiB"):
+    with pytest.raises(binhop.RequestError, match=r"kernel\.switch\.code=1KiB"):
         binhop.switches(binhop.Machine.parse(machine), "client-server", kernel=True, length=100_000, seeds=1)
