@@ -38,6 +38,8 @@ SEGMENT = ("asid", "life", "cause", "syscall")
 """The columns that tell kinds of segments apart."""
 CURVE = ("asid", "life", "cause", "interval")
 """The columns that tell the curves of a run apart."""
+START = "start"
+"""The cause of a life's first segment, which returns to nothing."""
 NONE = "none"
 """The cause of what ran before the first switch."""
 CUT = 0.1
@@ -62,7 +64,7 @@ def costs_by(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Returns the excess of the segments, for each value of these columns.
 
     Columns beside the keys: switches, instructions, shared, private, excess (all cycles), cost (excess per
-    switch), length (instructions per segment), and share (of the excess of all segments of the run).
+    switch), length (instructions per segment), and share (of the excess of the rows above zero).
     """
     sums = _sums(of_segments(costs), *columns)
     excess = pl.col("cycles.shared") - pl.col("cycles.private")
@@ -79,7 +81,7 @@ def costs_by(costs: pl.DataFrame, *columns: str) -> pl.DataFrame:
         .with_columns(
             cost=ratio(pl.col("excess"), pl.col("switches")),
             length=ratio(pl.col("instructions"), pl.col("switches")),
-            share=ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
+            share=share_of_positive(pl.col("excess"), KEYS),
         )
         .sort(*KEYS, "excess", descending=[*[False] * len(KEYS), True], maintain_order=True)
     )
@@ -111,7 +113,7 @@ def costs_by_level(costs: pl.DataFrame) -> pl.DataFrame:
         .with_columns(excess=pl.col("shared") - pl.col("private"))
         .with_columns(
             cost=ratio(pl.col("excess"), pl.col("switches")),
-            share=ratio(pl.col("excess"), pl.col("excess").sum().over(KEYS)),
+            share=share_of_positive(pl.col("excess"), KEYS),
         )
         .drop("switches")
     )
@@ -239,13 +241,17 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
 
     Columns beside the keys: switches, short (segments of fewer than 1,000 instructions), truncated (ended by
     the trace's end), same (switches to the same life), lives, instructions, length (instructions per
-    segment), cycles (all shared cycles), excess; exact, document (average costs of a switch); per_process,
+    segment), cycles (all shared cycles), excess; exact, returning, document (average costs of a switch: of
+    all, of those that are no life's first segment, and in the document's way); of_returns; per_process,
     per_process_document (means over lives, which weigh a life with two switches like a life with a thousand);
-    overhead, overhead_document; interval, cut and reached (of the document's cost).
+    overhead, overhead_returning, overhead_document; interval, cut and reached (of the document's cost).
     """
     length = interval_length(curves)
     cycles = costs.group_by(KEYS, maintain_order=True).agg(cycles=pl.col("cycles.shared").sum())
     sums = _sums(of_segments(costs))
+    returns = costs_by(of_segments(costs).filter(pl.col("cause") != START)).select(
+        *KEYS, pl.col("cost").alias("returning"), pl.col("excess").alias("of_returns")
+    )
     chosen = average_costs(curves.filter(interval=length))
     document = chosen.filter(pl.col("asid").is_null(), pl.col("cause").is_null())
     of_lives = chosen.filter(pl.col("asid").is_not_null())
@@ -265,6 +271,7 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
             "instructions",
             excess.alias("excess"),
         )
+        .join(returns, on=KEYS, how="left", maintain_order="left")
         .join(cycles, on=KEYS, how="left", maintain_order="left")
         .join(each, on=KEYS, how="left", maintain_order="left")
         .join(each_document, on=KEYS, how="left", maintain_order="left")
@@ -279,6 +286,7 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
         length=ratio(pl.col("instructions"), pl.col("switches")),
         exact=ratio(pl.col("excess"), pl.col("switches")),
         overhead=ratio(pl.col("excess"), pl.col("cycles")),
+        overhead_returning=ratio(pl.col("of_returns"), pl.col("cycles")),
         overhead_document=ratio(pl.col("document") * pl.col("switches"), pl.col("cycles")),
         interval=pl.lit(length, pl.Int64),
     )
@@ -316,6 +324,11 @@ def _counts(costs: pl.DataFrame) -> pl.DataFrame:
     """Returns a row for each count of the segments: the keys, the number of switches, count, and value."""
     sums = _sums(of_segments(costs)).with_columns(switches=pl.col("segments"))
     return sums.unpivot(index=[*KEYS, "switches"], variable_name="count", value_name="value")
+
+
+def share_of_positive(excess: pl.Expr, keys: Sequence[str]) -> pl.Expr:
+    """Returns the share of each row in the excess of the rows whose excess is above zero."""
+    return ratio(excess, excess.clip(lower_bound=0).sum().over(keys))
 
 
 def ratio(above: pl.Expr, below: pl.Expr) -> pl.Expr:

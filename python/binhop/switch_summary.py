@@ -15,7 +15,7 @@ from binhop.switch_cost import (
     interval_length,
     intervals,
     overheads,
-    ratio,
+    share_of_positive,
 )
 
 UNITS = {
@@ -29,10 +29,12 @@ UNITS = {
     "cycles": "cycles",
     "excess": "cycles",
     "exact": "cycles/switch",
+    "returning": "cycles/switch",
     "document": "cycles/switch",
     "per_process": "cycles/switch",
     "per_process_document": "cycles/switch",
     "overhead": "cycles/cycle",
+    "overhead_returning": "cycles/cycle",
     "overhead_document": "cycles/cycle",
     "interval": "instructions",
     "cut": "instructions",
@@ -108,7 +110,7 @@ def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
     """Returns the code pages with the most excess cycles soon after a switch, for each workload.
 
     Columns: workload, machine, segment, asid, page (an address), cause, accesses, excess (means over
-    placements; a placement without the page counts as 0), and share (of the excess of all pages).
+    placements; a placement without the page counts as 0), and share (of the excess of the pages above zero).
     """
     keys = ["workload", "machine"]
     seeds = pages.group_by(keys).agg(seeds=pl.col("seed").n_unique())
@@ -118,7 +120,7 @@ def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
         pages.group_by(place, maintain_order=True)
         .agg(accesses=pl.col("accesses").sum(), excess=excess)
         .join(seeds, on=keys, how="left", maintain_order="left")
-        .with_columns(share=ratio(pl.col("excess"), pl.col("excess").sum().over(keys)))
+        .with_columns(share=share_of_positive(pl.col("excess"), keys))
         .with_columns(pl.col("accesses", "excess") / pl.col("seeds"))
         .drop("seeds")
         .sort("excess", descending=True, maintain_order=True)

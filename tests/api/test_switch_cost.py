@@ -127,6 +127,7 @@ def test_both_overheads() -> None:
     assert row["cycles"] == 4_400 + 950 + 100  # with what ran before the first switch
     assert row["exact"] == 270
     assert row["overhead"] == pytest.approx(810 / 5_450)
+    assert (row["returning"], row["overhead_returning"]) == (270, row["overhead"])
     assert row["interval"] == 1_000
     assert row["document"] == pytest.approx(810 / 2.4)
     assert row["cut"] == 2_000
@@ -135,6 +136,16 @@ def test_both_overheads() -> None:
     assert row["per_process"] == (200 + 305) / 2
     # The life 2 of 1: its curve has 610 excess cycles in 1,400 instructions of the first 1,000.
     assert row["per_process_document"] == pytest.approx((200 + 1_000 * 610 / 1_400) / 2)
+
+
+def test_first_segments_are_told_apart_and_shares_are_of_what_costs() -> None:
+    new = Segment(3, 0, "start", 1_000, at_the_start(0, 90))
+    (row,) = switch_cost.overheads(costs_of([*ALL, new]), curves_of([*ALL, new])).to_dicts()
+    assert (row["switches"], row["exact"], row["returning"]) == (4, 180, 270)
+    causes = switch_cost.costs_by(costs_of([*ALL, new]), "cause")
+    assert dict(causes.select("cause", "share").iter_rows()) == pytest.approx(
+        {"system-call": 610 / 810, "involuntary": 200 / 810, "start": -90 / 810}
+    )
 
 
 def test_intervals_are_over_placements() -> None:

@@ -76,13 +76,13 @@ def cause_color(means: pl.DataFrame) -> Any:
 
 
 def _domain(shown: pl.DataFrame) -> list[float]:
-    """Returns the excess that the picture shows.
+    """Returns the excess that the picture shows: that of segments to which a process returned.
 
-    First segments do not decide it. Where other processes have brought in the code of a new process, its
-    excess is far below zero for a moment.
+    Other processes may have brought in the code of a new process. Its excess is then far below zero for a
+    moment, and so is the mean of all switches.
     """
-    others = shown.filter(pl.col("cause") != "start")
-    values = (others if others.height else shown).select("excess", "low", "high").unpivot()["value"]
+    returns = shown.filter(~pl.col("cause").is_in(["start", ALL]))
+    values = (returns if returns.height else shown).select("excess", "low", "high").unpivot()["value"]
     known = [0.0, *values.drop_nulls().to_list()]
     margin = 0.05 * (max(known) - min(known)) or 0.01
     return [min(known) - margin if min(known) < 0 else 0.0, max(known) + margin]
@@ -93,8 +93,12 @@ def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements:
     scale = alt.Scale(domain=[0, most], nice=False)
     color = cause_color(shown)
     bottom, top = drawn = _domain(shown)
-    inside = shown.filter(pl.col("excess").is_between(bottom, top))
-    inside = inside.with_columns(pl.col("low", "high").clip(bottom, top))
+    seen = pl.col("excess").is_between(bottom, top)
+    inside = shown.with_columns(
+        excess=pl.when(seen).then(pl.col("excess")),
+        low=pl.when(seen).then(pl.col("low").clip(bottom, top)),
+        high=pl.when(seen).then(pl.col("high").clip(bottom, top)),
+    )
     base = alt.Chart(inside)
     x = alt.X("at:Q", title=None, scale=scale, axis=alt.Axis(grid=False, format="~s", tickCount=8))
     y = alt.Y(
@@ -133,8 +137,8 @@ def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements:
         f"placement{'s' * (placements != 1)}"
         + ("; the band is the 95% interval of the mean." if placements > 1 else "."),
     ]
-    if inside.height < shown.height:
-        said.append("Parts of the curve of first segments (start) lie outside the picture.")
+    if inside["excess"].null_count():
+        said.append("First segments (start) share what others have read; parts of this lie outside.")
     machine = means["machine"][0]
     return finish(
         alt.vconcat(upper, survivors, spacing=8), f"{workload} on {machine}: what a switch costs", said

@@ -76,6 +76,7 @@ class _Figures:
         way = "MB90's way" if cut is None else f"MB90's way, to {grouped(cut)} instructions"
         lines = [
             ("a switch", "exact"),
+            ("  without first segments", "returning"),
             (f"  {way}", "document"),
             (f"  mean of {grouped(of['lives']['mean'])} processes", "per_process"),
         ]
@@ -89,6 +90,7 @@ class _Figures:
             ]
         for name, metric in (
             ("all switches, of all cycles", "overhead"),
+            ("  without first segments", "overhead_returning"),
             ("  MB90's way", "overhead_document"),
         ):
             row = of[metric]
