@@ -100,6 +100,19 @@ cycle of each access. Without stalls the run may therefore take more fast paths,
 (`--explain`).
 """
 
+STREAM_BUFFERS = """
+Stream buffers fetch lines ahead without putting them into the cache (Jouppi, ISCA 1990). Each buffer holds up to `depth`
+successive lines of one page. A demand miss compares its line with the head of each buffer. If a head holds the line, the
+line comes from the buffer: `<cache>.stream.hits` counts this, the level behind is not asked, the miss costs what a hit
+in the cache costs, and the buffer prefetches one more line. Otherwise the least recently used buffer is emptied, and
+prefetches the `depth` lines behind the missed line. A stream ends at the end of its page.
+
+The miss still counts as a miss of the cache. The prefetches count under the agent `prefetch`
+(`l2.prefetch.load.accesses`), and not in MPI. A prefetched line is in the buffer at once, and nobody waits for it: the
+gain is an upper bound. `--set stream-buffers.l1i.buffers=4` adds four buffers of four lines to `l1i`. No fast path
+behind level 1 is taken then.
+"""
+
 COST = """
 An instruction takes one cycle, in which level 1 serves what it holds. A demand access that misses level 1 adds the
 cycles of the level that serves it (`mode = "total"`), or the cycles of all levels that it passes (`"add"`). A cost
@@ -132,6 +145,10 @@ cycle takes. It changes no count.
 """
 
 
+BEHIND = {"write-buffer": WRITE_BUFFER, "stream-buffers": STREAM_BUFFERS, "cost": COST}
+"""The text behind the keys of a section."""
+
+
 def machine_file() -> str:
     """Returns the page on the keys of a machine description."""
     text = "# The machine file\n\n" + MADE
@@ -146,7 +163,7 @@ def machine_file() -> str:
         header = headers.get(str(section))
         title = header[0] if header else f"[{section}]" if section else "Top level"
         text += f"\n## {title}\n\n{table(keys.drop('section'))}"
-        text += {"write-buffer": WRITE_BUFFER, "cost": COST}.get(str(section), "")
+        text += BEHIND.get(str(section), "")
     text += "\n" + CACHEGRIND
     text += "\n## Bundled machines\n"
     for row in binhop.machines().iter_rows(named=True):

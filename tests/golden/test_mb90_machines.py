@@ -155,3 +155,17 @@ def test_a_merging_buffer_takes_fewer_entries(name: str) -> None:
     for metric in ("l1d.store.misses", "memory.write.accesses", "l2.write.accesses"):
         if metric in set(apart.results["metric"]):
             assert merged.value(metric) == apart.value(metric)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_stream_buffers_serve_misses_and_leave_the_misses_alone(name: str) -> None:
+    plain = binhop.simulate(binhop.Machine.load(name, ["placement.policy=identity"]), STRIDES, seeds=1)
+    settings = ["placement.policy=identity", "stream-buffers.l1i.buffers=4", "stream-buffers.l1d.depth=2"]
+    ahead = binhop.simulate(binhop.Machine.load(name, settings), STRIDES, seeds=1)
+    for cache, kind in (("l1i", "fetch"), ("l1d", "load")):
+        misses = int(ahead.value(f"{cache}.{kind}.misses") or 0)
+        assert misses == plain.value(f"{cache}.{kind}.misses")
+        hits = int(ahead.value(f"{cache}.stream.hits") or 0)
+        assert 0 < hits < misses
+        assert ahead.value(f"{cache}.{kind}.sent") == misses - hits
+    assert float(ahead.value("cycles") or 0) < float(plain.value("cycles") or 0)

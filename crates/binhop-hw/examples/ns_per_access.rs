@@ -70,6 +70,7 @@ fn cache(size: u64, line: u64, ways: u32, replacement: Replacement, next: Next) 
         writeback_order: WritebackOrder::AfterFill,
         inclusive: false,
         write_buffer: None,
+        streams: None,
         cost: 0,
         next,
     }

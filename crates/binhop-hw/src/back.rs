@@ -126,7 +126,11 @@ impl Back {
     #[must_use = "the processor waits so many cycles"]
     pub fn replay<T: Translation>(&mut self, requests: &[Request], translation: &T) -> u64 {
         if self.chain.is_none() {
-            return requests.iter().map(|&request| self.request(request, 0, translation)).sum();
+            let wait = |request: &Request| {
+                let cycles = self.request(*request, 0, translation);
+                if request.origin.agent().is_waited_for() { cycles } else { 0 }
+            };
+            return requests.iter().map(wait).sum();
         }
         self.waiting(|back| {
             for requests in requests.chunks(CHUNK) {

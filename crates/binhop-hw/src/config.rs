@@ -29,6 +29,15 @@ pub struct WriteBufferConfig {
     pub stalls: bool,
 }
 
+/// The stream buffers of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// The number of buffers, at least 1.
+    pub buffers: u32,
+    /// The lines that each buffer holds, at least 1.
+    pub depth: u32,
+}
+
 /// One cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
@@ -58,6 +67,8 @@ pub struct CacheConfig {
     pub inclusive: bool,
     /// The buffer that its writes wait in, if there is one (write-through only).
     pub write_buffer: Option<WriteBufferConfig>,
+    /// The buffers that fetch lines ahead for the cache, if there are any. No inclusive cache stands behind such a cache.
+    pub streams: Option<StreamConfig>,
     /// Cycles of a demand access that missed above and that this cache serves. The level that the processor asks serves
     /// within the instruction's own cycle.
     pub cost: u64,
@@ -131,6 +142,9 @@ impl CacheConfig {
             self.tag != TagBy::Global || self.index == IndexBy::Virtual,
             "{name}: a global tag goes with a virtual index"
         );
+        if let Some(streams) = self.streams {
+            assert!(streams.buffers >= 1 && streams.depth >= 1, "{name}: a stream buffer holds a line");
+        }
         if let Some(buffer) = self.write_buffer {
             assert!(buffer.entries >= 1, "{name}: a write buffer has at least one entry");
             assert_eq!(
@@ -158,6 +172,7 @@ impl TreeConfig {
             let name = &cache.name;
             assert!(cache.write == WritePolicy::Back && cache.allocate, "{name}: a store brings its line in");
             assert!(!cache.inclusive && !cache.hashed, "{name}: neither inclusive nor hashed");
+            assert!(cache.streams.is_none(), "{name}: nothing is prefetched");
             assert!(cache.replacement == Replacement::Lru, "{name}: LRU");
             assert!(
                 cache.index == IndexBy::Physical && cache.tag == TagBy::Physical,

@@ -99,6 +99,7 @@ counters! {
         purged: u64 = "purged", "lines", "Lines that left because their frame changed hands.";
         purged_dirty: u64 = "purged.dirty", "lines", "Purged lines that were dirty and went to memory, written by the system.";
         dirtied: u64 = "dirtied", "lines", "Times a clean or new line became dirty.";
+        stream_hits: u64 = "stream.hits", "accesses", "Demand misses whose line came from a stream buffer.";
         merges: u64 = "write-buffer.merges", "writes", "Writes that joined a write to the same line that waited in the write buffer (with merge = true).";
         stalls: u64 = "write-buffer.stalls", "writes", "Writes that found the write buffer full.";
         stall_cycles: u64 = "write-buffer.stall-cycles", "cycles", "Cycles the processor waited for room in the write buffer.";
@@ -150,6 +151,7 @@ impl CacheCounters {
             purged: _,
             purged_dirty: _,
             dirtied: _,
+            stream_hits: _,
             merges: _,
             stalls: _,
             stall_cycles: _,

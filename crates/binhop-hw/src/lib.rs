@@ -1,7 +1,8 @@
-//! The hardware of binhop: caches in a tree, and the write buffers between them.
+//! The hardware of binhop: caches in a tree, with write buffers and stream buffers between them.
 //!
 //! The crate knows no operating system: it asks for the frame of a page through [`binhop_base::Translation`]. The top
-//! of `cache/access.rs` says what one access counts as, and the top of `cache/write_buffer.rs` how a write waits. One
+//! of `cache/access.rs` says what one access counts as, the top of `cache/write_buffer.rs` how a write waits,
+//! and the top of `cache/stream_buffers.rs` how lines are fetched ahead. One
 //! file per policy under `replacement/` says how a victim is chosen.
 #![forbid(unsafe_code)]
 
@@ -24,7 +25,7 @@ pub use back::{Back, Bound, WitnessedBack};
 pub use cache::Resident;
 pub use choice::{CostRule, IndexBy, Rules, TagBy, WritePolicy, WritebackOrder};
 pub use computer::Computer;
-pub use config::{CacheConfig, Next, TreeConfig, WriteBufferConfig};
+pub use config::{CacheConfig, Next, StreamConfig, TreeConfig, WriteBufferConfig};
 pub use counters::{AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters};
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::PowerOfTwo;
+use binhop_base::{Agent, PowerOfTwo};
 
 use crate::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig};
 
@@ -42,6 +42,8 @@ impl Tree {
                 assert!(cache.line <= caches[next].line, "{}: line larger than the next cache's", cache.name);
             }
         }
+        let has_streams = caches.iter().any(|cache| cache.streams.is_some());
+        assert!(!has_streams || config.agents.contains(Agent::Prefetch), "stream buffers prefetch");
         let mut above = vec![Vec::new(); caches.len()];
         for sender in 0..caches.len() {
             let mut at = sender;
@@ -51,6 +53,10 @@ impl Tree {
                 assert!(above[next].len() <= caches.len(), "the caches form a cycle");
                 at = next;
             }
+        }
+        for (behind, above) in caches.iter().zip(&above).filter(|(behind, _)| behind.inclusive) {
+            let streams = above.iter().any(|&cache| caches[cache].streams.is_some());
+            assert!(!streams, "{}: an inclusive cache has no stream buffers above it", behind.name);
         }
         let served = |cache: usize| cache == config.fetch || cache == config.data;
         let takes_mapping: Vec<bool> = (0..caches.len())
@@ -104,6 +110,12 @@ impl Tree {
     #[must_use]
     pub fn front_depends_on_seed(&self) -> bool {
         self.front().any(CacheConfig::draws)
+    }
+
+    /// Returns whether some front cache has stream buffers.
+    #[must_use]
+    pub fn front_has_streams(&self) -> bool {
+        self.front().any(|cache| cache.streams.is_some())
     }
 
     /// Returns whether there is a write buffer for which the processor may wait. Then stalls depend on the cycle of each request, and requests cannot be

@@ -56,7 +56,8 @@ pub trait Witness {
     #[inline(always)]
     fn served(&mut self, _by: Level) {}
 
-    /// A cache counted a demand miss. The miss is told before everything that follows from it.
+    /// A cache counted a demand miss of an agent other than `prefetch`. The miss is told before everything that follows
+    /// from it.
     #[inline(always)]
     fn missed(&mut self, _line: MissedLine) {}
 

@@ -102,6 +102,7 @@ impl Pair {
                 purged: 0,
                 purged_dirty: 0,
                 dirtied: 0,
+                stream_hits: 0,
                 merges: 0,
                 stalls: 0,
                 stall_cycles: 0,

@@ -4,8 +4,8 @@
 use crate::common::{plain, resize, tree};
 use binhop_base::{Agent, Agents};
 use binhop_hw::{
-    FastPath, FastPathSet, IndexBy, Next, Replacement, Rules, TagBy, Tree, TreeConfig, WriteBufferConfig,
-    WritePolicy,
+    FastPath, FastPathSet, IndexBy, Next, Replacement, Rules, StreamConfig, TagBy, Tree, TreeConfig,
+    WriteBufferConfig, WritePolicy,
 };
 
 /// Bytes of a page.
@@ -36,6 +36,11 @@ fn every_path_says_what_it_is_and_is_allowed_somewhere() {
     assert!(FastPath::ALL.iter().all(|&path| FastPathSet::ALL.contains(path)));
 }
 
+fn prefetch(tree: &mut TreeConfig, cache: usize) {
+    tree.caches[cache].streams = Some(StreamConfig { buffers: 4, depth: 4 });
+    tree.agents = Agents::USER.with(Agent::Prefetch);
+}
+
 /// The cases are changes to the tree that allows every path, each with the paths that it leaves.
 #[test]
 fn each_path_refuses_the_trees_that_it_cannot_take() {
@@ -52,6 +57,8 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             &[],
         ),
         (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase]),
+        (|tree| prefetch(tree, 0), &[]),
+        (|tree| prefetch(tree, 1), &[TwoPhase]),
         (|tree| tree.caches[0].write = WritePolicy::Through, &[Chain, DirectMapped, KnownHits, LruStack]),
         (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack]),
         (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack]),

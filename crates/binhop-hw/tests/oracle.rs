@@ -1,7 +1,7 @@
 //! Property tests of random trees and references: the fast model equals the oracle in every count, cycle and line.
 
 use crate::common::{ByUser, Event, Events, MAPPINGS, PAGES, Pair, SHAPES, build, events, raw, world};
-use binhop_base::{Agent, Bytes, Kind, LineAddr, PageId, Rng};
+use binhop_base::{Agent, Agents, Bytes, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig, WritePolicy,
 };
@@ -33,9 +33,10 @@ proptest! {
         let mut config = build(shape, &raw, add_costs, false);
         if common {
             // Such backs take the chain.
+            config.agents = Agents::USER;
             for cache in &mut config.caches {
                 (cache.write, cache.allocate) = (WritePolicy::Back, cache.next != Next::Memory || cache.allocate);
-                (cache.inclusive, cache.hashed) = (false, false);
+                (cache.inclusive, cache.hashed, cache.streams) = (false, false, None);
                 if cache.next == Next::Memory {
                     (cache.index, cache.tag, cache.allocate) = (IndexBy::Physical, TagBy::Physical, true);
                 }
@@ -83,10 +84,11 @@ proptest! {
         let mut config = build(shape, &raw, false, false);
         if common {
             // Such fronts take the two-phase path, which random trees rarely allow.
+            config.agents = Agents::USER;
             let first = config.caches[config.fetch].clone();
             for cache in &mut config.caches {
                 (cache.write, cache.allocate) = (WritePolicy::Back, true);
-                (cache.inclusive, cache.hashed) = (false, false);
+                (cache.inclusive, cache.hashed, cache.streams) = (false, false, None);
                 (cache.replacement, cache.tag, cache.index) = (Replacement::Lru, TagBy::Physical, first.index);
                 if first.tag == TagBy::Asid {
                     cache.tag = TagBy::Asid;

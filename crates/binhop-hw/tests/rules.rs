@@ -4,7 +4,7 @@ use crate::common::{ByUser, World, plain, power, tree};
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Rng};
 use binhop_hw::{
     CacheConfig, Computer, CostRule, DirtyData, Front, IndexBy, Invalidation, Level, MEMORY, Next, Request,
-    TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
+    StreamConfig, TagBy, Tree, TreeConfig, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 
 fn line(id: u32, line: u32) -> LineAddr {
@@ -243,5 +243,37 @@ fn a_store_joins_a_waiting_store_to_its_line_only_with_merge_and_waits_only_with
         assert_eq!(counters.merges, u64::from(merge && stalls));
         assert_eq!(counters.stall_cycles, waited + if stalls && !merge { 10 } else { 0 });
         assert_eq!(computer.back.memory().accesses[Kind::Write], 5, "the data goes down at once");
+    }
+}
+
+/// A walk through two pages of eight lines, then back to the start of the first, with one stream buffer of four lines.
+#[test]
+fn a_stream_buffer_gives_successive_lines_of_a_page_for_the_cost_of_a_hit() {
+    for (behind, mode) in [(false, CostRule::Total), (true, CostRule::Total), (true, CostRule::Add)] {
+        // The cache with the stream buffer serves the processor, or stands behind a cache that does.
+        let streams = Some(StreamConfig { buffers: 1, depth: 4 });
+        let mut caches = vec![CacheConfig { streams, ..plain("l1", 16, 16, 1, Next::Memory) }];
+        if behind {
+            caches[0].cost = 13;
+            caches.insert(0, plain("l0", 16, 16, 1, Next::Cache(1)));
+        }
+        let number = caches.len() - 1;
+        let config = TreeConfig {
+            memory_cost: 200,
+            cost_rule: mode,
+            agents: Agents::USER.with(Agent::Prefetch),
+            ..tree(caches, 128, 0, 0)
+        };
+        let (mut computer, world) = (Computer::new(&Tree::new(config), Rng::new(0)), World::identity(2));
+        let (hit, miss) = (if behind { 13 } else { 0 }, if mode == CostRule::Add { 213 } else { 200 });
+        for page in [0, 1, 0] {
+            let waits: Vec<u64> = (0..8).map(|n| computer.user(Kind::Load, line(page, n), &world)).collect();
+            assert_eq!(waits, [miss, hit, hit, hit, hit, hit, hit, hit]);
+        }
+        let counters = computer.counters(number);
+        assert_eq!((counters.misses[Kind::Load], counters.stream_hits, counters.fills), (24, 21, 24));
+        assert_eq!((counters.sent[Kind::Load], computer.by_agent(number)[0].sent[Kind::Load]), (3, 21));
+        assert_eq!(computer.back.memory().accesses[Kind::Load], 3);
+        computer.check().unwrap();
     }
 }

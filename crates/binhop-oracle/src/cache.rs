@@ -32,6 +32,8 @@ pub struct Config {
     pub inclusive: bool,
     /// The write buffer.
     pub write_buffer: Option<WriteBuffer>,
+    /// The number of stream buffers, and the lines that each holds.
+    pub streams: Option<(usize, u64)>,
     /// Cycles of a demand access that this cache serves.
     pub cost: u64,
     /// The cache behind; `None` is memory.

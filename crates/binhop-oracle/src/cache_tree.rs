@@ -92,6 +92,14 @@ impl Buffer {
     }
 }
 
+/// `Stream` is a stream buffer: the lines that it holds, in order. It is empty when it has no page.
+#[derive(Clone, Debug)]
+struct Stream {
+    page: Option<Name>,
+    /// The first bytes of the lines within the page.
+    lines: VecDeque<u64>,
+}
+
 /// `CacheTree` is a whole tree: every cache, and memory at the root.
 #[derive(Clone, Debug)]
 pub struct CacheTree {
@@ -118,6 +126,8 @@ pub struct CacheTree {
     add_costs: bool,
     rng: Rng,
     buffers: Vec<Buffer>,
+    /// The stream buffers of each cache, the most recently used first.
+    streams: Vec<Vec<Stream>>,
     /// Every (cache, page, line) that was ever accessed.
     seen: BTreeSet<(usize, u32, u64)>,
 }
@@ -127,6 +137,9 @@ impl CacheTree {
     #[must_use]
     pub fn new(caches: Vec<Config>, page: u64, memory_cost: u64, add_costs: bool, rng: Rng) -> Self {
         let buffers = vec![Buffer::default(); caches.len()];
+        let empty = Stream { page: None, lines: VecDeque::new() };
+        let of = |config: &Config| vec![empty.clone(); config.streams.map_or(0, |(buffers, _)| buffers)];
+        let streams = caches.iter().map(of).collect();
         let caches = caches.into_iter().enumerate().map(|(i, config)| Cache::new(config, i)).collect();
         let (memory, seen) = (PerKind::default(), BTreeSet::new());
         let (memory_counts, agent) = (BTreeMap::new(), Agent::User);
@@ -145,6 +158,7 @@ impl CacheTree {
             add_costs,
             rng,
             buffers,
+            streams,
             seen,
         }
     }
@@ -188,15 +202,17 @@ impl CacheTree {
         if costs && (hit || self.add_costs) {
             self.now += self.caches[cache].config.cost;
         }
+        // A line from a stream buffer costs what a hit costs.
+        let late_cost = if costs && !self.add_costs { self.caches[cache].config.cost } else { 0 };
         if kind == Kind::Store {
-            if !hit && allocate {
-                self.bring_in(cache, asked, true, !through, os);
+            if !hit && allocate && self.bring_in(cache, asked, true, !through, os) {
+                self.now += late_cost;
             }
             if through || (!hit && !allocate) {
                 self.pass_down(cache, Request { kind: Kind::Write, ..asked }, os);
             }
-        } else if !hit {
-            self.bring_in(cache, asked, true, false, os);
+        } else if !hit && self.bring_in(cache, asked, true, false, os) {
+            self.now += late_cost;
         }
         (self.now - begin, self.served.expect("every access is served"))
     }
@@ -242,6 +258,11 @@ impl CacheTree {
     /// caches above it lose every part of this line, too. A dirty line is written to memory,
     /// unless `discard` is set and all bytes of the line are among these bytes.
     pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &impl Translation) {
+        for stream in self.streams.iter_mut().flatten() {
+            if !bytes.is_empty() && stream.page.is_some_and(|name| page_of(name, os) == page) {
+                (stream.page, stream.lines) = (None, VecDeque::new());
+            }
+        }
         for number in 0..self.caches.len() {
             let size = self.caches[number].config.line;
             // An inclusive cache behind must not lose a line while a part of that line stays here.
@@ -285,7 +306,7 @@ impl CacheTree {
         if !hit {
             here.count_for(agent, "misses", Some(asked.kind), 1);
             here.count_for(agent, "compulsory", Some(asked.kind), u64::from(first));
-            if asked.kind.is_demand() {
+            if asked.kind.is_demand() && agent != Agent::Prefetch {
                 self.missed.push((cache, name, offset, asked.kind));
             }
         }
@@ -313,13 +334,24 @@ impl CacheTree {
         (name, asked.offset / line * line)
     }
 
-    fn bring_in(&mut self, cache: usize, asked: Request, read: bool, dirty: bool, os: &impl Translation) {
+    /// Brings a line in. Returns whether it came from a stream buffer.
+    fn bring_in(
+        &mut self,
+        cache: usize,
+        asked: Request,
+        read: bool,
+        dirty: bool,
+        os: &impl Translation,
+    ) -> bool {
+        let mut from_stream = false;
         let (set, name, offset) = self.find(cache, asked, os);
         let before = self.caches[cache].config.writeback_order == "before-fill";
         if before {
             self.make_room(cache, set, os);
         }
-        if read {
+        if read && asked.kind.is_demand() && self.caches[cache].config.streams.is_some() {
+            from_stream = self.read_ahead(cache, name, offset, asked.kind, os);
+        } else if read {
             let data = Some(self.caches[cache].config.line);
             self.pass_down(cache, Request { name, offset, kind: asked.kind, data }, os);
         }
@@ -328,6 +360,56 @@ impl CacheTree {
         }
         self.caches[cache].put(set, name, offset, dirty);
         self.came.push((cache, name, offset));
+        from_stream
+    }
+
+    /// Takes a line from the stream buffer that has it at its head. If there is none, reads the line from behind, and
+    /// the least recently used buffer begins a new stream. Returns whether the line came from a buffer.
+    fn read_ahead(
+        &mut self,
+        cache: usize,
+        name: Name,
+        offset: u64,
+        kind: Kind,
+        os: &impl Translation,
+    ) -> bool {
+        let (_, depth) = self.caches[cache].config.streams.expect("the cache has stream buffers");
+        let line = self.caches[cache].config.line;
+        let ahead = if kind == Kind::Fetch { Kind::Fetch } else { Kind::Load };
+        let at_head = |stream: &Stream| stream.page == Some(name) && stream.lines.front() == Some(&offset);
+        let found = self.streams[cache].iter().position(at_head);
+        let (used, next) = match found {
+            Some(used) => {
+                self.serve(Some(cache));
+                self.caches[cache].count("stream.hits", 1);
+                self.streams[cache][used].lines.pop_front();
+                (used, depth..depth + 1)
+            }
+            None => {
+                self.pass_down(cache, Request { name, offset, kind, data: Some(line) }, os);
+                let oldest = self.streams[cache].len() - 1;
+                self.streams[cache][oldest] = Stream { page: Some(name), lines: VecDeque::new() };
+                (oldest, 1..depth + 1)
+            }
+        };
+        let used = self.streams[cache].remove(used);
+        self.streams[cache].insert(0, used);
+        for number in next {
+            let offset = offset + number * line;
+            if offset < self.page {
+                self.streams[cache][0].lines.push_back(offset);
+                self.prefetch(cache, Request { name, offset, kind: ahead, data: Some(line) }, os);
+            }
+        }
+        found.is_some()
+    }
+
+    /// Sends a request for a stream buffer. Nobody waits for it.
+    fn prefetch(&mut self, cache: usize, asked: Request, os: &impl Translation) {
+        let (agent, now) = (self.agent, self.now);
+        self.agent = Agent::Prefetch;
+        self.pass_down(cache, asked, os);
+        (self.agent, self.now) = (agent, now);
     }
 
     fn make_room(&mut self, cache: usize, set: u64, os: &impl Translation) {
@@ -406,10 +488,8 @@ impl CacheTree {
         if hit && asked.kind.is_demand() {
             self.serve(Some(cache));
         }
-        if !hit {
-            self.bring_in(cache, asked, true, false, os);
-        }
-        if asked.kind.is_demand() && (hit || self.add_costs) {
+        let from_stream = !hit && self.bring_in(cache, asked, true, false, os);
+        if asked.kind.is_demand() && (hit || from_stream || self.add_costs) {
             self.now += self.caches[cache].config.cost;
         }
     }

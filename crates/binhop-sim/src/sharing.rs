@@ -52,6 +52,8 @@ pub enum FrontSharing {
     Rules,
     /// Private caches follow each row beside the lane's caches.
     Switches,
+    /// Level 1 has stream buffers. What a shared front counts is the user's alone.
+    Streams,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
@@ -70,6 +72,8 @@ impl FrontSharing {
             Self::Seed
         } else if tree.has_write_buffer() {
             Self::Time
+        } else if tree.front_has_streams() {
+            Self::Streams
         } else if subscription.is_some_and(Subscription::wants_misses) {
             Self::Units
         } else {
@@ -96,6 +100,9 @@ impl FrontSharing {
             }
             Self::Switches => {
                 "private caches of each process follow every access beside the shared caches: level 1 is simulated for each seed"
+            }
+            Self::Streams => {
+                "level 1 has stream buffers, whose prefetches are counted apart: level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"

@@ -159,6 +159,7 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["cache.l1d.tag=asid"], "cache.l1d.tag", "one kind of address"),
     (&["placement.policy=random", "memory.size=1MiB"], "placement.policy", "physical = virtual"),
     (&["write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"], "write-buffer", "no write waits"),
+    (&["stream-buffers.l1d.depth=4"], "stream-buffers", "nothing is fetched ahead"),
     (
         &[
             "cache.l2.next=l3",

@@ -209,13 +209,15 @@ impl<O: Observer> Slow<O> {
         let mut metrics = BTreeMap::new();
         let config = self.machine.tree().config();
         for (cache, slow) in config.caches.iter().zip(&self.tree.caches) {
-            for (&(_, name, kind), &value) in &slow.counts {
+            for (&(agent, name, kind), &value) in &slow.counts {
+                let agent = if agent == Agent::User.name() { String::new() } else { format!("{agent}.") };
                 let kind = kind.map_or_else(String::new, |kind| format!("{kind}."));
-                metrics.insert(format!("{}.{kind}{name}", cache.name), value as f64);
+                metrics.insert(format!("{}.{agent}{kind}{name}", cache.name), value as f64);
             }
         }
-        for &kind in Kind::ALL {
-            metrics.insert(format!("memory.{}.accesses", kind.name()), self.tree.memory[kind] as f64);
+        for (&(agent, name, kind), &value) in &self.tree.memory_counts {
+            let agent = if agent == Agent::User.name() { String::new() } else { format!("{agent}.") };
+            metrics.insert(format!("memory.{agent}{kind}.{name}"), value as f64);
         }
         metrics.insert("instructions".into(), self.instructions as f64);
         metrics.insert("references".into(), self.references as f64);

@@ -38,6 +38,9 @@
 //! that holds the line or brings it in. A store that reads the line first is served by the level that the line comes
 //! from.
 //!
+//! *Stream buffers.* A miss may take its line from a stream buffer of the cache instead of the level behind: see
+//! `cache/stream_buffers.rs`. The cache itself serves such an access.
+//!
 //! *Agents.* A request carries the agent of the access that caused it. Everything that follows from the request
 //! carries the same agent: the fill of the missing line, the write-back of the victim, the invalidations of an
 //! inclusive cache. The agent whose store made a victim dirty does not matter. Each level counts what it does for
@@ -71,6 +74,9 @@ pub(crate) struct Transaction<'a, T, B> {
     pub(crate) agent: Agent,
     /// True if the costs of the levels passed add up.
     pub(crate) add_costs: bool,
+    /// The cycle of an access for which the processor does not wait. The processor goes on meanwhile, so everything that
+    /// follows from such an access bears the same cycle. Then the requests that reach memory stay in order.
+    pub(crate) made_at: u64,
 }
 
 /// The cache `number` of a stage that must have it.
@@ -80,7 +86,7 @@ pub(super) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
 }
 
 impl<T: Translation, B: Below> Transaction<'_, T, B> {
-    /// The processor's access missed, or its store must be passed down.
+    /// The processor's access missed, or its store must be passed down. A line from a stream buffer costs `stream_cost`.
     #[inline(never)]
     pub(super) fn finish_access(
         &mut self,
@@ -88,6 +94,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         kind: Kind,
         place: Place,
         hit: bool,
+        stream_cost: u64,
         now: u64,
     ) -> u64 {
         let asked = cache(self.caches, number);
@@ -99,7 +106,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         } else {
             self.miss(number, kind, place.key);
             if allocate {
-                wait += self.bring_in(number, place, Some(kind), store && write_back, now);
+                let (waits, from_stream) = self.bring_in(number, place, Some(kind), store && write_back, now);
+                wait += waits + if from_stream { stream_cost } else { 0 };
             }
         }
         if store && !(write_back && (hit || allocate)) {
@@ -138,6 +146,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
     /// hit costs what the level costs.
     pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
+        self.made_at = now;
         let asked = cache(self.caches, number);
         asked.count_access(self.agent, kind);
         asked.of(self.agent).asked[kind] += 1;
@@ -147,17 +156,18 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         let touched = asked.lines.touch(place.set, place.key, store && asked.write_back);
         asked.counters.dirtied += u64::from(touched == Some(true));
         let hit = touched.is_some();
-        let own = if hit || self.add_costs { cost } else { 0 };
+        let (own, stream_cost) = if hit || self.add_costs { (cost, 0) } else { (0, cost) };
         if hit && (!store || asked.write_back) {
             return own;
         }
-        own + self.finish_access(number, kind, place, hit, now + own)
+        own + self.finish_access(number, kind, place, hit, stream_cost, now + own)
     }
 
     /// A cache above asks, or passes data down.
     pub(crate) fn serve(&mut self, request: Request, now: u64) -> u64 {
         let number = usize::from(request.to);
         let kind = request.kind;
+        self.made_at = now;
         let asked = cache(self.caches, number);
         debug_assert_eq!(u32::from(request.origin.unit()), asked.line_log2);
         asked.count_access(self.agent, kind);
@@ -173,19 +183,19 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                     return cost;
                 }
                 self.miss(number, kind, place.key);
-                let own = if self.add_costs { cost } else { 0 };
-                own + self.bring_in(number, place, Some(kind), false, now)
+                let (wait, from_stream) = self.bring_in(number, place, Some(kind), false, now);
+                wait + if from_stream || self.add_costs { cost } else { 0 }
             }
             Kind::System => unreachable!("no cache is asked for {kind:?}"),
         }
     }
 
-    /// Counts a miss, and tells the witness of a demand miss.
+    /// Counts a miss, and tells the witness of a demand miss. A prefetch demands nothing.
     #[inline(always)]
     fn miss(&mut self, number: usize, kind: Kind, key: u64) {
         let asked = cache(self.caches, number);
         asked.count_miss(self.agent, kind, key, self.translation);
-        if kind.is_demand() {
+        if kind.is_demand() && self.agent != Agent::Prefetch {
             self.below.missed(MissedLine { cache: number, at: asked.line_of(key), kind });
         }
     }
@@ -209,7 +219,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             self.miss(number, kind, place.key);
             if allocate {
                 let rest = (u32::from(data) != line_log2).then_some(Kind::Fill);
-                wait += self.bring_in(number, place, rest, write_back, now);
+                wait += self.bring_in(number, place, rest, write_back, now).0;
             }
         }
         if !(write_back && (touched.is_some() || allocate)) {
@@ -220,8 +230,16 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
 
     /// Brings a line in. Reads the line from behind as `read` (`None` if the data at hand is the whole line) and
     /// makes room for it, in the order of the cache's [`WritebackOrder`](crate::WritebackOrder).
-    fn bring_in(&mut self, number: usize, place: Place, read: Option<Kind>, dirty: bool, now: u64) -> u64 {
-        let mut wait = 0;
+    /// Also returns whether the line came from a stream buffer.
+    fn bring_in(
+        &mut self,
+        number: usize,
+        place: Place,
+        read: Option<Kind>,
+        dirty: bool,
+        now: u64,
+    ) -> (u64, bool) {
+        let (mut wait, mut from_stream) = (0, false);
         let asked = cache(self.caches, number);
         if asked.evict_first
             && let Some(victim) = asked.lines.evict(place.set)
@@ -231,7 +249,12 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         if let Some(kind) = read {
             let asked = cache(self.caches, number);
             let data = asked.line_log2 as u8;
-            wait += self.send(number, place.key, kind, data, now + wait);
+            if asked.streams.is_some() && kind.is_demand() {
+                let read = self.read_ahead(number, place.key, kind, now + wait);
+                (wait, from_stream) = (wait + read.0, read.1);
+            } else {
+                wait += self.send(number, place.key, kind, data, now + wait);
+            }
         }
         let asked = cache(self.caches, number);
         asked.counters.fills += 1;
@@ -243,7 +266,39 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         if let Some(victim) = victim {
             wait += self.evict(number, victim, now + wait);
         }
-        wait
+        (wait, from_stream)
+    }
+
+    /// Takes a line from a stream buffer, or reads it from behind, and prefetches. Returns the cycles, and whether the
+    /// line came from a buffer.
+    #[inline(never)]
+    fn read_ahead(&mut self, number: usize, key: u64, kind: Kind, now: u64) -> (u64, bool) {
+        let asked = cache(self.caches, number);
+        let (at, data) = (asked.line_of(key), asked.line_log2 as u8);
+        let taken = asked.streams.as_mut().and_then(|streams| streams.take(at));
+        let from_stream = taken.is_some();
+        let mut wait = 0;
+        let lines = if let Some(lines) = taken {
+            asked.counters.stream_hits += 1;
+            self.below.served(Level::Cache(number));
+            lines
+        } else {
+            wait = self.send(number, key, kind, data, now);
+            let streams = cache(self.caches, number).streams.as_mut();
+            streams.expect("the cache has stream buffers").begin(at)
+        };
+        let ahead = if kind == Kind::Fetch { Kind::Fetch } else { Kind::Load };
+        if self.agent.is_waited_for() {
+            self.made_at = now + wait;
+        }
+        let agent = std::mem::replace(&mut self.agent, Agent::Prefetch);
+        for line in lines {
+            // Nobody waits for a prefetch.
+            let _cycles =
+                self.send(number, key - u64::from(at.line) + u64::from(line), ahead, data, self.made_at);
+        }
+        self.agent = agent;
+        (wait, from_stream)
     }
 
     /// Evicts a victim that has left its set.
@@ -318,6 +373,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                 sender.counters.merges += 1;
             }
         }
+        let now = if self.agent.is_waited_for() { now } else { self.made_at };
         let at = sender.name_behind(key, self.translation);
         let origin = Origin::new(self.agent, sender.next_unit as u8);
         let request = Request { at, to: sender.next, kind, origin, data };
@@ -358,6 +414,11 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                     });
                 }
             };
+            if let Some(streams) = &mut cache.streams {
+                let ids = mappings.iter().map(|mapping| mapping.0).filter(|_| cache.keyed_by_mapping);
+                let page = Some(page.0).filter(|_| !cache.keyed_by_mapping);
+                ids.chain(page).for_each(|id| streams.forget(id));
+            }
             if cache.keyed_by_mapping {
                 mappings.iter().for_each(|mapping| remove(cache, mapping.0));
             } else {

@@ -92,6 +92,8 @@ fn look_up(cache: &mut Cache, kind: Kind, first: Place, rest: Option<Place>) -> 
         purged: _,
         // There is no write buffer.
         merges: _,
+        // Nothing is prefetched.
+        stream_hits: _,
         stalls: _,
         stall_cycles: _,
     } = counters;

@@ -338,6 +338,7 @@ mod tests {
             writeback_order: WritebackOrder::AfterFill,
             inclusive: false,
             write_buffer: None,
+            streams: None,
             cost: 0,
             next: Next::Memory,
         };

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod cachegrind;
 pub(crate) mod lines;
 pub(crate) mod stage;
+mod stream_buffers;
 mod write_buffer;
 
 use std::ops::Range;
@@ -15,6 +16,7 @@ use crate::{
     request::MEMORY,
 };
 use lines::{EMPTY, Lines, Word};
+use stream_buffers::StreamBuffers;
 use write_buffer::WriteBuffer;
 
 /// A line that a cache holds.
@@ -90,6 +92,7 @@ pub(crate) struct Cache {
     pub(crate) next_unit: u32,
     pub(crate) cost: u64,
     pub(crate) buffer: Option<WriteBuffer>,
+    pub(crate) streams: Option<StreamBuffers>,
     /// The caches that lose every line that this cache evicts: all caches above an inclusive cache, otherwise none.
     pub(crate) back_invalidated: Box<[usize]>,
     /// The agents that may be counted here, and the counts of each agent but the user.
@@ -125,6 +128,7 @@ impl Cache {
             }
         };
         let index = Self::index_of(tree, number);
+        let lines_in_page = tree.config().page.bytes() / config.line.bytes();
         Self {
             lines: Lines::new(config, number, rng),
             counters: CacheCounters::default(),
@@ -147,6 +151,7 @@ impl Cache {
             next,
             next_unit,
             cost: config.cost,
+            streams: config.streams.map(|streams| StreamBuffers::new(streams, lines_in_page as u32)),
             buffer: config.write_buffer.filter(|buffer| buffer.stalls).map(WriteBuffer::new),
             back_invalidated: if config.inclusive { tree.above(number).into() } else { Box::default() },
             agents: tree.config().agents,

@@ -36,7 +36,14 @@ impl Caches {
         translation: &'a T,
         below: &'a mut B,
     ) -> Transaction<'a, T, B> {
-        Transaction { caches: &mut self.caches, translation, below, agent, add_costs: self.add_costs }
+        Transaction {
+            caches: &mut self.caches,
+            translation,
+            below,
+            agent,
+            add_costs: self.add_costs,
+            made_at: 0,
+        }
     }
 
     /// The cache `number` of the tree, which must belong to this stage.
@@ -71,7 +78,7 @@ impl Caches {
             return 0;
         }
         let mut transaction = self.transaction(Agent::User, translation, below);
-        transaction.finish_access(number, kind, place, touched.is_some(), now)
+        transaction.finish_access(number, kind, place, touched.is_some(), 0, now)
     }
 
     /// From now on no cache of the stage counts compulsory misses.

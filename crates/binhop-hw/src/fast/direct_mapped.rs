@@ -173,6 +173,7 @@ pub(crate) fn replay<T: Translation>(
         invalidated_dirty: 0,
         purged: 0,
         purged_dirty: 0,
+        stream_hits: 0,
         merges: 0,
         stalls: 0,
         stall_cycles: 0,

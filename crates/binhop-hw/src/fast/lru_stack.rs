@@ -261,6 +261,7 @@ impl LruStack {
             // No cache of a stack is inclusive, or has a write buffer.
             invalidated: 0,
             invalidated_dirty: 0,
+            stream_hits: 0,
             merges: 0,
             stalls: 0,
             stall_cycles: 0,

@@ -165,6 +165,10 @@ fn stores_stay(cache: &CacheConfig) -> Verdict {
     )
 }
 
+fn reads_no_stream(cache: &CacheConfig) -> Verdict {
+    refuse(cache.streams.is_some(), "a cache has stream buffers")
+}
+
 /// The processor alone asks the front's caches, and each is write-back and allocating. A miss only brings its line and
 /// evicts a victim. The first phase has a loop for the ways and the replacement, and two caches have the same shape.
 fn two_phase(tree: &Tree) -> Verdict {
@@ -176,6 +180,7 @@ fn two_phase(tree: &Tree) -> Verdict {
         let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
         refuse(inside, "the processor and another cache ask the same cache")?;
         stores_stay(cache)?;
+        reads_no_stream(cache)?;
         is_plain(cache)?;
         match (Cache::index_of(tree, number), cache.keyed_by_mapping()) {
             (Index::Offset, _) | (Index::Frame, false) | (Index::VirtualPage, true) => {}
@@ -225,6 +230,7 @@ pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
 fn is_simple(tree: &Tree, number: usize) -> Verdict {
     let cache = &tree.config().caches[number];
     stores_stay(cache)?;
+    reads_no_stream(cache)?;
     refuse(
         tree.takes_mapping(number) || cache.keyed_by_mapping(),
         "a cache behind level 1 has a virtual tag",

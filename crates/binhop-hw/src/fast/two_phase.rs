@@ -250,6 +250,7 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             invalidated_dirty: _,
             purged: _,
             purged_dirty: _,
+            stream_hits: _,
             merges: _,
             stalls: _,
             stall_cycles: _,

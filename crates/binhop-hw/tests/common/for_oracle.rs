@@ -24,6 +24,7 @@ pub fn configs(config: &TreeConfig) -> Vec<Config> {
             merge: buffer.merge,
             stalls: buffer.stalls,
         }),
+        streams: cache.streams.map(|streams| (streams.buffers as usize, streams.depth.into())),
         cost: cache.cost,
         next: match cache.next {
             Next::Cache(next) => Some(next),

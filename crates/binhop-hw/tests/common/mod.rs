@@ -8,8 +8,8 @@ use binhop_base::{
 };
 use binhop_hw::{
     AgentCounters, CacheConfig, CacheCounters, Computer, CostRule, DirtyData, IndexBy, Invalidation, Level,
-    MissedLine, Next, RemovalCause, RemovedLine, Replacement, Resident, Rules, TagBy, Tree, TreeConfig,
-    Witness, WriteBufferConfig, WritePolicy, WritebackOrder,
+    MissedLine, Next, RemovalCause, RemovedLine, Replacement, Resident, Rules, StreamConfig, TagBy, Tree,
+    TreeConfig, Witness, WriteBufferConfig, WritePolicy, WritebackOrder,
 };
 use binhop_oracle::{
     cache::Name,
@@ -75,6 +75,7 @@ pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheCo
         writeback_order: WritebackOrder::AfterFill,
         inclusive: false,
         write_buffer: None,
+        streams: None,
         cost: 0,
         next,
     }
@@ -377,14 +378,17 @@ pub struct Raw {
     pub tag: usize,
     pub replacement: usize,
     pub buffer: Option<(u32, u64, bool, bool)>,
+    pub streams: Option<(u32, u32)>,
     pub cost: u64,
 }
 
 pub fn raw() -> impl Strategy<Value = Raw> {
     let flags = prop::array::uniform6(any::<bool>());
-    let buffer = prop::option::of((1u32..6, 0u64..12, any::<bool>(), prop::bool::weighted(0.9)));
-    (0u32..3, 0u32..5, 0usize..7, flags, 0usize..3, 0usize..Replacement::ALL.len(), buffer, 0u64..20)
-        .prop_map(|(wider, sets_log2, ways, flags, tag, replacement, buffer, cost)| Raw {
+    let buffer = prop::option::of((1u32..6, 0u64..24, any::<bool>(), prop::bool::weighted(0.9)));
+    let streams = prop::option::weighted(0.3, (1u32..4, 1u32..5));
+    let shape = (0u32..3, 0u32..5, 0usize..7);
+    (shape, flags, 0usize..3, 0usize..Replacement::ALL.len(), buffer, streams, 0u64..20).prop_map(
+        |((wider, sets_log2, ways), flags, tag, replacement, buffer, streams, cost)| Raw {
             wider,
             sets_log2,
             ways,
@@ -392,8 +396,10 @@ pub fn raw() -> impl Strategy<Value = Raw> {
             tag,
             replacement,
             buffer,
+            streams,
             cost,
-        })
+        },
+    )
 }
 
 /// The shapes of trees: for each cache its next (an index, or none for memory), then fetch and data.
@@ -458,10 +464,21 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
                     stalls,
                 },
             ),
+            streams: raw.streams.map(|(buffers, depth)| StreamConfig { buffers, depth }),
             cost: raw.cost,
             next: next.map_or(Next::Memory, Next::Cache),
         });
     }
+    for number in 0..caches.len() {
+        let mut at = number;
+        while let Next::Cache(next) = caches[at].next {
+            at = next;
+            if caches[at].inclusive {
+                caches[number].streams = None;
+            }
+        }
+    }
+    let prefetches = caches.iter().any(|cache| cache.streams.is_some());
     TreeConfig {
         rules: Rules::Lines,
         caches,
@@ -470,7 +487,7 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
         data,
         memory_cost: 50,
         cost_rule: if add_costs { CostRule::Add } else { CostRule::Total },
-        agents: Agents::USER,
+        agents: if prefetches { Agents::USER.with(Agent::Prefetch) } else { Agents::USER },
     }
 }
 

@@ -164,6 +164,7 @@ fn check_cache(name: &str, keys: &mut At<CacheKeys>, page: PowerOfTwo) -> Result
         writeback_order,
         inclusive,
         write_buffer: None,
+        streams: None,
         cost: 0,
         next: Next::Memory,
     };

@@ -43,6 +43,7 @@ fn misfit(cache: &CacheConfig) -> Option<(&'static str, &'static str)> {
         writeback_order,
         inclusive,
         write_buffer: _,
+        streams: _,
         cost: _,
         next: _,
     } = cache;
@@ -106,6 +107,11 @@ pub(super) fn no_buffers(place: &str) -> Box<Problem> {
         "nothing is written behind level 1, so that no write waits",
         "leave the write buffers out, or the rules",
     )
+}
+
+/// Returns the refusal of stream buffers.
+pub(super) fn no_streams(place: &str) -> Box<Problem> {
+    refused("stream-buffers", place, "nothing is fetched ahead", "leave the stream buffers out, or the rules")
 }
 
 fn refused(value: &str, place: &str, rule: &str, remedy: &str) -> Box<Problem> {

@@ -13,6 +13,7 @@ use super::keys::{At, Form, Key, Resolved, keys};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
+use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
 use super::write_buffer::{WriteBufferKeys, add_buffers};
 
 keys! {
@@ -29,6 +30,8 @@ keys! {
         cache: At<Named<CacheKeys>> = "cache", "the caches: one [cache.NAME] for each";
         write_buffer: Option<At<Deferred<Named<WriteBufferKeys>>>> = "write-buffer", absent "none",
             "write buffers: one [write-buffer.CACHE] behind a write-through cache";
+        stream_buffers: Option<At<Named<StreamBufferKeys>>> = "stream-buffers", absent "none",
+            "stream buffers: one [stream-buffers.CACHE] for a cache whose misses they follow";
         kernel: Option<At<Named<FootprintKeys>>> = "kernel", absent "the kernel references nothing",
             "what the kernel references, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
@@ -80,12 +83,21 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         }
         add_buffers(&mut buffers.value, &mut caches)?;
     }
+    if let Some(streams) = &mut keys.stream_buffers {
+        if rules == Rules::Cachegrind {
+            return Err(cachegrind::no_streams(&streams.place));
+        }
+        add_streams(streams, &mut caches)?;
+    }
     let (cost_rule, memory_cost) = match &mut keys.cost {
         Some(cost) => add_costs(cost, &mut caches)?,
         None => (CostRule::Total, 0),
     };
     let places = caches.iter().map(|cache| cache.place.clone()).collect::<Vec<_>>();
     let tree = link(caches, rules, page, &place, cost_rule, memory_cost)?;
+    if let Some(streams) = &keys.stream_buffers {
+        check_streams(streams, &tree)?;
+    }
     let (placement, memory, notes) =
         check_placement(&mut keys.placement, &keys.memory.value, page, &tree, &place)?;
     if rules == Rules::Cachegrind {

@@ -1,6 +1,6 @@
 //! `link` makes a tree of the caches that name each other, and checks the rules between caches.
 
-use binhop_base::{Agents, Bytes, PowerOfTwo, Problem, Result};
+use binhop_base::{Agent, Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{CostRule, IndexBy, Next, Rules, TagBy, TreeConfig};
 
 use super::cache::{Cache, Serves, names, no_such_cache, position};
@@ -49,6 +49,7 @@ pub(super) fn link(
         }
     }
     refuse_virtual_behind_physical(&caches)?;
+    let prefetches = caches.iter().any(|cache| cache.config.streams.is_some());
     Ok(TreeConfig {
         rules,
         caches: caches.into_iter().map(|cache| cache.config).collect(),
@@ -57,7 +58,7 @@ pub(super) fn link(
         data,
         memory_cost,
         cost_rule,
-        agents: Agents::USER,
+        agents: if prefetches { Agents::USER.with(Agent::Prefetch) } else { Agents::USER },
     })
 }
 

@@ -1,9 +1,9 @@
 //! `Machine` is a machine description, checked once, with the configuration from which the engine is built.
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
-//! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`, `cost`,
-//! `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the macro of the declarations,
-//! `forms` the kinds of values.
+//! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
+//! `stream_buffers`, `cost`, `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
+//! macro of the declarations, `forms` the kinds of values.
 
 mod bundled;
 mod cache;
@@ -18,6 +18,7 @@ mod keys;
 mod link;
 mod memory;
 mod placement;
+mod stream_buffers;
 mod write_buffer;
 
 use std::sync::Arc;

@@ -206,6 +206,7 @@ pub(crate) fn each(
                 }
             }
             None if info.name.starts_with("write-buffer") && cache.write_buffer.is_none() => {}
+            None if info.name.starts_with("stream") && cache.streams.is_none() => {}
             None => visit(format!("{}.{}", cache.name, info.name), info.unit, Some(whole(value))),
         });
     }
@@ -293,7 +294,7 @@ mod tests {
     use crate::machine::BUNDLED;
     use crate::results::tally::ByAgent;
 
-    /// A machine that has what the bundled machines lack: a write buffer.
+    /// A machine that has what some bundled machines lack: a write buffer and stream buffers.
     const BUFFERED: &str = r#"memory = { size = "1MiB", page = "4KiB" }
         [cache.l1]
         serves = "all"
@@ -308,7 +309,8 @@ mod tests {
         next = "memory"
         [write-buffer.l1]
         entries = 4
-        drain = 6"#;
+        drain = 6
+        [stream-buffers.l1]"#;
 
     #[test]
     fn every_listed_metric_is_reported_and_every_reported_metric_is_listed() {

@@ -740,6 +740,7 @@ memory = 50
                 merge: false,
                 stalls: true,
             }),
+            streams: None,
             hashed: false,
             writeback_order: "after-fill",
             inclusive: false,

@@ -125,6 +125,36 @@ pub const SMALL: &[(&str, &str)] = &[
            memory = 200"#,
     ),
     (
+        "stream buffers for level 1, of which data are written through, and for a level 2 in little memory",
+        r#"memory = { size = "120KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "40KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "1KiB"
+           line = "16B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "1KiB"
+           line = "16B"
+           write = "through"
+           allocate = false
+           next = "l2"
+           [cache.l2]
+           size = "8KiB"
+           line = "128B"
+           next = "memory"
+           [stream-buffers.l1i]
+           buffers = 1
+           [stream-buffers.l1d]
+           [stream-buffers.l2]
+           buffers = 2
+           depth = 3
+           [cost]
+           l2 = 13
+           memory = 200"#,
+    ),
+    (
         "virtual level 1 with address-space tags, hashed level 2",
         r#"memory = { size = "120KiB", page = "4KiB" }
            placement = { policy = "random", pool = "40KiB" }
