@@ -94,7 +94,7 @@ def test_the_papers_numbers_are_those_of_the_paper() -> None:
     ]
 
 
-SHORT = study.StudyScale(40, trials=1, placements=2, slow=2)
+SHORT = study.StudyScale(40, trials=1, placements=2, further=2)
 """A scale of seconds."""
 
 
@@ -110,12 +110,14 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_paper_scale_has_the_papers_trials() -> None:
     plan = study.jobs(study.SCALES["paper"])
-    cells = [(design, job.workload) for job in plan if job.drain == 1 for design in job.designs]
+    own = [job for job in plan if job.drain == 1 and not job.kernel]
+    cells = [(design, job.workload) for job in own for design in job.designs]
     paper = Mb90Paper()
     assert sorted(cells) == sorted((trial.design, trial.workload) for trial in paper.trials)
-    assert {job.placements for job in plan if job.drain == 1} == {8}
+    assert {job.placements for job in own} == {8}
     assert {job.switches for job in plan} == {SWITCHES}
     assert [job.workload for job in plan if job.drain != 1] == [*WORKLOADS]
+    assert [job.workload for job in plan if job.kernel] == [*WORKLOADS]
 
 
 def test_a_slow_drain_is_twice_as_slow_and_nothing_else() -> None:
@@ -158,6 +160,14 @@ def test_a_trial_ends_with_its_last_switch(smoke: Path) -> None:
         assert 0 < trial["instructions"] - rows["executed"].min() < 1_000
 
 
+def test_the_kernel_makes_other_figures_and_changes_no_claim(smoke: Path) -> None:
+    data = Mb90Data.read(smoke)
+    assert data.with_kernel.height == 12 * SHORT.further
+    cell = data.with_kernel.filter(design="1a", workload="client-server").sort("seed")
+    assert cell["cycles"].to_list() > data.of_trial("1a", "client-server", 0, "cycles").tolist()
+    assert "With the kernel's references" in (smoke / "report.md").read_text()
+
+
 def test_the_page_holds_every_trial_of_both(smoke: Path) -> None:
     page = (smoke / "report.md").read_text()
     table = pl.read_csv(smoke / "table-4.csv")
@@ -195,7 +205,7 @@ def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert runs == ["timesharing", "compute-bound"]
     stop.clear()
     mb90.run("smoke", out)
-    assert runs == ["timesharing", "compute-bound", "client-server", *WORKLOADS]
+    assert runs == 3 * [*WORKLOADS]
     assert [*tmp_path.iterdir()] == [out], "what was kept goes when all is finished"
     for made in smoke.iterdir():
         if made.name != "run.json":

@@ -139,12 +139,12 @@ def test_a_wide_interval_leaves_a_claim_undecided() -> None:
     assert found["M1"] == "undecided"
 
 
-def test_claims_about_workloads_need_half_of_the_switches() -> None:
-    short = changed("overheads", SERVER, switches=pl.lit(2_000))
+def test_claims_about_workloads_need_two_fifths_of_the_switches() -> None:
+    short = changed("overheads", SERVER, switches=pl.lit(1_990))
     found = verdicts(short)
     assert found.pop("M6") == "holds"
     assert set(found.values()) == {"undecided"}
-    enough = changed("overheads", SERVER, switches=pl.lit(2_480))
+    enough = changed("overheads", SERVER, switches=pl.lit(2_001))
     assert set(verdicts(enough).values()) == {"holds"}
 
 

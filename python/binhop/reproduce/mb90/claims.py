@@ -50,7 +50,7 @@ RELOAD = {"1a": 8_192 * 15, "2a": 4_096 * 200}
 """M5: the cycles that reloading the whole cache takes (§5.1)."""
 ORDER = math.sqrt(10)
 """M5: half an order of magnitude."""
-PART = 0.45
+PART = 0.4
 """The share of the paper's 5,000 switches below which a claim about a workload is undecided."""
 
 

@@ -34,6 +34,7 @@ class Mb90Data:
         causes, levels, caches: The same by cause, by level and kind, and by cache.
         curves: Sums over the intervals after a switch, by cause (null: all).
         provenance: Versions, jobs, machines.
+        with_kernel: `overheads` of the runs with the kernel's references. All other tables are without.
     """
 
     overheads: pl.DataFrame
@@ -42,12 +43,15 @@ class Mb90Data:
     caches: pl.DataFrame
     curves: pl.DataFrame
     provenance: dict[str, Any]
+    with_kernel: pl.DataFrame | None = None
 
     @classmethod
     def read(cls, directory: Path) -> Mb90Data:
         """Reads the tables from the Parquet of a directory."""
         tables = {name: read_parquet(directory / f"{name}.parquet") for name in TABLES}
-        return cls(**tables, provenance=json_file.read(directory / MARK))
+        plain = {name: table.filter(~pl.col("kernel")) for name, table in tables.items()}
+        kernel = tables["overheads"].filter("kernel")
+        return cls(**plain, provenance=json_file.read(directory / MARK), with_kernel=kernel)
 
     @property
     def scale(self) -> str:

@@ -2,7 +2,7 @@
 
 A trial is a seed of the workload. Its placements are the independent samples. All designs of a trial share
 one run, so the trace is decoded once, and every design sees the same switches. One more run of each workload
-has write buffers that drain half as fast.
+has write buffers that drain half as fast, and one more has the kernel's references.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 SLOW = 2
 """The factor by which the write buffers of the sensitivity run drain more slowly."""
 TABLES = ("overheads", "causes", "levels", "caches", "curves")
-"""The tables of the study. Each has columns for the design, the trial and the drain factor."""
+"""The tables of the study. Each has columns for the design, the trial, the drain factor and the kernel."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class StudyScale:
         switches: The switches of each trial.
         trials: The trials of each workload, at most as many as the paper has.
         placements: The placements of each trial.
-        slow: The placements of the runs whose write buffers drain slowly.
+        further: The placements of the runs with slow write buffers, and of those with the kernel.
     """
 
     switches: int
     trials: int
     placements: int
-    slow: int
+    further: int
 
 
 SCALES = {
-    "smoke": StudyScale(100, trials=1, placements=2, slow=2),
-    "quick": StudyScale(SWITCHES // 2, trials=1, placements=4, slow=2),
-    "paper": StudyScale(SWITCHES, trials=3, placements=8, slow=4),
+    "smoke": StudyScale(100, trials=1, placements=2, further=2),
+    "quick": StudyScale(2_000, trials=1, placements=4, further=2),
+    "paper": StudyScale(SWITCHES, trials=3, placements=8, further=4),
 }
 
 
@@ -72,6 +72,7 @@ class Job:
         drain: The factor by which write buffers drain more slowly than the designs say.
         placements: The number of placements.
         switches: The switches after which the trial ends.
+        kernel: Whether the kernel references what the machine states.
     """
 
     workload: str
@@ -80,15 +81,17 @@ class Job:
     drain: int
     placements: int
     switches: int
+    kernel: bool = False
 
     @property
     def name(self) -> str:
         """The name of the run."""
-        return f"{self.workload}-{self.trial}" + ("" if self.drain == 1 else f"-drain-{self.drain}")
+        slow = "" if self.drain == 1 else f"-drain-{self.drain}"
+        return f"{self.workload}-{self.trial}{slow}{'-kernel' if self.kernel else ''}"
 
 
 def jobs(scale: StudyScale) -> list[Job]:
-    """Returns the runs of a scale: each trial on the designs for which the paper has it, then slow drains."""
+    """Returns the runs of a scale: each trial on the designs that have it, then the further runs."""
     paper = Mb90Paper()
     made = []
     for workload in WORKLOADS:
@@ -96,8 +99,9 @@ def jobs(scale: StudyScale) -> list[Job]:
             designs = tuple(design for design in DESIGNS if len(paper.of(design, workload)) > trial)
             if designs:
                 made.append(Job(workload, trial, designs, 1, scale.placements, scale.switches))
-    slow = [job for job in made if job.trial == 0]
-    return made + [replace(job, drain=SLOW, placements=scale.slow) for job in slow]
+    first = [replace(job, placements=scale.further) for job in made if job.trial == 0]
+    slow = [replace(job, drain=SLOW) for job in first]
+    return [*made, *slow, *(replace(job, kernel=True) for job in first)]
 
 
 @cache
@@ -219,6 +223,7 @@ def _once(
         instructions=trial["instructions"] - 1,
         threads=threads,
         progress=tell,
+        kernel=job.kernel,
     )
     tables = reduced(job, results)
     first = results[0]
@@ -254,6 +259,7 @@ def reduced(job: Job, results: list[SwitchResult]) -> dict[str, pl.DataFrame]:
                     pl.lit(design).alias("design"),
                     pl.lit(job.trial, pl.UInt32).alias("trial"),
                     pl.lit(job.drain, pl.UInt32).alias("drain"),
+                    pl.lit(job.kernel).alias("kernel"),
                 )
             )
     return {name: pl.concat(frames) for name, frames in parts.items()}
