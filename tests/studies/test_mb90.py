@@ -94,7 +94,7 @@ def test_the_papers_numbers_are_those_of_the_paper() -> None:
     ]
 
 
-SHORT = study.StudyScale(40, trials=1, placements=2, further=2)
+SHORT = study.StudyScale(40, trials=1, placements=2, further=1)
 """A scale of seconds."""
 
 

@@ -56,7 +56,7 @@ class StudyScale:
 
 SCALES = {
     "smoke": StudyScale(100, trials=1, placements=2, further=2),
-    "quick": StudyScale(2_000, trials=1, placements=4, further=2),
+    "quick": StudyScale(2_000, trials=1, placements=4, further=1),
     "paper": StudyScale(SWITCHES, trials=3, placements=8, further=4),
 }
 
