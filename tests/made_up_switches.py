@@ -85,7 +85,7 @@ PAGES: dict[str, Any] = {
     "asid": pl.UInt32,
     "page": pl.UInt64,
     "cause": pl.String,
-    "accesses": pl.UInt64,
+    "fetches": pl.UInt64,
     "cycles_shared": pl.UInt64,
     "cycles_private": pl.UInt64,
 }

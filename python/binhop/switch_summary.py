@@ -109,7 +109,7 @@ def _calls(costs: pl.DataFrame) -> pl.DataFrame:
 def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
     """Returns the code pages with the most excess cycles soon after a switch, for each workload.
 
-    Columns: workload, machine, segment, asid, page (an address), cause, accesses, excess (means over
+    Columns: workload, machine, segment, asid, page (an address), cause, fetches, excess (means over
     placements; a placement without the page counts as 0), and share (of the excess of the pages above zero).
     """
     keys = ["workload", "machine"]
@@ -118,10 +118,10 @@ def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
     place = [*keys, "segment", "asid", "page", "cause"]
     return (
         pages.group_by(place, maintain_order=True)
-        .agg(accesses=pl.col("accesses").sum(), excess=excess)
+        .agg(fetches=pl.col("fetches").sum(), excess=excess)
         .join(seeds, on=keys, how="left", maintain_order="left")
         .with_columns(share=share_of_positive(pl.col("excess"), keys))
-        .with_columns(pl.col("accesses", "excess") / pl.col("seeds"))
+        .with_columns(pl.col("fetches", "excess") / pl.col("seeds"))
         .drop("seeds")
         .sort("excess", descending=True, maintain_order=True)
         .group_by(keys, maintain_order=True)

@@ -63,7 +63,7 @@ def test_every_figure_has_an_interval_over_placements(tables: Tables) -> None:
 
 def test_pages_are_ranked_by_their_excess(tables: Tables) -> None:
     code = costliest_pages(tables[2], 2)
-    assert code.select("segment", "excess", "accesses").rows() == [
+    assert code.select("segment", "excess", "fetches").rows() == [
         ("libc.so.6", 8_000, 500),
         ("text of sort", 4_001, 900),
     ]

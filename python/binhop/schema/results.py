@@ -273,8 +273,8 @@ class SwitchPage(JsonObject):
     """The virtual address of the page."""
     cause: str
     """The cause of the segments that executed the page."""
-    accesses: float
-    """The accesses while the page executed: the mean over placements."""
+    fetches: float
+    """The lines fetched from the page: the mean over placements."""
     excess: float
     """The excess cycles while the page executed: the mean over placements."""
     share: float | None

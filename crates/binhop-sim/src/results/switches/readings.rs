@@ -42,7 +42,8 @@ impl SegmentKey {
 #[derive(Clone, Debug)]
 pub(crate) struct CodePage {
     pub(crate) page: PageId,
-    /// For each cause the accesses, and the cycles of the shared and of the private caches.
+    /// For each cause the lines fetched, and the cycles of the shared and of the private caches. Preparation passes
+    /// every fetch here, so the number does not depend on what is skipped.
     pub(crate) counts: [[u64; 3]; CauseOfSegment::ALL.len()],
 }
 

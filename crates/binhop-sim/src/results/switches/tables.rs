@@ -217,7 +217,7 @@ fn pages(of: &SwitchSource<'_>) -> RecordBatch {
             }
         }
     }
-    let [mut accesses, mut shared, mut private] = counts;
+    let [mut fetches, mut shared, mut private] = counts;
     table(
         of,
         vec![
@@ -226,7 +226,7 @@ fn pages(of: &SwitchSource<'_>) -> RecordBatch {
             ("asid", Arc::new(asid.finish()), true),
             ("page", Arc::new(page.finish()), false),
             ("cause", Arc::new(cause.finish()), false),
-            ("accesses", Arc::new(accesses.finish()), false),
+            ("fetches", Arc::new(fetches.finish()), false),
             ("cycles_shared", Arc::new(shared.finish()), false),
             ("cycles_private", Arc::new(private.finish()), false),
         ],

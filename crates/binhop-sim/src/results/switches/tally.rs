@@ -101,7 +101,7 @@ impl SwitchTally {
         }
         if let Some(code) = self.code {
             let counts = &mut self.pages[code].counts[self.key.cause as usize];
-            counts[0] += 1;
+            counts[0] += u64::from(!data);
             counts[1] += sides[0].cycles;
             counts[2] += sides[1].cycles;
         }
