@@ -65,6 +65,8 @@ pub(super) struct Census {
     pub(super) spaces: Vec<SpaceCount>,
     pages: TouchedPages,
     current: usize,
+    /// The positions of the address spaces to which the processor switched.
+    switched_to: BTreeSet<usize>,
     in_kernel: u32,
     pub(super) switches: BTreeMap<&'static str, u64>,
 }
@@ -78,6 +80,7 @@ impl Census {
             spaces: vec![SpaceCount::default(); 2],
             pages: TouchedPages::new(),
             current: KERNEL + 1,
+            switched_to: BTreeSet::new(),
             in_kernel: 0,
             switches: causes.map(|name| (name, 0)).collect(),
         }
@@ -94,6 +97,7 @@ impl Census {
                 }
                 Some(Op::Switch) => {
                     self.current = self.space(addr[row]);
+                    self.switched_to.insert(self.current);
                     let cause = batch.arg0(row).and_then(Cause::from_code);
                     *self.switches.entry(cause.map_or("unknown", Cause::name)).or_default() += 1;
                 }
@@ -122,6 +126,11 @@ impl Census {
             self.spaces.push(SpaceCount::default());
         }
         index
+    }
+
+    /// Returns the number of address spaces to which the processor switched and which made no reference of their own.
+    pub(super) fn idle(&self) -> usize {
+        self.switched_to.iter().filter(|&&index| self.spaces[index].references == 0).count()
     }
 
     pub(super) fn processes(&self, meta: &Meta, page_size: u64) -> Vec<ProcessReport> {

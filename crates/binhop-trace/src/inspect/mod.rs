@@ -137,7 +137,7 @@ pub fn inspect(
     let pages = processes.iter().map(|process| process.work.pages).sum::<u64>() + kernel.pages;
     Ok(TraceReport {
         name: source.name().to_owned(),
-        missing: missing(&meta, facts, &totals, known_size.is_none(), &processes),
+        missing: missing(&meta, facts, &totals, known_size.is_none(), &processes, census.idle()),
         file: facts.cloned(),
         content_hash: format!("{content_hash:016x}"),
         content: match (facts, promise) {
@@ -163,10 +163,11 @@ fn missing(
     totals: &Totals,
     page_size_assumed: bool,
     processes: &[ProcessReport],
+    idle: usize,
 ) -> Vec<Missing> {
     let none = |op: Op| totals.events[op] == 0;
     let nameless = processes.iter().filter(|p| p.pid.is_none() && p.command.is_none()).count();
-    let table: [(bool, &str, &str); 13] = [
+    let table: [(bool, &str, &str); 14] = [
         (
             facts.is_some_and(|facts| facts.checks.is_none()),
             "checksums",
@@ -208,6 +209,11 @@ fn missing(
             "neither recorder nor command is known",
         ),
         (nameless > 0, "names of processes", "address spaces without pid or command are shown by number"),
+        (
+            idle > 0,
+            "references of a process to which the processor switches",
+            "the switch counts, and tables of processes have no row for the process",
+        ),
     ];
     let lacking = table.iter().filter(|entry| entry.0);
     lacking
@@ -242,6 +248,21 @@ mod tests {
         events.push(Op::Store, (1 + LATELY as u64) * 1024, 4, 1);
         events.push(Op::Switch, 0, 1, 0);
         (meta, events.finish())
+    }
+
+    struct Once(Option<EventBatch>);
+
+    impl Source for Once {
+        fn name(&self) -> &str {
+            "once"
+        }
+        fn meta(&self) -> &Meta {
+            static NONE: std::sync::OnceLock<Meta> = std::sync::OnceLock::new();
+            NONE.get_or_init(Meta::default)
+        }
+        fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+            Ok(self.0.take())
+        }
     }
 
     #[test]
@@ -283,6 +304,13 @@ mod tests {
         );
         let missing: Vec<&str> = report.missing.iter().map(|missing| missing.what.as_str()).collect();
         assert_eq!(missing, ["mappings", "system calls", "time", "origin", "names of processes"]);
+        let mut idle = EventBuilder::default();
+        idle.push(Op::Load, 0, 4, 1);
+        idle.push(Op::Switch, 3, 1, 0);
+        let report = inspect(&mut Once(Some(idle.finish())), None, &mut |_| Ok(())).unwrap();
+        assert!(
+            report.missing.iter().any(|missing| missing.what.contains("to which the processor switches"))
+        );
     }
 
     #[test]

@@ -67,6 +67,8 @@ rules! {
         "fill arg0; without it, switches cannot be told apart by cause";
     SwitchToExited = "switch-to-exited" Error, "Nobody switches to an address space that has ended",
         "number address spaces afresh when pids are used again";
+    SwitchNeverRuns = "switch-never-runs" Warning, "A process to which the processor switches makes a reference of its own at some time",
+        "record what the process does; a run counts the switch, and its tables have no row for the process";
     ForkOfLive = "fork-of-live" Error, "An address space that is born was not alive before",
         "number address spaces afresh when pids are used again";
     ForkParent = "fork-parent" Error, "A fork names its parent in arg0, and the parent is alive",
@@ -162,6 +164,7 @@ pub fn lint(
         content.add(&batch);
         progress(&totals)?;
     }
+    walk.finish(&mut findings);
     let checks = facts.and_then(|facts| facts.checks.as_ref());
     if let Some(broken) = checks.and_then(|checks| checks.broken_by(&totals, content.finish())) {
         findings.add(RuleId::Promise, None, || format!("{}: {}", broken.found, broken.promised));

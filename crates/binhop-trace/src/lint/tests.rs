@@ -72,6 +72,7 @@ fn breaking(rule: RuleId) -> Vec<Row> {
         RuleId::AddressOverflow => vec![(Op::Load, u64::MAX, 2, 1, None)],
         RuleId::SwitchCause => vec![(Op::Switch, 0, 0, 0, Some(4))],
         RuleId::SwitchToExited => vec![(Op::Exit, 1, 0, 0, None), (Op::Switch, 1, 0, 0, Some(3))],
+        RuleId::SwitchNeverRuns => vec![(Op::Switch, 5, 0, 0, Some(2))],
         RuleId::ForkOfLive => vec![(Op::Fork, 0, 0, 0, Some(1))],
         RuleId::ForkParent => vec![(Op::Fork, 2, 0, 0, None)],
         RuleId::EndOfDead => vec![(Op::Exit, 9, 0, 0, None)],
@@ -87,7 +88,7 @@ fn breaking(rule: RuleId) -> Vec<Row> {
     }
 }
 
-const IDS: [RuleId; 19] = [
+const IDS: [RuleId; 20] = [
     RuleId::FetchEmpty,
     RuleId::FetchLong,
     RuleId::ReferenceLarge,
@@ -96,6 +97,7 @@ const IDS: [RuleId; 19] = [
     RuleId::AddressOverflow,
     RuleId::SwitchCause,
     RuleId::SwitchToExited,
+    RuleId::SwitchNeverRuns,
     RuleId::ForkOfLive,
     RuleId::ForkParent,
     RuleId::EndOfDead,

@@ -19,11 +19,15 @@ struct SpaceState {
     /// True once a map event came. From then on, references outside the mappings are findings.
     mapped: bool,
     maps: SpaceRanges,
+    /// The row of the first switch to the address space.
+    first_switch: Option<u64>,
+    /// True once the address space made a reference of its own, in this life or an earlier one.
+    has_run: bool,
 }
 
 impl Default for SpaceState {
     fn default() -> Self {
-        Self { alive: true, mapped: false, maps: SpaceRanges::default() }
+        Self { alive: true, mapped: false, maps: SpaceRanges::default(), first_switch: None, has_run: false }
     }
 }
 
@@ -92,6 +96,7 @@ impl Walk {
         };
         if self.kernel == 0 {
             let space = self.spaces.entry(self.current).or_default();
+            space.has_run = true;
             if space.mapped && !self.maps.touch(&mut space.maps, addr, last.saturating_add(1)) {
                 findings.add(RuleId::OutsideMaps, row, || {
                     format!("{} in address space {}", shape(), self.current)
@@ -144,6 +149,7 @@ impl Walk {
         self.current = event.addr;
         // An address space without an earlier event lived before the trace began.
         let space = self.spaces.entry(event.addr).or_default();
+        space.first_switch.get_or_insert(self.row);
         if !space.alive {
             space.alive = true; // reported once only
             findings.add(RuleId::SwitchToExited, row, || format!("address space {}", event.addr));
@@ -157,6 +163,7 @@ impl Walk {
             alive: true,
             mapped: parent.mapped,
             maps: self.maps.share(&parent.maps),
+            ..SpaceState::default()
         });
         if born.is_none() {
             let parent = event.arg0.map_or("no parent".to_owned(), |parent| format!("parent {parent}"));
@@ -167,6 +174,16 @@ impl Walk {
                 findings.add(RuleId::ForkOfLive, row, || format!("address space {}", event.addr));
             }
             self.maps.release(before.maps);
+            let born = self.spaces.get_mut(&event.addr).expect("the address space was just born");
+            (born.first_switch, born.has_run) = (before.first_switch, before.has_run);
+        }
+    }
+
+    /// Finds what only the whole trace shows.
+    pub(super) fn finish(self, findings: &mut Findings) {
+        let idle = self.spaces.iter().filter(|(_, space)| !space.has_run);
+        for (asid, row) in idle.filter_map(|(asid, space)| Some((asid, space.first_switch?))) {
+            findings.add(RuleId::SwitchNeverRuns, Some(row), || format!("address space {asid}"));
         }
     }
 
