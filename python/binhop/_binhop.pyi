@@ -261,7 +261,7 @@ def read_text(path: str, what: str, remedy: str) -> str:
 def mix(
     inputs: list[tuple[str, Callable[[], Stream], int | None]],
     *,
-    quantum: int,
+    quantum: tuple[int, str],
     order: str,
     latency: int | None,
     faults: str,
@@ -320,6 +320,8 @@ def explain(
     interval: int | None,
     switches: bool = False,
     policy: str | None = None,
+    steered: bool = False,
+    cycles_of_quantum: int | None = None,
 ) -> list[str]:
     """Returns the plan of a run that `simulate` makes of the same arguments: a line for each fact.
 

@@ -13,20 +13,21 @@ ENDS = ("all", "first", "repeat")
 """The ways in which a mix may end."""
 ORDERS = ("round-robin", "recent")
 """Who is next: the trace whose last turn is longest ago, or the trace that left the processor last."""
-FAULTS = ("none", "first")
-"""The page faults that block, beside those that a trace marks itself: none, or the first touch of each
-page of a file."""
+FAULTS = ("none", "first", "all")
+"""The page faults that block, beside those that a trace marks itself: none, the first touch of each page of a
+file, or also the return of each page that a placement has evicted."""
+UNITS = ("instructions", "cycles")
+"""The units of a quantum."""
 
 Ends = Literal["all", "first", "repeat"]
 Order = Literal["round-robin", "recent"]
-Faults = Literal["none", "first"]
+Faults = Literal["none", "first", "all"]
 
 _RULES = {
     ENDS: "a mix has no such end",
     ORDERS: "a mix has no such order",
     FAULTS: "no page faults of this name block",
 }
-_UNIT = "instructions"
 
 
 def settings(
@@ -41,8 +42,8 @@ def settings(
     """Returns the settings for the engine, after each was checked.
 
     >>> given = {"order": "recent", "latency": None, "faults": "none", "fault_latency": None, "ends": "all"}
-    >>> settings("400k", **given)["quantum"]
-    400000
+    >>> settings("400k cycles", **given)["quantum"]
+    (400000, 'cycles')
     """
     one_of(order, "order", ORDERS)
     one_of(faults, "faults", FAULTS)
@@ -57,18 +58,25 @@ def settings(
     }
 
 
-def quantum_of(quantum: int | str, name: str) -> int:
-    """Returns the instructions of a quantum: a number, or a number of instructions.
+def quantum_of(quantum: int | str, name: str) -> tuple[int, str]:
+    """Returns the length of a quantum and its unit: a number, or a number of instructions or cycles.
 
-    >>> quantum_of("400k", "quantum"), quantum_of("5000 instructions", "quantum")
-    (400000, 5000)
+    >>> quantum_of("400k", "quantum"), quantum_of("5000cycles", "quantum")
+    ((400000, 'instructions'), (5000, 'cycles'))
     """
+    unit = UNITS[0]
     if isinstance(quantum, str):
-        quantum = quantum.strip().removesuffix(_UNIT).rstrip()
+        unit = next((unit for unit in UNITS if quantum.strip().endswith(unit)), unit)
+        quantum = quantum.strip().removesuffix(unit).rstrip()
     length = whole_number(quantum, name)
     if length == 0:
-        raise RequestError(str(quantum), name, "a turn lasts at least one instruction", like(name))
-    return length
+        raise RequestError(str(quantum), name, f"a turn lasts at least one {unit[:-1]}", like(name))
+    return length, unit
+
+
+def needs_machine(mixing: dict[str, Any]) -> bool:
+    """Returns whether the order of a mix depends on the machine and the placement that simulate it."""
+    return bool(mixing["quantum"][1] == "cycles" or mixing["faults"] == "all")
 
 
 def one_of(value: str, name: str, known: tuple[str, ...]) -> str:

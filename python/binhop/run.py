@@ -168,7 +168,11 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
 
 
 @takes(RunOptions)
-def explain(machines: Sequence[Machine | str | os.PathLike[str]], **options: Unpack[RunOptions]) -> list[str]:
+def explain(
+    machines: Sequence[Machine | str | os.PathLike[str]],
+    trace: Trace | None = None,
+    **options: Unpack[RunOptions],
+) -> list[str]:
     """Returns the plan that `simulate_all` makes of the same options: what machines share, what not, and why.
 
     Nothing is simulated. The memory that a run takes, and so the number of its rounds, depends on all
@@ -176,6 +180,8 @@ def explain(machines: Sequence[Machine | str | os.PathLike[str]], **options: Unp
 
     Args:
         machines: As for `simulate_all`.
+        trace: The trace, if it is a mix whose order depends on the machine: with a quantum in cycles, or with
+            `faults="all"`. Other traces do not matter to the plan.
         **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
@@ -189,10 +195,12 @@ def explain(machines: Sequence[Machine | str | os.PathLike[str]], **options: Unp
     2 machines × 4 seeds: the trace is decoded once and prepared once
     """
     loaded = _machines(machines)
-    return explained(loaded, distinct_names(loaded), options)
+    return explained(loaded, distinct_names(loaded), options, trace)
 
 
-def explained(machines: Sequence[Machine], names: Sequence[str], options: RunOptions) -> list[str]:
+def explained(
+    machines: Sequence[Machine], names: Sequence[str], options: RunOptions, trace: Trace | None = None
+) -> list[str]:
     """Returns the lines of `explain`, with these names for the machines."""
     given = checked(options)
     seeds, own = given.pop("seeds"), given.pop("policy")
@@ -205,6 +213,8 @@ def explained(machines: Sequence[Machine], names: Sequence[str], options: RunOpt
             names=[names[cell] for cell in cells],
             seeds=numbers,
             policy=None if own is None else own.name,
+            steered=trace is not None and trace.steered,
+            cycles_of_quantum=None if trace is None else trace.cycles_of_quantum,
             **given,
         )
     ]

@@ -15,7 +15,7 @@ from binhop.errors import RequestError
 from binhop.escape import escaped
 from binhop.file_names import decodable
 from binhop.lazy_imports import pl
-from binhop.mixing import settings
+from binhop.mixing import needs_machine, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,6 +53,7 @@ class Trace:
         endless: bool = False,
         once: bool = False,
         counted: bool = False,
+        mixing: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         """The name in results."""
@@ -60,6 +61,11 @@ class Trace:
         """True if the trace never ends. A simulation then needs a length."""
         self.once = once
         """True if the trace can be read once only: standard input, a pipe, or an Arrow reader of batches."""
+        self.steered = mixing is not None and needs_machine(mixing)
+        """True if the events depend on the machine and the placement that simulate them."""
+        cycles = mixing is not None and mixing["quantum"][1] == "cycles"
+        self.cycles_of_quantum: int | None = mixing["quantum"][0] if mixing is not None and cycles else None
+        """The quantum of a mix, if it is in cycles."""
         self._counted = counted
         self._stream = stream
         self._source = source
@@ -115,17 +121,20 @@ class Trace:
 
         Args:
             traces: The traces to mix; the same trace may come twice.
-            quantum: The instructions of a turn, as a number or as "400k instructions".
+            quantum: The length of a turn: a number of instructions, or as in "400k cycles". Cycles are those
+                of the simulated machine's own caches, so each placement has a stream of its own, and the mix
+                can only be simulated. Latencies have the unit of the quantum.
             order: Who is next: the trace whose last turn is longest ago (round-robin), or the trace that left
                 the processor last, because the caches may still hold its lines (recent). A trace that has
                 been ready for 8 quanta comes first.
-            latency: The instructions for which a process that waits in a system call or for a page leaves the
+            latency: The time for which a process that waits in a system call or for a page leaves the
                 processor. Default: 100,000 if it waits for another process, 1,000,000 if for a device or a
                 page.
             faults: The page faults that block, beside those that a trace marks itself: none, or the first
                 reference to each page of a file (first), because the page must be read. A page of a file that
-                several traces map faults once for all.
-            fault_latency: The instructions for which a page fault blocks. Default: the latency, or 1,000,000.
+                several traces map faults once for all. With all, each page that a placement has evicted
+                blocks when it returns, too; then each placement has a stream of its own.
+            fault_latency: The time for which a page fault blocks. Default: the latency, or 1,000,000.
             length: The greatest number of references to read of each trace, or one number for each.
             ends: When the mix ends: with the last trace (all), with the first trace that ends (first), or
                 when each trace has ended once, where a trace that ends begins again (repeat).
@@ -150,8 +159,13 @@ class Trace:
         return cls(
             name,
             lambda: _binhop.mix(inputs, **mixing),
-            {"mix": [part.name for part in parts], **mixing},
+            {
+                "mix": [part.name for part in parts],
+                **mixing,
+                "quantum": " ".join(map(str, mixing["quantum"])),
+            },
             once=any(part.once for part in parts),
+            mixing=mixing,
         )
 
     @classmethod

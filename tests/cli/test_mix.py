@@ -154,6 +154,13 @@ def test_a_mix_is_simulated_as_it_is() -> None:
         (["a.parquet", "-o", "x.parquet", "--fault-latency", "soon"], "write it like --fault-latency 1M"),
         (["a.parquet", "-o", "x.parquet", "--faults", "frist"], "did you mean first?"),
         (["a.parquet", "-o", "x.parquet", "--order", "fifo"], "known: round-robin, recent"),
+        (
+            ["a.parquet", "-o", "x.parquet", "--quantum", "0cycles"],
+            "0: a turn lasts at least one cycle",
+        ),
+        (["a.parquet", "-o", "x.parquet", "--quantum", "9 miles"], "write it like --quantum 400k"),
+        (["a.parquet", "-o", "x.parquet", "--quantum", "400kcycles"], "no file holds it; give instructions"),
+        (["a.parquet", "-o", "x.parquet", "--faults", "all"], "say --faults first, or mix where"),
         (["a.parquet", "nowhere.parquet", "-o", "x.parquet"], "nowhere.parquet"),
         (["a.parquet", "-o", "nowhere/x.parquet"], "nowhere/x.parquet"),
     ],
@@ -163,6 +170,77 @@ def test_wrong_requests_say_what_is_wrong(
 ) -> None:
     program(tmp_path / "a.parquet", 10, 0)
     assert said in command.refused("mix", *arguments)
+
+
+def run_mix(command: Command, *arguments: str) -> dict[str, list[float]]:
+    """Returns the values of each metric, in order of the seeds, of a run of a mix of two workloads."""
+    mixed = ("--mix", "lin", "mult1", "--length", "60k", "--seeds", "2")
+    done = command.ok("run", *arguments, *mixed, "--json", "-")
+    values: dict[str, list[float]] = {}
+    for row in json.loads(done.stdout)["rows"]:
+        values.setdefault(row["metric"], []).append(row["value"])
+    return values
+
+
+def test_run_mixes_traces_as_mix_does(command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "mix.parquet"
+    options = ("--quantum", "5k", "--faults", "first", "--order", "recent")
+    command.ok("mix", "lin", "mult1", "--length", "60k", *options, "-o", str(out), "--quiet")
+    done = command.ok("run", "kh90", str(out), "--seeds", "2", "--json", "-")
+    rows = json.loads(done.stdout)["rows"]
+    mixed = run_mix(command, "kh90", *options)
+    for metric in ("instructions", "l2.fetch.misses", "os.faults"):
+        assert mixed[metric] == [row["value"] for row in rows if row["metric"] == metric]
+
+
+def test_a_quantum_in_cycles_differs_from_placement_to_placement(command: Command) -> None:
+    options = ("--quantum", "2kcycles", "--latency", "3k")
+    both = run_mix(command, "mb90-2a", *options)
+    assert both["references"][0] == both["references"][1]
+    explained = command.ok(
+        "run", "mb90-2a", *options, "--mix", "lin", "mult1", "--seeds", "2", "--explain"
+    ).stdout
+    said = " ".join(explained.split())
+    assert "nothing is shared. The trace is mixed, prepared and simulated 2 times" in said
+    assert "a quantum is 2000 cycles of the machine's own shared caches" in said
+    # A quantum in cycles holds fewer instructions, so processes switch more often.
+    mixes = [
+        binhop.Trace.mix(["lin", "mult1"], quantum, latency=3000, length=60_000)
+        for quantum in ("2kcycles", 2000)
+    ]
+    cycles, instructions = (binhop.simulate("mb90-2a", mix, seeds=1) for mix in mixes)
+    note = "a quantum is 2000 cycles of the machine's own caches: each placement had a stream of its own"
+    assert note in cycles.notes
+    assert note not in instructions.notes
+    one = cycles.results.filter(metric="cycles")["value"].to_list()
+    assert one != instructions.results.filter(metric="cycles")["value"].to_list()
+
+
+def test_every_fault_blocks_where_a_mix_is_simulated(command: Command) -> None:
+    changes = ("memory.size=256KiB", "memory.page=4KiB", "placement.pool=128KiB", "cache.l2.size=64KiB")
+    small = ("kh90", "--quantum", "2k", *(part for change in changes for part in ("--set", change)))
+    blocked = run_mix(command, *small, "--faults", "all", "--fault-latency", "50k")
+    free = run_mix(command, *small)
+    assert blocked["references"] == free["references"]
+    assert min(blocked["os.evictions"]) > 0
+    assert blocked["l2.fetch.misses"] != free["l2.fetch.misses"]
+    trace = binhop.Trace.mix(["lin", "mult1"], faults="all", length=1000)
+    with pytest.raises(binhop.RequestError, match="no file holds it"):
+        trace.inspect()
+    assert "every page fault blocks" in " ".join(binhop.explain(["kh90"], trace, seeds=1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["kh90", "--mix", "lin", "--quantum", "400kcycles"], "has no [cost]"),
+        (["kh90", "lin", "--quantum", "400k"], "add --mix, or leave --quantum out"),
+        (["kh90", "--mix", "lin", "--quantum", "0"], "write it like --quantum 400k"),
+        (["kh90", "--mix", "lin", "--until-first", "--repeat"], "leave one of them out"),
+    ],
+)
+def test_wrong_mixes_of_a_run_say_what_is_wrong(arguments: list[str], said: str, command: Command) -> None:
+    assert said in command.refused("run", *arguments, "--length", "10k")
 
 
 def test_an_end_that_is_none_is_refused() -> None:

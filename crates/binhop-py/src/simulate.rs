@@ -7,11 +7,12 @@ use binhop_base::{Problem, Result};
 use binhop_os::PoolPolicy;
 use binhop_sim::{RunOptions, SwitchOptions, SwitchTables, TraceInput};
 use binhop_trace::Source;
+use binhop_trace::source::Steered;
 use pyo3::prelude::*;
 
 use crate::machine::PyMachine;
 use crate::memory::memory;
-use crate::mix::opened;
+use crate::mix::{opened, opened_steered};
 use crate::panic::caught;
 use crate::policy::{PythonPolicy, Raised, is_complete};
 use crate::problem::{OrRaise, raise};
@@ -75,7 +76,7 @@ pub(crate) fn simulate(
 ) -> PyResult<Vec<PyOutcome>> {
     let progress = ProgressCallback::new(progress, length);
     let raised = Raised::default();
-    let source = stream.take().or_raise(py)?;
+    let input = Input::of(stream).or_raise(py)?;
     let known = stream.references();
     let options = RunOptions {
         workload,
@@ -98,13 +99,18 @@ pub(crate) fn simulate(
             |_seed: u64| Box::new(PythonPolicy::new(name, make, &raised)) as Box<dyn PoolPolicy>
         });
         let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync));
-        let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
-        let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
-        caught(|| {
-            let input = TraceInput { source, again };
-            binhop_sim::simulate_in_rounds(&machines, input, &options, maker, &mut |now| {
-                progress.tell_of(now.references, now.of.or(known))
-            })
+        let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));
+        caught(|| match input {
+            Input::Steered(first) => {
+                let open = || first.next(again.as_ref());
+                binhop_sim::simulate_steered(&machines, &open, &options, maker, &mut tell)
+            }
+            Input::Same(source) => {
+                let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
+                let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
+                let input = TraceInput { source, again };
+                binhop_sim::simulate_in_rounds(&machines, input, &options, maker, &mut tell)
+            }
         })
     });
     let outcomes = outcomes.map_err(|problem| {
@@ -138,11 +144,53 @@ pub(crate) fn simulate(
     outcomes.into_iter().map(outcome).collect()
 }
 
+/// `Input` is the trace of a run.
+enum Input {
+    /// Every machine and placement reads the same stream.
+    Same(Box<dyn Source>),
+    /// Each machine and placement has a mix of its own.
+    Steered(FirstMix),
+}
+
+impl Input {
+    fn of(stream: &PyStream) -> Result<Self> {
+        let name = stream.name().to_string();
+        Ok(match stream.take_steered()? {
+            Some(mix) => Self::Steered(FirstMix { name, mix: Mutex::new(Some(mix)) }),
+            None => Self::Same(stream.take()?),
+        })
+    }
+}
+
+/// `FirstMix` is the mix that was opened first. Further mixes are opened anew.
+struct FirstMix {
+    name: String,
+    mix: Mutex<Option<Box<dyn Steered>>>,
+}
+
+impl FirstMix {
+    fn next(&self, again: Option<&Py<PyAny>>) -> Result<Box<dyn Steered>> {
+        if let Some(mix) = self.mix.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(mix);
+        }
+        let Some(again) = again else {
+            return Err(Problem::request(
+                &self.name,
+                "trace",
+                "a part of this mix can be read only once, and each machine and placement reads the mix by itself",
+                "ask for one machine and one placement, or make a trace file of the part",
+            ));
+        };
+        Python::attach(|py| opened_steered(py, again))
+    }
+}
+
 /// Returns the plan of a run that [`simulate`] makes of the same arguments, line by line: what is shared, and
 /// why other stages are not shared. `names` are the machines' names for the reader. `policy` is the name of a
-/// policy in Python.
+/// policy in Python. `steered` is true for a mix whose events depend on the lane, and `cycles_of_quantum` is its
+/// quantum, if that is in cycles.
 #[pyfunction]
-#[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, switches=false, policy=None))]
+#[pyo3(signature = (machines, *, names, seeds, threads, length, instructions, warmup, interval, switches=false, policy=None, steered=false, cycles_of_quantum=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub(crate) fn explain(
     py: Python<'_>,
@@ -156,6 +204,8 @@ pub(crate) fn explain(
     interval: Option<u64>,
     switches: bool,
     policy: Option<String>,
+    steered: bool,
+    cycles_of_quantum: Option<u64>,
 ) -> PyResult<Vec<String>> {
     let machines: Vec<binhop_sim::Machine> = machines.iter().map(|machine| machine.0.clone()).collect();
     let memory = memory().or_raise(py)?;
@@ -170,7 +220,12 @@ pub(crate) fn explain(
         memory,
         ..RunOptions::default()
     };
-    binhop_sim::explain(&machines, &names, &options, policy.as_deref()).or_raise(py)
+    let policy = policy.as_deref();
+    match steered {
+        true => binhop_sim::explain_steered(&machines, &names, &options, policy, cycles_of_quantum),
+        false => binhop_sim::explain(&machines, &names, &options, policy),
+    }
+    .or_raise(py)
 }
 
 fn take(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {

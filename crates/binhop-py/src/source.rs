@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use binhop_base::{Problem, Result};
+use binhop_record::Mix;
+use binhop_trace::source::Steered;
 use binhop_trace::text::{self, LineFormat};
 use binhop_trace::transform::{self, Joined, Limit, Selection, Windows};
 use binhop_trace::{
@@ -31,14 +33,15 @@ pub(crate) struct PyStream {
 /// `OpenSource` is the source of a stream. An importer and a mix have notes when they have been read.
 enum OpenSource {
     Plain(Box<dyn Source>),
-    Mixed(Box<dyn Source>),
+    Mixed(Box<Mix>),
     Imported(Box<dyn import::Importer>),
 }
 
 impl OpenSource {
     fn source(&mut self) -> &mut dyn Source {
         match self {
-            OpenSource::Plain(source) | OpenSource::Mixed(source) => source.as_mut(),
+            OpenSource::Plain(source) => source.as_mut(),
+            OpenSource::Mixed(mix) => mix.as_mut(),
             OpenSource::Imported(importer) => importer.as_mut(),
         }
     }
@@ -80,7 +83,7 @@ impl PyStream {
     }
 
     /// Makes the stream of a mix.
-    pub(crate) fn of_mix(mix: Box<dyn Source>) -> Self {
+    pub(crate) fn of_mix(mix: Box<Mix>) -> Self {
         let name = mix.name().to_string();
         Self { name, facts: None, identity: None, source: Mutex::new(Some(OpenSource::Mixed(mix))) }
     }
@@ -138,10 +141,20 @@ impl PyStream {
         })
     }
 
+    /// Takes the mix, if its events depend on the lane that simulates them.
+    pub(crate) fn take_steered(&self) -> Result<Option<Box<dyn Steered>>> {
+        if !matches!(&*self.lock(), Some(OpenSource::Mixed(mix)) if mix.needs_lane()) {
+            return Ok(None);
+        }
+        let OpenSource::Mixed(mix) = self.take_source()? else { unreachable!("the source is a mix") };
+        Ok(Some(mix))
+    }
+
     /// Takes the events for the simulator.
     pub(crate) fn take(&self) -> Result<Box<dyn Source>> {
         Ok(match self.take_source()? {
-            OpenSource::Plain(source) | OpenSource::Mixed(source) => source,
+            OpenSource::Plain(source) => source,
+            OpenSource::Mixed(mix) => mix,
             OpenSource::Imported(importer) => Box::new(WithoutNotes(importer)),
         })
     }
@@ -230,7 +243,7 @@ impl PyStream {
 
     /// Returns the name under which errors show the source.
     #[getter]
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 

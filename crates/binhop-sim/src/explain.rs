@@ -7,7 +7,7 @@ use binhop_hw::FastPath;
 use crate::machine::Machine;
 use crate::occasion::{OccasionKind, Subscription};
 use crate::options::RunOptions;
-use crate::run::{check_machines, explain_rounds};
+use crate::run::{WorstCase, apart, check_cost, check_machines, explain_rounds};
 use crate::sharing::FrontSharing;
 use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 
@@ -75,6 +75,61 @@ pub fn explain(
         }
     }
     lines.extend(explain_rounds(machines, options));
+    Ok(lines)
+}
+
+/// Returns the plan of a run of a steered source ([`simulate_steered`](crate::simulate_steered)), one line for each
+/// fact. `quantum` are the cycles of a quantum, if quanta are cycles; otherwise faults of a lane steer the source.
+///
+/// # Errors
+/// The errors of [`explain`]; or quanta are cycles, and a machine has no `[cost]`.
+pub fn explain_steered(
+    machines: &[Machine],
+    names: &[String],
+    options: &RunOptions,
+    policy: Option<&str>,
+    quantum: Option<u64>,
+) -> Result<Vec<String>> {
+    options.check()?;
+    check_machines(machines, policy.is_some())?;
+    machines.iter().try_for_each(|machine| check_cost(machine, quantum))?;
+    let (cells, seeds) = (machines.len(), options.seeds.len());
+    let why = match quantum {
+        Some(cycles) => format!("a quantum is {cycles} cycles of the machine's own shared caches"),
+        None => {
+            "every page fault blocks, also the fault of a page that the placement has evicted".to_string()
+        }
+    };
+    let mut lines = vec![
+        format!(
+            "{} × {}: nothing is shared. The trace is mixed, prepared and simulated {} times",
+            count(cells, "machine"),
+            count(seeds, "seed"),
+            cells * seeds
+        ),
+        format!("why: {why}, so the order of the processes differs from placement to placement"),
+    ];
+    if let Some(policy) = policy {
+        lines.push(format!("policy: {policy} places pages, in place of each machine's own policy"));
+    }
+    for ((machine, options), name) in apart(machines, options)?.iter().zip(names) {
+        lines.push(match WorstCase::of(machine, options.subscription()).of_an_access() {
+            Some(cycles) => format!(
+                "{name}: an access of a line waits at most {}. Rows go together as long as they surely end before \
+                 the quantum, then one instruction at a time",
+                count(cycles as usize, "cycle")
+            ),
+            None => format!("{name}: a unit may act at any reference, so one instruction goes at a time"),
+        });
+        let sharing_plan = SharingPlan::of(
+            std::slice::from_ref(machine),
+            1,
+            options.shares_stages(),
+            options.subscription(),
+            options.switched_off(),
+        );
+        sharing_plan.preparations[0].groups[0].explain_fast_paths(&mut lines);
+    }
     Ok(lines)
 }
 

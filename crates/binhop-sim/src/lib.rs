@@ -22,7 +22,7 @@ mod sharing;
 mod soft_tlb;
 pub mod unit;
 
-pub use explain::explain;
+pub use explain::{explain, explain_steered};
 pub use machine::Machine;
 pub use memory_limit::MemoryLimit;
 pub use options::{MOST_SEEDS, RunOptions, SwitchOptions};
@@ -34,8 +34,8 @@ pub use results::{
 #[doc(hidden)]
 pub use run::Prepared;
 pub use run::{
-    PolicyMaker, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
-    simulate_in_rounds,
+    OpenSteered, PolicyMaker, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
+    simulate_in_rounds, simulate_steered,
 };
 pub use sharing::FrontSharing;
 

@@ -12,6 +12,7 @@ mod caches;
 mod common;
 mod details;
 mod exact;
+mod feedback;
 mod interrupt;
 mod kernel;
 mod machine;

@@ -41,6 +41,7 @@ def mix(
     ended, and how often it began again.
     """
     asked = mixing.Mixing(quantum, order, latency, faults, fault_latency, until_first, repeat)
+    asked.check_for_file()
     mixed = asked.mixed(traces, length)
     claims = Claims(force=force)
     claims.reads(*traces)

@@ -21,7 +21,11 @@ QUANTUM = "400k"
 
 Quantum = Annotated[
     str | None,
-    typer.Option(help=f"The length of a turn, in instructions. Default: {QUANTUM}."),
+    typer.Option(
+        metavar="N[instructions|cycles]",
+        help="The length of a turn, in instructions, or in cycles of the simulated machine's own caches, as "
+        f"in 400kcycles. Default: {QUANTUM}.",
+    ),
 ]
 Order = Annotated[
     str | None,
@@ -35,21 +39,24 @@ Order = Annotated[
 Latency = Annotated[
     str | None,
     typer.Option(
-        help="The instructions for which a process that waits leaves the processor. Default: 100k if it "
-        "waits for another process, 1M if it waits for a device or a page."
+        help="The time for which a process that waits leaves the processor, in the unit of the quantum. "
+        "Default: 100k if it waits for another process, 1M if it waits for a device or a page."
     ),
 ]
 Faults = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(FAULTS),
-        help="Which page faults block, beside those that a trace marks: none (the default), or the first "
-        "reference to each page of a file (first), once for all processes.",
+        help="Which page faults block, beside those that a trace marks: none (the default), the first "
+        "reference to each page of a file (first), once for all processes, or also the return of each page "
+        "that a placement has evicted (all).",
     ),
 ]
 FaultLatency = Annotated[
     str | None,
-    typer.Option(help="The instructions for which a page fault blocks. Default: --latency, or 1M."),
+    typer.Option(
+        help="The time for which a page fault blocks, in the unit of the quantum. Default: --latency, or 1M."
+    ),
 ]
 UntilFirst = Annotated[
     bool,
@@ -77,6 +84,35 @@ class Mixing:
     until_first: bool
     repeat: bool
 
+    def check_unused(self) -> None:
+        """Refuses options of a mix where nothing is mixed."""
+        given = {
+            "--quantum": self.quantum,
+            "--order": self.order,
+            "--latency": self.latency,
+            "--faults": self.faults,
+            "--fault-latency": self.fault_latency,
+            "--until-first": self.until_first,
+            "--repeat": self.repeat,
+        }
+        option = next((option for option, value in given.items() if value), None)
+        if option is not None:
+            rule = "says how traces are mixed, and there is no --mix"
+            raise RequestError(option, "run", rule, f"add --mix, or leave {option} out")
+
+    def check_for_file(self) -> None:
+        """Refuses a mix that no file can hold, because its order depends on the machine and the placement."""
+        differs = "so the mix differs from placement to placement"
+        remedy = "mix where it is simulated: binhop run MACHINE --mix TRACE…"
+        if quantum_of(self.quantum or QUANTUM, "--quantum")[1] == "cycles":
+            rule = f"cycles are those of a machine's own caches, {differs}, and no file holds it"
+            raise RequestError(str(self.quantum), "--quantum", rule, f"give instructions, or {remedy}")
+        if self.faults == "all":
+            rule = (
+                f"which pages return depends on what a placement has evicted, {differs}, and no file holds it"
+            )
+            raise RequestError("all", "--faults", rule, f"say --faults first, or {remedy}")
+
     def mixed(self, traces: list[str], length: str | None) -> binhop.Trace:
         """Returns the mix of traces, of each of which at most `length` references are read."""
         if self.until_first and self.repeat:
@@ -86,12 +122,13 @@ class Mixing:
             )
             raise RequestError("--until-first --repeat", "mix", rule, "leave one of them out")
         ends: Ends = "first" if self.until_first else "repeat" if self.repeat else "all"
+        quantum_of(self.quantum or QUANTUM, "--quantum")
         allow_open_files(len(traces))
         parts = [binhop.Trace.of(trace) for trace in traces]
         bound = positive(length, "--length")
         return binhop.Trace.mix(
             parts,
-            quantum_of(self.quantum or QUANTUM, "--quantum"),
+            self.quantum or QUANTUM,
             order=one_of(self.order or ORDERS[0], "--order", ORDERS),  # type: ignore[arg-type]
             latency=count(self.latency, "--latency"),
             faults=one_of(self.faults or FAULTS[0], "--faults", FAULTS),  # type: ignore[arg-type]

@@ -15,6 +15,16 @@ OTHER = "Other options"
 
 SIMULATION: Mapping[str, tuple[str, ...]] = {
     "What to simulate": ("--machine", "--scale", "--set", "--length", "--warmup", "--interval", "--explain"),
+    "How traces are mixed": (
+        "--mix",
+        "--quantum",
+        "--order",
+        "--latency",
+        "--faults",
+        "--fault-latency",
+        "--until-first",
+        "--repeat",
+    ),
     "Placements": ("--seeds", "--seed", "--until", "--metric", "--baseline", "--policy", "--v2p"),
     "A look at one placement": ("--top-conflicts", "--cache", "--dump-placement"),
     OUTPUT: ("--confidence", "--table", "--segments", "--json", "--out", "--quiet"),

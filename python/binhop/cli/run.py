@@ -9,7 +9,7 @@ import typer
 
 import binhop
 from binhop.claims import Claims
-from binhop.cli import completion, options, show, table_form
+from binhop.cli import completion, mixing, options, show, table_form
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.look import Look, PlacementReporter, look_of, seeds_to_run
@@ -48,6 +48,21 @@ def run(
             help="Trace files or built-in workloads (binhop workloads). A file wins over a workload.",
         ),
     ],
+    mix: Annotated[
+        bool,
+        typer.Option(
+            "--mix",
+            help="Mix the traces into one, as if one processor ran them: see binhop mix. --length then "
+            "bounds each trace.",
+        ),
+    ] = False,
+    quantum: mixing.Quantum = None,
+    order: mixing.Order = None,
+    latency: mixing.Latency = None,
+    faults: mixing.Faults = None,
+    fault_latency: mixing.FaultLatency = None,
+    until_first: mixing.UntilFirst = False,
+    repeat: mixing.Repeat = False,
     seeds: options.Seeds = None,
     seed: Annotated[
         list[str] | None,
@@ -89,6 +104,10 @@ def run(
             help="The cache whose misses --top-conflicts, best and worst count, as in l1d.",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Print the plan: what is shared, what not, and why. Run nothing."),
+    ] = False,
     dump: Annotated[
         str | None,
         typer.Option(
@@ -111,16 +130,24 @@ def run(
     own = own_policy(policy)
     alone(own, [("--v2p", v2p)])
     chosen = binhop.Machine.load(machine, [*(settings or []), *options.recorded(v2p)])
-    opened = options.opened(traces)
+    asked = mixing.Mixing(quantum, order, latency, faults, fault_latency, until_first, repeat)
+    if not mix:
+        asked.check_unused()
+    opened = [asked.mixed(traces, length)] if mix else options.opened(traces)
     given = extended(
         options.run_options(warmup, threads),
         interval=options.positive(interval, "--interval"),
         policy=None if own is None else own.policy,
     )
-    bound = options.positive(length, "--length")
+    bound = None if mix else options.positive(length, "--length")
     jobs = [(trace, extended(given, length=options.length_of(bound, trace))) for trace in opened]
     look = look_of(seed or [], dump, top, opened, cache, chosen)
     numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
+    if explain:
+        for trace, of in jobs:
+            for line in binhop.explain([chosen], trace, **extended(of, seeds=numbers)):
+                show.put_wrapped(line if len(jobs) == 1 else f"{trace.name}: {line}")
+        return
     narrow = _narrow(until, metric, numbers)
     looker = PlacementReporter(look, chosen, quiet=quiet) if look is not None else None
     claims = Claims(force=force)

@@ -8,6 +8,7 @@ use binhop_base::{Asid, MappingId, PageId, PageNo};
 use super::{
     KnownSegments, MapFlags, NO_TOUCHED_PAGE, Owner, PageOrigin, SegmentId, Spaces, extents::ExtentKind,
 };
+use crate::table::Pair;
 
 impl Spaces {
     /// Returns the number of pages so far. Page numbers lie below this number.
@@ -50,6 +51,29 @@ impl Spaces {
     #[must_use]
     pub fn global_page(&self, page: PageId) -> PageNo {
         self.ids.global_page(page)
+    }
+
+    /// Returns the page that a reference finds, if the address space has referenced this virtual page before and the
+    /// reference makes no page. Nothing is noted.
+    #[must_use]
+    pub fn settled_page(&self, asid: Asid, page_no: PageNo, write: bool) -> Option<PageId> {
+        let &space = self.by_asid.get(&asid)?;
+        let entry = &self.touched[self.table.get(Pair::new(space, page_no.0))? as usize];
+        let holds = entry.generation == self.spaces[space as usize].generation;
+        (holds && (entry.write_free || !write)).then_some(entry.page)
+    }
+
+    /// Returns the page to which a virtual page leads for a load, if the page exists. Nothing is noted.
+    #[must_use]
+    pub fn existing_page(&self, asid: Asid, page_no: PageNo) -> Option<PageId> {
+        if let Some(page) = self.settled_page(asid, page_no, false) {
+            return Some(page);
+        }
+        let &space = self.by_asid.get(&asid)?;
+        match self.extents.at(self.spaces[space as usize].extents, page_no.0)? {
+            ExtentKind::Own { page, .. } => Some(page),
+            ExtentKind::Run { segment, index, .. } => self.segments.page(segment, index),
+        }
     }
 
     /// Returns the segment of a page. A copy belongs to the private segment of the address space that made

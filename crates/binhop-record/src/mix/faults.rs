@@ -14,6 +14,13 @@
 //!   wait again.
 //! - References between kernel-enter and kernel-leave do not fault.
 //!
+//! # Evicted pages
+//! - With [`super::Faults::All`] a reference also waits if it brings back a page that the lane has evicted. The wait
+//!   comes before the reference: the page gets its frame when the reference is made, as at a first touch. If the page
+//!   is evicted again before, the reference does not wait again.
+//! - A store that copies an evicted page waits, too, because the page must be read to be copied.
+//! - A page that has died is not evicted. Its file stays read.
+//!
 //! # Cost
 //! The rows that go into the mix are looked at once. A page that was looked at recently costs a comparison; any
 //! other page costs a search among the maps of its address space.

@@ -6,9 +6,13 @@
 //! several instructions is not split. So a turn is longer than the quantum only if a single fetch is. Between
 //! kernel-enter and kernel-leave no other input gets a turn. If the next turn is the same input's, no switch is
 //! written.
+//! **A quantum in cycles** is measured in the caches of the lane that simulates the mix ([`Steered`]). The turn ends
+//! before the first fetch whose instructions alone would exceed what is left of the quantum. So a turn exceeds its
+//! quantum by what its last fetch and the data of this fetch wait, and where nothing waits, the mix equals the mix
+//! with the same quantum in instructions.
 //! **Waiting.** A trace marks an idle processor by a switch from a process to itself, with a system call or a
 //! page fault as its cause. There the input leaves the processor for [`Latencies`], counted in instructions
-//! of all inputs, and is ready again afterwards. If every input waits, time passes until the first input is
+//! of all inputs, or in cycles if the quantum is, and is ready again afterwards. If every input waits, time passes until the first input is
 //! ready. If this input also ran last, a switch to itself is written, as in its own trace.
 //! **Page faults.** [`Faults`] says which further references wait for their page; see `faults.rs`.
 //! **An input of several processes** takes part as one input. Its own switches are kept with their causes, so
@@ -30,7 +34,7 @@ mod settings;
 use binhop_base::{Problem, Result};
 use binhop_os::scheduler::Scheduler;
 use binhop_trace::event::Cause;
-use binhop_trace::source::MixedMeta;
+use binhop_trace::source::{LaneView, MixedMeta, Steered};
 use binhop_trace::{EventBatch, Failure, Meta, Op, Source};
 
 use crate::batch_builder::BatchBuilder;
@@ -60,9 +64,11 @@ pub struct Mix {
     inputs: Vec<InputState>,
     mixing: Mixing,
     output: Output,
-    /// The scheduler of the inputs; its time is counted in instructions of all inputs. A task is an input's
-    /// place in the list.
+    /// The scheduler of the inputs; its time is counted in instructions of all inputs, or in cycles of the lane. A
+    /// task is an input's place in the list.
     scheduler: Scheduler,
+    /// The cycles of the lane of which the scheduler knows.
+    cycles: u64,
     /// The instructions of the mix so far. The scheduler's time also holds the times when all inputs waited.
     instructions: u64,
     fresh: bool,
@@ -85,6 +91,8 @@ struct InputState {
     reader: Option<InputReader>,
     /// True if the input itself marked a page fault before its next reference.
     marked_fault: bool,
+    /// True if the next reference has waited for a page that the lane had evicted.
+    has_waited: bool,
 }
 
 impl Mix {
@@ -105,7 +113,7 @@ impl Mix {
         for mut input in inputs {
             let reader = InputReader::open(&mut input)?;
             metas.push((input.name.clone(), reader.meta().clone()));
-            states.push(InputState { input, reader: Some(reader), marked_fault: false });
+            states.push(InputState { input, reader: Some(reader), marked_fault: false, has_waited: false });
         }
         let mut scheduler = Scheduler::new(mixing.order);
         (0..states.len() as u32).for_each(|input| scheduler.add(input));
@@ -120,6 +128,7 @@ impl Mix {
             mixing,
             output: Output { batches: BatchBuilder::default(), numbers: Numbers::default(), touches },
             scheduler,
+            cycles: 0,
             instructions: 0,
             fresh: true,
             started: false,
@@ -133,10 +142,10 @@ impl Mix {
     }
 
     /// Runs the input whose turn it is, up to its next row that does not go into the mix as it is.
-    fn step(&mut self, at: usize) -> Result<()> {
+    fn step(&mut self, at: usize, lane: Option<&mut dyn LaneView>) -> Result<()> {
         let (reader, output) = self.reader(at);
         match reader.step(output)? {
-            Next::Rows(rows) => self.run_rows(at, &rows),
+            Next::Rows(rows) => self.run_rows(at, &rows, lane),
             Next::Handled => Ok(()),
             Next::Idle { cause, number } => {
                 self.inputs[at].marked_fault = cause == Cause::PageFault;
@@ -147,35 +156,58 @@ impl Mix {
         }
     }
 
-    /// Runs rows of the input whose turn it is, up to the end of its turn or to a page that has not been read.
-    fn run_rows(&mut self, at: usize, rows: &EventBatch) -> Result<()> {
-        if let Some(latency) = self.page_wait(at, rows) {
+    /// Runs rows of the input whose turn it is, up to the end of its turn, to a page that has not been read, or to
+    /// where the lane must be asked again.
+    fn run_rows(&mut self, at: usize, rows: &EventBatch, mut lane: Option<&mut dyn LaneView>) -> Result<()> {
+        let wait = self.page_wait(at, rows);
+        let wait = wait.or_else(|| self.return_wait(at, rows, lane.as_deref_mut()?));
+        if let Some(latency) = wait {
             self.scheduler.sleep(latency);
             return self.next_turn(at, Cause::PageFault, None);
         }
         let alone = self.scheduler.len() == 1;
         let (left, fresh) = (self.scheduler.left(), self.fresh);
-        let limit = if alone || self.reader(at).0.in_kernel() { u64::MAX } else { left };
-        let (mut end, mut ran) = rows_within(rows, limit, fresh);
-        let mut over = end < rows.len();
+        let in_cycles = self.cycles_of_quantum().is_some();
+        let (mut end, mut over) = match lane.as_deref_mut().filter(|_| in_cycles) {
+            _ if alone || self.reader(at).0.in_kernel() => (rows.len(), false),
+            Some(lane) => rows_within_cycles(rows, left, fresh, lane),
+            None => {
+                let end = rows_within(rows, left, fresh).0;
+                (end, end < rows.len())
+            }
+        };
         // The fetch that would exceed the turn is asked, too: if it faults, the input leaves because of the fault.
         if let Some(unread) = self.first_unread(at, &rows.slice(0, rows.len().min(end + 1))) {
-            (end, ran) = (unread, instructions(&rows.slice(0, unread)));
-            over = false;
+            (end, over) = (unread, false);
         }
-        let (reader, output) = self.reader(at);
-        reader.ran(end);
-        if end > 0 {
-            output.batches.rows(rows.slice(0, end));
+        // A row that places a page goes by itself, because it may evict a page that a later row references.
+        if let Some(lane) = lane.filter(|_| end > 0 && self.asks_for_returns(at)) {
+            let before = lane.rows_before_placement(&rows.slice(0, end)).0;
+            if before < end {
+                (end, over) = (before.max(1), false);
+            }
         }
-        self.scheduler.ran(ran);
-        self.instructions += ran;
-        self.fresh &= ran == 0;
+        self.take_rows(at, rows.slice(0, end));
         if over {
             self.scheduler.preempt();
             return self.next_turn(at, Cause::Involuntary, None);
         }
         Ok(())
+    }
+
+    /// Puts the next rows of an input into the mix.
+    fn take_rows(&mut self, at: usize, rows: EventBatch) {
+        let ran = instructions(&rows);
+        let (reader, output) = self.reader(at);
+        reader.ran(rows.len());
+        if !rows.is_empty() {
+            output.batches.rows(rows);
+        }
+        if let Quantum::Instructions(_) = self.mixing.quantum {
+            self.scheduler.ran(ran);
+        }
+        self.instructions += ran;
+        self.fresh &= ran == 0;
     }
 
     /// Returns the first row whose pages have not all been read, if first touches block.
@@ -201,6 +233,24 @@ impl Mix {
         None
     }
 
+    /// Returns whether a reference of an input waits here for pages that the lane has evicted.
+    fn asks_for_returns(&self, at: usize) -> bool {
+        self.mixing.faults == Faults::All
+            && self.inputs[at].reader.as_ref().is_some_and(|reader| !reader.in_kernel())
+    }
+
+    /// Returns how long the reference in the first row waits for pages that the lane has evicted; `None` if it does not
+    /// wait.
+    fn return_wait(&mut self, at: usize, rows: &EventBatch, lane: &mut dyn LaneView) -> Option<u64> {
+        if !self.asks_for_returns(at) || *rows.op().first()? > Op::Modify as u8 {
+            return None;
+        }
+        let has_waited = std::mem::take(&mut self.inputs[at].has_waited);
+        let returns = !has_waited && lane.rows_before_placement(&rows.slice(0, 1)) == (0, true);
+        self.inputs[at].has_waited = returns;
+        returns.then_some(self.mixing.latencies.fault)
+    }
+
     /// Returns the running address space of an input, and what is known of first touches, if they block here.
     fn touches(&mut self, at: usize) -> Option<(u64, &mut FirstTouches)> {
         let reader = self.inputs[at].reader.as_mut().filter(|reader| !reader.in_kernel())?;
@@ -214,7 +264,7 @@ impl Mix {
         reader.exit(output);
         let reader = self.inputs[at].reader.take().expect("an input that ends was open");
         reader.describe(&mut self.output.numbers);
-        self.inputs[at].marked_fault = false;
+        (self.inputs[at].marked_fault, self.inputs[at].has_waited) = (false, false);
         self.meta.mixed[at].end(self.instructions);
         let finished = match self.mixing.ends {
             EndsWhen::First => true,
@@ -261,25 +311,50 @@ impl Mix {
         self.scheduler.next_turn(self.mixing.quantum.length()).map(|input| input as usize)
     }
 
-    fn run(&mut self) -> Result<()> {
-        if !self.started {
-            self.started = true;
-            let first = self.begin_turn().expect("a mix has an input");
-            let (reader, output) = self.reader(first);
-            reader.resume(output, None)?;
+    /// Begins the first turn.
+    fn start(&mut self) -> Result<()> {
+        if self.started {
+            return Ok(());
         }
-        while let Some(at) = self.scheduler.running().filter(|_| !self.output.batches.is_ready()) {
-            self.step(at as usize)?;
-        }
-        Ok(())
+        self.started = true;
+        let first = self.begin_turn().expect("a mix has an input");
+        let (reader, output) = self.reader(first);
+        reader.resume(output, None)
     }
 }
 
 impl Mix {
+    /// Returns the error of a reader that reads the mix without a lane.
+    fn has_no_lane(&self) -> Box<Problem> {
+        let remedy = "simulate the mix on a machine, or";
+        match self.cycles_of_quantum() {
+            Some(cycles) => Problem::request(
+                &format!("{cycles} cycles"),
+                "quantum",
+                "cycles are those of a machine's own caches, so the mix differs from placement to placement, and no \
+                 file holds it",
+                &format!("{remedy} give the quantum in instructions"),
+            ),
+            None => Problem::request(
+                "all",
+                "faults",
+                "which pages return depends on what a placement has evicted, so the mix differs from placement to \
+                 placement, and no file holds it",
+                &format!("{remedy} say faults first"),
+            ),
+        }
+    }
+
     /// Mixes until a batch is ready, or to the end.
     fn advance(&mut self) -> Result<Option<EventBatch>> {
+        if self.needs_lane() {
+            return Err(self.has_no_lane());
+        }
         if !self.output.batches.is_ready() {
-            self.run()?;
+            self.start()?;
+            while let Some(at) = self.scheduler.running().filter(|_| !self.output.batches.is_ready()) {
+                self.step(at as usize, None)?;
+            }
             if self.scheduler.running().is_none() {
                 self.output.batches.flush();
             }
@@ -287,6 +362,57 @@ impl Mix {
         }
         Ok(self.output.batches.next())
     }
+
+    /// Mixes until the lane must be asked again, or to the end.
+    fn advance_in(&mut self, lane: &mut dyn LaneView) -> Result<Option<EventBatch>> {
+        if self.scheduler.running().is_some() && self.cycles_of_quantum().is_some() {
+            let now = lane.cycles();
+            self.scheduler.ran(now - self.cycles);
+            self.cycles = now;
+        }
+        self.start()?;
+        loop {
+            if let Some(batch) = self.output.batches.next() {
+                self.output.numbers.write_to(&mut self.meta);
+                return Ok(Some(batch));
+            }
+            let Some(at) = self.scheduler.running() else { return Ok(None) };
+            self.step(at as usize, Some(lane))?;
+            self.output.batches.flush();
+        }
+    }
+}
+
+impl Steered for Mix {
+    fn needs_lane(&self) -> bool {
+        self.cycles_of_quantum().is_some() || self.mixing.faults == Faults::All
+    }
+
+    fn cycles_of_quantum(&self) -> Option<u64> {
+        match self.mixing.quantum {
+            Quantum::Instructions(_) => None,
+            Quantum::Cycles(cycles) => Some(cycles),
+        }
+    }
+
+    fn next_piece(&mut self, lane: &mut dyn LaneView) -> Result<Option<EventBatch>> {
+        Failure::stays(self, |source| &mut source.failed, |source| source.advance_in(lane))
+    }
+}
+
+/// Returns how many rows run until the lane must be asked again, and whether the turn ends there. `left` are the
+/// cycles that are left of the quantum.
+fn rows_within_cycles(rows: &EventBatch, left: u64, fresh: bool, lane: &mut dyn LaneView) -> (usize, bool) {
+    let sure = lane.rows_within(rows, left);
+    if sure > 0 {
+        return (sure, false);
+    }
+    // The turn may end only before a fetch. So a fetch goes with its data.
+    let is_fetch = |row: usize| rows.op()[row] == Op::Fetch as u8;
+    if is_fetch(0) && !fresh && u64::from(rows.count()[0]) > left {
+        return (0, true);
+    }
+    ((1..rows.len()).find(|&row| is_fetch(row)).unwrap_or(rows.len()), false)
 }
 
 impl Source for Mix {

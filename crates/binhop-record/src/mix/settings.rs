@@ -45,6 +45,7 @@ impl Mixing {
         };
         match self.quantum {
             Quantum::Instructions(quantum) => format!("{order}, quantum {quantum}"),
+            Quantum::Cycles(quantum) => format!("{order}, quantum {quantum} cycles"),
         }
     }
 }
@@ -54,6 +55,8 @@ impl Mixing {
 pub enum Quantum {
     /// A turn lasts this number of instructions.
     Instructions(u64),
+    /// A turn lasts this number of cycles of the lane that simulates the mix.
+    Cycles(u64),
 }
 
 impl Quantum {
@@ -61,7 +64,7 @@ impl Quantum {
     #[must_use]
     pub fn length(self) -> u64 {
         match self {
-            Self::Instructions(length) => length,
+            Self::Instructions(length) | Self::Cycles(length) => length,
         }
     }
 }
@@ -73,6 +76,9 @@ pub enum Faults {
     None,
     /// The first reference to a page of a file blocks, because the page must be read.
     First,
+    /// Every fault blocks that must read a page: beside those of [`Faults::First`], each reference to a page that the
+    /// lane which simulates the mix has evicted.
+    All,
 }
 
 /// `EndsWhen` says when the mix ends.

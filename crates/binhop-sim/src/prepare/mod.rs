@@ -28,6 +28,7 @@ mod lives;
 mod needs;
 mod occasions;
 mod pages;
+mod piece;
 mod plain;
 mod residency;
 mod system;
@@ -390,8 +391,13 @@ impl Prepare {
     }
 
     fn flush(&mut self, emit: Emit<'_>) -> Result<()> {
+        self.flush_leaving(Vec::with_capacity(BLOCK_ROWS + 16), emit)
+    }
+
+    /// Emits a block, and leaves `room` for the rows of the next block.
+    fn flush_leaving(&mut self, room: Vec<Row>, emit: Emit<'_>) -> Result<()> {
         self.listed = 0;
-        let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BLOCK_ROWS + 16));
+        let rows = std::mem::replace(&mut self.rows, room);
         emit(Arc::new(Block {
             entries: Entries::Rows(rows),
             controls: std::mem::take(&mut self.controls),

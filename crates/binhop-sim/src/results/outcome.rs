@@ -91,9 +91,18 @@ impl MachineReport {
                 "keep the file as it is until the run ends",
             ));
         }
-        self.results = below(&self.results, &more.results);
         self.series.add_seeds(&more.series);
         self.processes.add_seeds(&more.processes);
+        if let (Some(mine), Some(more)) = (&mut self.pieces, &more.pieces) {
+            mine.add_seeds(more);
+        }
+        self.append_tables(more);
+        Ok(())
+    }
+
+    /// Adds what the report of the following seeds holds beside series, processes and pieces.
+    fn append_tables(&mut self, more: Self) {
+        self.results = below(&self.results, &more.results);
         for (mine, more) in [(&mut self.placements, more.placements), (&mut self.pages, more.pages)] {
             if let (Some(mine), Some(more)) = (mine, more) {
                 *mine = below(mine, &more);
@@ -104,13 +113,26 @@ impl MachineReport {
             mine.curves = below(&mine.curves, &more.curves);
             mine.pages = below(&mine.pages, &more.pages);
         }
-        if let (Some(mine), Some(more)) = (&mut self.pieces, &more.pieces) {
-            mine.add_seeds(more);
-        }
         let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
         evicted.for_each(|(mine, more)| *mine |= more);
         self.facts.page_evicted |= more.facts.page_evicted;
-        Ok(())
+        self.facts.died |= more.facts.died;
+        for note in more.facts.trace {
+            if !self.facts.trace.contains(&note) {
+                self.facts.trace.push(note);
+            }
+        }
+    }
+
+    /// Adds the report of the following seeds, which had streams of their own.
+    pub(crate) fn append(&mut self, mut more: Self) {
+        // Each stream numbers its processes itself, so each seed is a part of these tables.
+        self.series.extend(more.series.clone());
+        self.processes.extend(more.processes.clone());
+        if let (Some(mine), Some(more)) = (&mut self.pieces, more.pieces.take()) {
+            mine.extend(more);
+        }
+        self.append_tables(more);
     }
 
     /// Makes the outcome of all seeds of the options.

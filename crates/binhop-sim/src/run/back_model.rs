@@ -202,6 +202,14 @@ impl BackModel {
         }
     }
 
+    /// Returns the cycles waited for this back.
+    pub(crate) fn waited(&self) -> u64 {
+        match &self.kind_of_back {
+            BackKind::Own { waited, .. } => *waited,
+            BackKind::Stacked { .. } => unreachable!("a lane of one cell has no stack"),
+        }
+    }
+
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),

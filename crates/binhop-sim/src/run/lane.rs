@@ -425,6 +425,16 @@ impl Lane {
         Ok(())
     }
 
+    /// Returns whether a page is in memory.
+    pub(crate) fn holds(&self, page: PageId) -> bool {
+        self.frames.frame_of(page).is_some()
+    }
+
+    /// Returns the cycles that the processor has waited. The lane has one cell, and a front of its own.
+    pub(crate) fn waited(&self) -> u64 {
+        self.waited + self.backs[0].waited()
+    }
+
     /// Takes the accesses that have reached memory since the last call, in order, if the options ask for
     /// them.
     pub(crate) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {

@@ -124,7 +124,7 @@ fn pages(run: &FinishedRun<'_>) -> RecordBatch {
 
 /// Returns the notes on the trace.
 fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = run.meta.notes_on_ends();
     let seen = run.prepare.seen();
     if seen.syscalls > 0 {
         let count = seen.syscalls;

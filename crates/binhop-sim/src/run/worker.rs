@@ -101,6 +101,12 @@ impl Worker {
         self.groups.into_iter().enumerate().flat_map(lanes).collect()
     }
 
+    /// Returns the only lane of this worker.
+    pub(super) fn only_lane(&self) -> &Lane {
+        let mut lanes = self.groups.iter().flatten().flat_map(|group| &group.lanes);
+        lanes.next().expect("the worker has a lane")
+    }
+
     /// Takes the accesses that have reached memory since the last call.
     pub(super) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         let lanes = self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes);

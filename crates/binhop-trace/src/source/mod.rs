@@ -4,6 +4,7 @@
 mod ahead;
 mod failure;
 mod meta;
+mod steered;
 
 use binhop_base::Result;
 
@@ -11,6 +12,7 @@ pub use ahead::Ahead;
 pub use failure::Failure;
 pub(crate) use meta::ASSUMED_PAGE;
 pub use meta::{Meta, MixedMeta, ProcessMeta, SegmentMeta};
+pub use steered::{LaneView, Steered};
 
 use crate::event::EventBatch;
 

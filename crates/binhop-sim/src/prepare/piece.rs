@@ -1,0 +1,21 @@
+//! A preparation for a steered source emits a block after each piece, because the source asks then how the lane is.
+
+use binhop_base::{Asid, Result};
+
+use super::{Emit, Prepare};
+
+impl Prepare {
+    /// Returns the address space that runs.
+    pub(crate) fn running(&self) -> Asid {
+        self.running.asid
+    }
+
+    /// Emits what was prepared since the last block, if there is anything. Pieces are short, so the next block gets no
+    /// room in advance.
+    pub(crate) fn flush_piece(&mut self, emit: Emit<'_>) -> Result<()> {
+        if self.rows.is_empty() && self.controls.is_empty() && self.mappings.is_empty() {
+            return Ok(());
+        }
+        self.flush_leaving(Vec::new(), emit)
+    }
+}
