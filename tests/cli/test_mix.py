@@ -230,6 +230,12 @@ def test_every_fault_blocks_where_a_mix_is_simulated(command: Command) -> None:
     assert "every page fault blocks" in " ".join(binhop.explain(["kh90"], trace, seeds=1))
 
 
+def test_switches_of_a_mix_are_measured_under_quanta_in_cycles(command: Command) -> None:
+    mixed = ("--mix", "lin", "lin", "--length", "60k", "--quantum", "9kcycles", "--seeds", "2")
+    done = command.ok("switches", *mixed, "--machine", "mb90-2a")
+    assert "a quantum is 9000 cycles" in " ".join(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

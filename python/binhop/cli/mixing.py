@@ -9,7 +9,7 @@ import typer
 
 import binhop
 from binhop.cli.open_files import allow_open_files
-from binhop.cli.options import length_of, positive
+from binhop.cli.options import length_of, opened, positive
 from binhop.errors import RequestError
 from binhop.mixing import FAULTS, ORDERS, one_of, quantum_of
 from binhop.numbers import count
@@ -72,6 +72,16 @@ Repeat = Annotated[
 ]
 
 
+Mix = Annotated[
+    bool,
+    typer.Option(
+        "--mix",
+        help="Mix the traces into one, as if one processor ran them: see binhop mix. --length then bounds "
+        "each trace.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Mixing:
     """`Mixing` holds the options of a mix as the user gave them."""
@@ -84,7 +94,17 @@ class Mixing:
     until_first: bool
     repeat: bool
 
-    def check_unused(self) -> None:
+    def opened(
+        self, traces: list[str], length: str | None, *, mix: bool
+    ) -> list[tuple[binhop.Trace, int | None]]:
+        """Returns the traces that a command simulates, or their mix, each with the references to simulate."""
+        if mix:
+            return [(self.mixed(traces, length), None)]
+        self._check_unused()
+        bound = positive(length, "--length")
+        return [(trace, length_of(bound, trace)) for trace in opened(traces)]
+
+    def _check_unused(self) -> None:
         """Refuses options of a mix where nothing is mixed."""
         given = {
             "--quantum": self.quantum,
@@ -98,7 +118,7 @@ class Mixing:
         option = next((option for option, value in given.items() if value), None)
         if option is not None:
             rule = "says how traces are mixed, and there is no --mix"
-            raise RequestError(option, "run", rule, f"add --mix, or leave {option} out")
+            raise RequestError(option, "mix", rule, f"add --mix, or leave {option} out")
 
     def check_for_file(self) -> None:
         """Refuses a mix that no file can hold, because its order depends on the machine and the placement."""

@@ -48,14 +48,7 @@ def run(
             help="Trace files or built-in workloads (binhop workloads). A file wins over a workload.",
         ),
     ],
-    mix: Annotated[
-        bool,
-        typer.Option(
-            "--mix",
-            help="Mix the traces into one, as if one processor ran them: see binhop mix. --length then "
-            "bounds each trace.",
-        ),
-    ] = False,
+    mix: mixing.Mix = False,
     quantum: mixing.Quantum = None,
     order: mixing.Order = None,
     latency: mixing.Latency = None,
@@ -131,16 +124,14 @@ def run(
     alone(own, [("--v2p", v2p)])
     chosen = binhop.Machine.load(machine, [*(settings or []), *options.recorded(v2p)])
     asked = mixing.Mixing(quantum, order, latency, faults, fault_latency, until_first, repeat)
-    if not mix:
-        asked.check_unused()
-    opened = [asked.mixed(traces, length)] if mix else options.opened(traces)
+    bounded = asked.opened(traces, length, mix=mix)
+    opened = [trace for trace, _ in bounded]
     given = extended(
         options.run_options(warmup, threads),
         interval=options.positive(interval, "--interval"),
         policy=None if own is None else own.policy,
     )
-    bound = None if mix else options.positive(length, "--length")
-    jobs = [(trace, extended(given, length=options.length_of(bound, trace))) for trace in opened]
+    jobs = [(trace, extended(given, length=bound)) for trace, bound in bounded]
     look = look_of(seed or [], dump, top, opened, cache, chosen)
     numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
     if explain:

@@ -11,7 +11,7 @@ import typer
 import binhop
 from binhop import switching
 from binhop.claims import Claims
-from binhop.cli import completion, options, show
+from binhop.cli import completion, mixing, options, show
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.progress import progress
@@ -52,6 +52,14 @@ def switches(
             help="A bundled machine (binhop machines), or a description's path. It must state costs.",
         ),
     ],
+    mix: mixing.Mix = False,
+    quantum: mixing.Quantum = None,
+    order: mixing.Order = None,
+    latency: mixing.Latency = None,
+    faults: mixing.Faults = None,
+    fault_latency: mixing.FaultLatency = None,
+    until_first: mixing.UntilFirst = False,
+    repeat: mixing.Repeat = False,
     seeds: Annotated[
         str | None,
         typer.Option(help=f"The number of placements. Default: {SEEDS}, and 1 if nothing is random."),
@@ -82,7 +90,9 @@ def switches(
     switching.check_costs(chosen, "--machine")
     if kernel:
         switching.check_kernel(chosen, "--machine")
-    opened = options.opened(traces)
+    asked = mixing.Mixing(quantum, order, latency, faults, fault_latency, until_first, repeat)
+    bounded = asked.opened(traces, length, mix=mix)
+    opened = [trace for trace, _ in bounded]
     if segments is not None and len(opened) > 1:
         rule = "holds the segments of one trace"
         raise RequestError(segments, "--segments", rule, "give one trace, or leave --segments out")
@@ -91,8 +101,7 @@ def switches(
         options.run_options(warmup, threads),
         seeds=numbers or (SEEDS if chosen.is_random else 1),
     )
-    bound = options.positive(length, "--length")
-    jobs = [(trace, extended(given, length=options.length_of(bound, trace))) for trace in opened]
+    jobs = [(trace, extended(given, length=bound)) for trace, bound in bounded]
     claims = Claims(force=force)
     claims.reads(*traces)
     claims.reads_machines([chosen], machine)
