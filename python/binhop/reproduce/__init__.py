@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from binhop.reproduce.claims import Judged
 
 SCALES = {
-    "smoke": "20 M references a workload: only to see that it runs",
-    "quick": "1 G references a workload: figures are those of a prefix",
-    "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91)",
+    "smoke": "20 M references a workload, 100 switches a trial (mb90): only to see that it runs",
+    "quick": "1 G references a workload, 2,000 switches a trial (mb90): figures are those of a prefix",
+    "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91), "
+    "25 trials of 5,000 switches (mb90)",
 }
 """The scales, and how much each of them simulates."""
 
@@ -75,6 +76,7 @@ PAPERS: dict[str, Paper] = {
     for one in (
         Paper("kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"),
         Paper("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
+        Paper("mb90", "the effect of context switches on cache performance (1990)", "binhop.reproduce.mb90"),
     )
 }
 """Every paper that can be reproduced, by key."""
