@@ -174,7 +174,7 @@ def test_all_of_it_is_drawn_anew_without_a_run(tiny: Path) -> None:
 
 
 def test_tables_call_it_the_paper(tiny: Path) -> None:
-    published = [ROOT / "studies" / key / "paper" for key in PAPERS]
+    published = [ROOT / "studies" / key / PAPERS[key].published for key in PAPERS]
     for directory in (tiny, *published):
         tables = [path.read_text() for path in directory.glob("*.csv")]
         assert any("paper" in text.splitlines()[0] for text in tables)
@@ -198,9 +198,9 @@ def test_the_published_texts_are_what_report_makes(
             path.touch()
         return made
 
-    for name in ("kh90.save", "kh90.figures.save", "lf91.figures.style.save"):
+    for name in ("kh90.save", "kh90.figures.save", "lf91.figures.style.save", "mb90.figures.save"):
         monkeypatch.setattr(f"binhop.reproduce.{name}", undrawn)
-    published = ROOT / "studies" / key / "paper"
+    published = ROOT / "studies" / key / PAPERS[key].published
     for path in (*published.glob("*.parquet"), published / "provenance.json"):
         shutil.copy(path, tmp_path)
     assert cli.main(["report", str(tmp_path), "-q"]) == 0

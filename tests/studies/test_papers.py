@@ -12,12 +12,13 @@ from binhop.reproduce import PAPERS
 from tests.conftest import ROOT
 
 SOURCE = ROOT / "python" / "binhop" / "reproduce" / "__init__.py"
-PARTS = ("README.md", "expected.csv", "paper/report.md", "paper/claims.json", "paper/provenance.json")
+PARTS = ("report.md", "claims.json", "provenance.json")
+"""The files of a run that are asked for; `studies/KEY` keeps a run at the paper's `published` scale."""
 
 
 def place_of(key: str) -> str:
     lines = SOURCE.read_text().splitlines()
-    line = next(number for number, line in enumerate(lines, 1) if f'Paper("{key}"' in line)
+    line = next(number for number, line in enumerate(lines, 1) if f'"{key}"' in line)
     return f"{SOURCE.relative_to(ROOT)}:{line}"
 
 
@@ -30,7 +31,9 @@ def test_a_paper_has_everything(key: str) -> None:
     except ModuleNotFoundError as error:
         missing.append(f"python/binhop/reproduce/{key}/__init__.py ({error})")
     published = ROOT / "studies" / key
-    missing += [f"studies/{key}/{part}" for part in PARTS if not (published / part).is_file()]
+    scale = PAPERS[key].published
+    parts = ("README.md", "expected.csv", *(f"{scale}/{part}" for part in PARTS))
+    missing += [f"studies/{key}/{part}" for part in parts if not (published / part).is_file()]
     packaged = SOURCE.parent / key / "expected.csv"
     if not packaged.is_file() or packaged.read_bytes() != (published / "expected.csv").read_bytes():
         missing.append(f"python/binhop/reproduce/{key}/expected.csv, equal to that of studies/{key}")
@@ -39,7 +42,7 @@ def test_a_paper_has_everything(key: str) -> None:
     tests = "\n".join(path.read_text() for path in (ROOT / "tests" / "studies").glob(f"test_{key}*.py"))
     if not tests:
         missing.append(f"tests/studies/test_{key}.py")
-    claims = published / "paper" / "claims.json"
+    claims = published / scale / "claims.json"
     for claim in json.loads(claims.read_text()) if claims.is_file() else ():
         if not claim["how"]:
             missing.append(f"the rule of claim {claim['id']}")

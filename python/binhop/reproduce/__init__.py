@@ -40,11 +40,15 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Paper:
-    """`Paper` is a paper that can be reproduced: its key, its title, and the module that reproduces it."""
+    """`Paper` is a paper that can be reproduced: its key, its title, and the module that reproduces it.
+
+    `published` is the scale of the run that `studies/KEY` keeps.
+    """
 
     key: str
     title: str
     module: str
+    published: str = "paper"
 
     def run(
         self,
@@ -76,7 +80,12 @@ PAPERS: dict[str, Paper] = {
     for one in (
         Paper("kh90", "careful page mapping into large real-indexed caches (1990)", "binhop.reproduce.kh90"),
         Paper("lf91", "paging performance with page coloring (1991)", "binhop.reproduce.lf91"),
-        Paper("mb90", "the effect of context switches on cache performance (1990)", "binhop.reproduce.mb90"),
+        Paper(
+            "mb90",
+            "the effect of context switches on cache performance (1990)",
+            "binhop.reproduce.mb90",
+            published="quick",
+        ),
     )
 }
 """Every paper that can be reproduced, by key."""
