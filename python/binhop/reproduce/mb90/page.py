@@ -46,7 +46,9 @@ def write(data: Mb90Data, claims: list[Claim], directory: Path) -> list[Path]:
     made = [page]
     for stem, table in {"table-4": table_4(data), "comparison": comparison(data)}.items():
         made.append(directory / f"{stem}.csv")
-        table.write_csv(made[-1], float_precision=6)
+        # The pages of reproductions speak of papers.
+        named = table.rename(lambda name: name.replace("document", "paper"))
+        named.write_csv(made[-1], float_precision=6)
     return made
 
 
