@@ -182,7 +182,8 @@ impl Tree {
     }
 
     /// Returns whether the offset within the page alone chooses the set.
-    pub(crate) fn index_is_inside_page(&self, cache: &CacheConfig) -> bool {
+    #[must_use]
+    pub fn index_is_inside_page(&self, cache: &CacheConfig) -> bool {
         let lines_per_page = self.config().page.bytes() >> cache.line.log2();
         cache.sets() == 1 || (!cache.hashed && cache.sets() <= lines_per_page)
     }

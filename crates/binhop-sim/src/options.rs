@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use binhop_base::{Problem, Result};
-use binhop_hw::{FastPath, FastPathSet, Rules};
+use binhop_hw::{CacheConfig, FastPath, FastPathSet, IndexBy, Rules, TagBy};
 
 use crate::machine::Machine;
 use crate::memory_limit::MemoryLimit;
@@ -92,6 +92,23 @@ pub struct SwitchOptions {
 /// where memory forces rounds. More than some hundreds of placements add no information.
 pub const MOST_SEEDS: usize = 1 << 12;
 
+/// Checks that no cache may hold a line in two places. What a process loses in such a cache could not be counted.
+fn check_places(machine: &Machine) -> Result<()> {
+    let tree = machine.tree();
+    let twice = |cache: &&CacheConfig| {
+        (cache.index, cache.tag) == (IndexBy::Virtual, TagBy::Physical) && !tree.index_is_inside_page(cache)
+    };
+    match tree.config().caches.iter().find(twice) {
+        None => Ok(()),
+        Some(cache) => Err(Problem::request(
+            &cache.name,
+            &format!("machine {}", machine.name()),
+            "a cache with a virtual index and physical tags may hold a line twice: what a switch costs there is not counted",
+            &format!("set cache.{}.tag=asid, or index=physical", cache.name),
+        )),
+    }
+}
+
 impl RunOptions {
     /// Returns whether stages behind the preparation are shared. They are not shared while a cache is
     /// watched, because each lane then counts the misses of that cache one by one. They are not shared while
@@ -146,6 +163,9 @@ impl RunOptions {
         if let Some(machine) = machines.iter().find(whole) {
             let place = format!("machine {}: rules", machine.name());
             return Err(Problem::request("cachegrind", &place, rule, "take a machine that counts lines"));
+        }
+        if self.switches.is_some() {
+            machines.iter().try_for_each(check_places)?;
         }
         Ok(match self.subscription() {
             None => Cow::Borrowed(machines),

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
+use crate::switches::may_hold_a_line_twice;
 use arrow::array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_hw::Rules;
@@ -102,7 +103,8 @@ proptest! {
         let (machines, events) = ([machine(number)], warm(&events));
         let watch = watch.then(|| "l2".to_string());
         // Cachegrind's rules leave no place for private caches.
-        let switches = (switches && machines[0].tree().config().rules != Rules::Cachegrind)
+        let switches = (switches && machines[0].tree().config().rules != Rules::Cachegrind
+            && !may_hold_a_line_twice(number))
             .then_some(SwitchOptions { raw: true });
         let options = RunOptions { interval: Some(300), watch, switches, ..options(5) };
         // Intervals are not guessed for a trace of unknown length.

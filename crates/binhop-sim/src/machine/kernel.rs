@@ -17,8 +17,6 @@ keys! {
         data: Bytes = "data", absent "0B", "bytes that the kernel loads, line by line";
         data_at: Bytes = "data-at", absent "0B", "the place of the data in the kernel's data";
         stored: Bytes = "stored", absent "0B", "bytes that the kernel stores, from the place of the data on";
-        invalidates: bool = "invalidates", absent "false",
-            "whether every cache loses the lines of the page; only for a fault, whose page a device has written";
     }
 }
 
@@ -34,8 +32,6 @@ pub struct Footprint {
     pub loaded: Range<u64>,
     /// The bytes of the kernel's data that it stores.
     pub stored: Range<u64>,
-    /// True if every cache loses the lines of the page that the occasion names.
-    pub invalidates: bool,
 }
 
 /// `KernelConfig` says what the kernel references at each occasion.
@@ -82,7 +78,6 @@ pub(super) fn check_kernel(sections: Option<&At<Named<FootprintKeys>>>) -> Resul
             code: range(keys.code_at, keys.code),
             loaded: range(keys.data_at, keys.data),
             stored: range(keys.data_at, keys.stored),
-            invalidates: keys.invalidates,
         };
         let end = footprint.code.end.max(footprint.loaded.end).max(footprint.stored.end);
         if end > MOST {
@@ -91,14 +86,6 @@ pub(super) fn check_kernel(sections: Option<&At<Named<FootprintKeys>>>) -> Resul
                 place,
                 &format!("the kernel has at most {} of text, and as much data", Bytes(MOST)),
                 "make the footprint smaller, or move it down",
-            ));
-        }
-        if keys.invalidates && name != "fault" {
-            return Err(Problem::request(
-                "true",
-                &format!("{place}: invalidates"),
-                "only a fault names a page whose lines the kernel could invalidate",
-                "leave invalidates out, or give it to [kernel.fault]",
             ));
         }
         *slot = Some(footprint);

@@ -150,6 +150,8 @@ pub struct Prepare {
     /// The last switch.
     switch: Switch,
     lives: Lives,
+    /// The life that runs.
+    life: u32,
     processes: Vec<Process>,
     numbers: BTreeMap<Process, u32>,
     seen: Seen,
@@ -225,6 +227,7 @@ impl Prepare {
             running: first,
             switch: Switch::default(),
             lives: Lives::default(),
+            life: 0,
             processes: vec![first],
             numbers: BTreeMap::from([(first, 0)]),
             seen: Seen::default(),

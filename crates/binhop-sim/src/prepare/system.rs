@@ -13,11 +13,13 @@ use crate::occasion::{Occasion, OccasionKind};
 
 impl Prepare {
     /// Notes that another process runs, or the same process in another mode.
-    fn run(&mut self, process: Process) {
-        if process == self.running && !self.brings_new_life(process.asid) {
+    /// `reborn` says that the address space runs already, in an earlier life.
+    fn run(&mut self, process: Process, reborn: bool) {
+        if process == self.running && !reborn {
             return;
         }
-        if process.asid != self.running.asid {
+        let stays = process.asid == self.running.asid && !reborn;
+        if !stays {
             self.forget_lines();
             self.forget_pages();
         }
@@ -27,7 +29,10 @@ impl Prepare {
         if number == next {
             self.processes.push(process);
         }
-        let life = self.lives.live(process.asid);
+        if !stays {
+            self.life = self.lives.live(process.asid);
+        }
+        let life = self.life;
         let begins =
             self.trace_segment.is_some_and(|segment| segment.is_of_another(before.asid, process.asid, life));
         self.mark(Mark::Process(Turn { process: number, asid: process.asid, life, switch: self.switch }));
@@ -72,8 +77,9 @@ impl Prepare {
             SystemEvent::Switch(asid, switch) => {
                 self.seen.switches += 1;
                 self.switch = switch;
-                let stays = asid == self.running.asid && !self.brings_new_life(asid);
-                self.run(Process { asid, kernel: false });
+                let reborn = self.brings_new_life(asid);
+                let stays = asid == self.running.asid && !reborn;
+                self.run(Process { asid, kernel: false }, reborn);
                 self.lives.live(asid);
                 if stays && self.trace_segment.is_some() {
                     self.control(Control::SameLife);
@@ -81,7 +87,7 @@ impl Prepare {
                 self.occasion(Occasion::Switch { asid, switch });
             }
             SystemEvent::Kernel(kernel) if kernel == self.running.kernel => {}
-            SystemEvent::Kernel(kernel) => self.run(Process { kernel, ..self.running }),
+            SystemEvent::Kernel(kernel) => self.run(Process { kernel, ..self.running }, false),
             SystemEvent::Syscall => {
                 self.seen.syscalls += 1;
                 if op == Some(Op::Syscall) {

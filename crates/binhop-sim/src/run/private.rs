@@ -72,6 +72,12 @@ struct PrivateLife {
     /// without [`Evictors`]), and by accesses of other lives since this life left.
     reordered: LineSet,
     lost: LineSet,
+    /// The lines that accesses of other lives have brought since this life left, and that it did not hold then.
+    brought: LineSet,
+    /// For each cache, the lines held when the life left that a flush has removed since.
+    flushed: Box<[u64]>,
+    /// True if the life has run.
+    has_run: bool,
 }
 
 /// `LineSet` is a set of lines of all caches. Only membership is asked, so its order is in no result.
@@ -85,6 +91,10 @@ impl LineOfCache {
     fn new(cache: usize, at: LineAddr) -> Self {
         // A page has at most 2^24 lines.
         Self(u64::from(at.id) << 32 | (cache as u64) << 24 | u64::from(at.line))
+    }
+
+    fn cache(self) -> usize {
+        (self.0 >> 24) as usize & 0xff
     }
 }
 
@@ -111,7 +121,7 @@ impl Hasher for LineHasher {
 #[derive(Debug, Default)]
 struct Happenings {
     missed: Vec<(usize, LineAddr)>,
-    /// Lines that came (true) and went (false), in order.
+    /// The lines that came and went, in order.
     moved: Vec<(usize, LineAddr, Move)>,
     stalled: u64,
 }
@@ -287,6 +297,9 @@ impl PrivateCaches {
             held_before: vec![0; caches].into(),
             reordered: LineSet::default(),
             lost: LineSet::default(),
+            brought: LineSet::default(),
+            flushed: vec![0; caches].into(),
+            has_run: false,
         };
         let place = self.free.pop().unwrap_or(self.lives.len());
         if place == self.lives.len() {
@@ -408,19 +421,30 @@ impl PrivateCaches {
                     Move::Filled => {
                         life.held[cache] += 1;
                         life.reordered.remove(&line);
-                        if life.lost.remove(&line) && place == running {
-                            self.tally.restored(cache);
+                        if life.lost.remove(&line) {
+                            if place == running {
+                                self.tally.restored(cache);
+                            }
+                        } else if place != running {
+                            life.brought.insert(line);
                         }
                     }
                     Move::Evicted => {
                         life.held[cache] -= 1;
                         if place != running {
-                            life.lost.insert(line);
+                            if !life.brought.remove(&line) {
+                                life.lost.insert(line);
+                            }
                         } else if self.evictors[cache].is_none() {
                             life.reordered.insert(line);
                         }
                     }
-                    Move::Flushed => life.held[cache] -= 1,
+                    Move::Flushed => {
+                        life.held[cache] -= 1;
+                        if place != running && !life.brought.remove(&line) {
+                            life.flushed[cache] += 1;
+                        }
+                    }
                 }
             }
         }
@@ -445,7 +469,10 @@ impl PrivateCaches {
                 life.held[cache] -= u64::from(both);
                 let line = LineOfCache::new(cache, at);
                 life.reordered.remove(&line);
-                life.lost.remove(&line);
+                // Only a flush reaches the caches of a life that is away. What it removes stays lost.
+                if life.lost.remove(&line) && how == Move::Flushed {
+                    life.flushed[cache] += 1;
+                }
             }
         }
         self.in_private = happenings;
@@ -500,10 +527,12 @@ impl PrivateCaches {
         let (cause, syscall) = life.left.unwrap_or((CauseOfSegment::Start, None));
         self.tally
             .begin_segment(SegmentKey { asid: turn.asid, life: turn.life, cause, syscall }, instructions);
+        life.has_run = true;
         if life.left.is_some() {
-            for (cache, (&now, &before)) in life.held.iter().zip(&life.held_before).enumerate() {
-                // Another life may have brought lines that both hold. They were not lost.
-                self.tally.returned(cache, before, before.saturating_sub(now));
+            let mut lost = life.flushed.clone();
+            life.lost.iter().for_each(|line| lost[line.cache()] += 1);
+            for (cache, (&held, &lost)) in life.held_before.iter().zip(&lost).enumerate() {
+                self.tally.returned(cache, held, lost);
             }
         }
         Ok(())
@@ -512,10 +541,15 @@ impl PrivateCaches {
     /// Ends the segment of the running life.
     fn leave(&mut self, instructions: u64, cause: CauseOfSegment, syscall: Option<u64>) -> Result<()> {
         self.tally.end_segment(instructions, cause)?;
+        let began = instructions > 0 || self.tally.has_counted();
         let life = &mut self.lives[self.running];
-        life.left = Some((cause, syscall));
+        // The life in which a stream begins has run, if anything has run.
+        life.has_run |= began;
+        life.left = life.has_run.then_some((cause, syscall));
         life.held_before.copy_from_slice(&life.held);
         life.lost.clear();
+        life.brought.clear();
+        life.flushed.fill(0);
         if life.ended {
             self.bury(self.running)?;
         }
@@ -535,7 +569,7 @@ impl PrivateCaches {
         if let Some(computer) = life.computer.take() {
             computer.check()?;
         }
-        (life.reordered, life.lost) = Default::default();
+        (life.reordered, life.lost, life.brought) = Default::default();
         let (asid, number) = life.key;
         self.places.remove(&life.key);
         self.free.push(place);
@@ -562,7 +596,9 @@ impl PrivateCaches {
     /// Ends the last segment.
     pub(crate) fn end(&mut self, stream: &StreamCounts) -> Result<()> {
         self.reach(stream.instructions);
-        self.tally.end_segment(stream.instructions, CauseOfSegment::End)
+        let ended = self.lives[self.running].ended;
+        let cause = if ended { CauseOfSegment::Exit } else { CauseOfSegment::End };
+        self.tally.end_segment(stream.instructions, cause)
     }
 
     /// Returns what was counted in the measured part, which had so many instructions and waits.
@@ -575,14 +611,17 @@ impl PrivateCaches {
                 computer.check()?;
             }
         }
+        // No line can leave the shared cache by the life's own accesses and stay in its private cache, where every access
+        // of both goes through the cache, and each line has one place.
+        let config = self.tree.config();
+        let inclusive = config.caches.iter().any(|cache| cache.inclusive);
         let direct: Vec<usize> = (0..self.by_mapping.len())
-            .filter(|&cache| self.tree.in_front(cache) && self.tree.config().caches[cache].ways == 1)
+            .filter(|&cache| config.caches[cache].ways == 1 && self.evictors[cache].is_none() && !inclusive)
             .collect();
         let readings = self.tally.finish(instructions, waited, seed)?;
         for cache in direct {
             let reordered = readings.reordered(cache)?;
-            let config = self.tree.config();
-            if reordered > 0 && (cache == config.fetch || cache == config.data) {
+            if reordered > 0 {
                 return Err(Problem::run(
                     &format!("{reordered} reordered misses"),
                     &format!("seed {seed}: {}", self.tree.config().caches[cache].name),

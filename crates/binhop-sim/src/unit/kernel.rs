@@ -3,15 +3,14 @@
 //! # Rules
 //! - The footprint of a switch belongs to the process that comes, that of a fault or a call to the process that runs.
 //! - Code is fetched from its first line to its last line; then data is loaded, and then stored, in the same order.
-//!   Each line is accessed once. The processor waits for these accesses. Instructions of the kernel are not counted
+//!   The processor waits for these accesses. Instructions of the kernel are not counted
 //!   as instructions, and take no cycle beside the waits.
 //! - The kernel's text and data lie in pages of their own, which are wired.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Agent, Kind, MappingId, PowerOfTwo, Result};
-use binhop_hw::DirtyData;
+use binhop_base::{Agent, Kind, PowerOfTwo, Result};
 
 use super::{Injector, Unit, Units};
 use crate::machine::{Footprint, KernelConfig, Machine};
@@ -59,10 +58,7 @@ fn touched(footprint: &Footprint, page: PowerOfTwo) -> TouchedLines {
             _ => Lines::All,
         }
     };
-    let Footprint { code, loaded, stored, invalidates } = footprint;
-    if *invalidates {
-        return TouchedLines::EVERYTHING;
-    }
+    let Footprint { code, loaded, stored } = footprint;
     // Both begin at the same place.
     let data = if loaded.end > stored.end { loaded } else { stored };
     TouchedLines { fetch: within(code), data: within(data) }
@@ -95,20 +91,14 @@ impl KernelUnit {
         }
         Ok(())
     }
-
-    fn invalidate(&self, mapping: MappingId, injector: &mut Injector<'_>) -> Result<()> {
-        injector.invalidate(Agent::Kernel, mapping, 0..self.page.bytes(), DirtyData::WriteBack)
-    }
 }
 
 impl Unit for KernelUnit {
     fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
-        let (footprint, page) = match occasion {
-            Occasion::Switch { .. } => (&self.kernel.switch, None),
-            Occasion::Syscall { .. } => (&self.kernel.syscall, None),
-            Occasion::FirstTouch { mapping } | Occasion::Return { mapping } => {
-                (&self.kernel.fault, Some(*mapping))
-            }
+        let footprint = match occasion {
+            Occasion::Switch { .. } => &self.kernel.switch,
+            Occasion::Syscall { .. } => &self.kernel.syscall,
+            Occasion::FirstTouch { .. } | Occasion::Return { .. } => &self.kernel.fault,
             Occasion::PageChange { .. } | Occasion::Miss { .. } | Occasion::Device { .. } => {
                 unreachable!("the kernel does not ask for this occasion")
             }
@@ -116,10 +106,6 @@ impl Unit for KernelUnit {
         let Some(footprint) = footprint else { return Ok(()) };
         self.walk(Kind::Fetch, &footprint.code, injector)?;
         self.walk(Kind::Load, &footprint.loaded, injector)?;
-        self.walk(Kind::Store, &footprint.stored, injector)?;
-        match page {
-            Some(page) if footprint.invalidates => self.invalidate(page, injector),
-            _ => Ok(()),
-        }
+        self.walk(Kind::Store, &footprint.stored, injector)
     }
 }

@@ -65,6 +65,8 @@ pub enum Event {
     },
     Fork(u8),
     Exec,
+    /// The running process exits, and still loads a line. Then its number is used again.
+    ExitAndRun,
     Exit,
     Kernel(bool),
     Syscall(u8),
@@ -142,6 +144,11 @@ pub fn batch(events: &[Event]) -> EventBatch {
                     let args = [Some(u64::from(running)), None];
                     rows.push_args(Op::Fork, u64::from(child), 0, 0, args);
                 }
+            }
+            Event::ExitAndRun => {
+                rows.push(Op::Exit, u64::from(running), 0, 0);
+                rows.push(Op::Load, 5 * PAGE, 8, 1);
+                rows.push(Op::Switch, u64::from(running), 0, 0);
             }
             Event::Exec => rows.push(Op::Exec, u64::from(running), 0, 0),
             Event::Exit => {

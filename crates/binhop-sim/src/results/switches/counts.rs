@@ -1,4 +1,4 @@
-//! `SegmentCounts` are the counts of segments of one kind, in one row of numbers: see [`Layout`].
+//! The counts of segments of one kind are one row of numbers, and `Layout` says where each count stands.
 
 use binhop_hw::TreeConfig;
 use binhop_trace::event::Cause;

@@ -57,9 +57,20 @@ impl Point {
 
     pub(crate) fn record(&self) -> [u64; POINT_WIDTH] {
         let [shared, private, excess] = self.squares.map(f64::to_bits);
-        let [most, least] = self.most;
+        let [most_shared, most_private] = self.most;
         let Self { segments, complete, instructions, cycles, .. } = *self;
-        [segments, complete, instructions, cycles[0], cycles[1], most, least, shared, private, excess]
+        [
+            segments,
+            complete,
+            instructions,
+            cycles[0],
+            cycles[1],
+            most_shared,
+            most_private,
+            shared,
+            private,
+            excess,
+        ]
     }
 
     pub(crate) fn of_record(record: &[u64]) -> Self {

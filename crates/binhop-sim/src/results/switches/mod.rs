@@ -8,7 +8,8 @@
 //! - Cycles are the instructions executed plus all waits. A segment's cycles are those of what its life runs in it.
 //! - A piece of a segment is an interval, or the part of an interval in which the segment ends. Sums over pieces
 //!   divided by their instructions give the mean over segments, in which a piece counts by its length.
-//! - The tables of a life are in memory while the life is; then they lie in a log.
+//! - A segment without instructions has no piece. Its cycles are in the sums over segments alone.
+//! - The sums of a life are in memory until the life ends. Then they lie in a log.
 
 mod counts;
 mod curves;

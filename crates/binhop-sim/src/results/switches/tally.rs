@@ -54,7 +54,7 @@ pub(crate) struct SwitchTally {
     /// The costs and points of lives that have ended.
     ended_costs: Log,
     ended_points: Log,
-    /// Every piece, if pieces are kept. Those of the segment wait until the reason is known why it ended.
+    /// Every piece, if pieces are kept. The pieces of the segment wait until it is known why the segment ended.
     pieces: Option<Log>,
     waiting: Vec<(u64, Piece)>,
 }
@@ -157,6 +157,11 @@ impl SwitchTally {
         self.counts[self.layout.cache(cache, LOST)] += lost;
     }
 
+    /// Returns whether anything was counted in the segment.
+    pub(crate) fn has_counted(&self) -> bool {
+        self.counts.iter().any(|&count| count > 0)
+    }
+
     /// Counts a switch to the life that runs.
     pub(crate) fn same_life(&mut self) {
         self.counts[SAME] += 1;
@@ -217,7 +222,7 @@ impl SwitchTally {
         for side in 0..2 {
             self.counts[CYCLES + side] = executed + self.waited[side];
         }
-        if self.counts.iter().any(|&count| count > 0) {
+        if self.has_counted() {
             let width = self.counts.len();
             let sums = self.costs.entry(self.key).or_insert_with(|| vec![0; width].into());
             sums.iter_mut().zip(&*self.counts).for_each(|(sum, count)| *sum += count);
