@@ -87,7 +87,13 @@ impl SharedState {
     /// Appends the events after which `thread` runs on `cpu`, in the kernel (for the cause `kernel`) or in
     /// user mode.
     #[cold]
-    pub(super) fn switch_to(&mut self, thread: RunningThread, cpu: u32, kernel: Option<Cause>, rows: &mut Rows) {
+    pub(super) fn switch_to(
+        &mut self,
+        thread: RunningThread,
+        cpu: u32,
+        kernel: Option<Cause>,
+        rows: &mut Rows,
+    ) {
         let same = |other: &RunningThread| (other.tid, other.asid) == (thread.tid, thread.asid);
         let switches = !self.running.as_ref().is_some_and(same);
         if switches {
@@ -196,7 +202,10 @@ impl SharedState {
             (counts.idle, "markers of a core that waits or idles are left out, so that time does not pass"),
             (counts.without_frame, "pages were recorded without a physical address"),
             (counts.markers, "markers that say nothing about references are left out"),
-            (counts.backward, "timestamps are earlier than the timestamp before them and are set equal to it"),
+            (
+                counts.backward,
+                "timestamps are earlier than the timestamp before them and are set equal to it",
+            ),
             (counts.uncut, "files have no footer and may have been cut short"),
         ] {
             if count > 0 {

@@ -217,10 +217,15 @@ impl Calls {
         let lost = self.lost + self.open.len() as u64;
         let mut notes = Vec::new();
         if lost > 0 {
-            notes.push(format!("{lost} system calls are left out, because the text does not hold their results"));
+            notes.push(format!(
+                "{lost} system calls are left out, because the text does not hold their results"
+            ));
         }
         if self.stray > 0 {
-            notes.push(format!("{} pieces of system calls are left out, because they belong to no call in the text", self.stray));
+            notes.push(format!(
+                "{} pieces of system calls are left out, because they belong to no call in the text",
+                self.stray
+            ));
         }
         notes
     }

@@ -103,7 +103,8 @@ impl Processes {
     pub(super) fn switch(&mut self, calls: &Calls, rows: &mut Rows) {
         self.due = false;
         let Some(thread) = self.current else { return };
-        let now = (self.living.get(&thread.pid).map_or(self.switched_to.0, |process| process.asid), thread.tid);
+        let now =
+            (self.living.get(&thread.pid).map_or(self.switched_to.0, |process| process.asid), thread.tid);
         if now != self.switched_to {
             let inside = self.switched_to_thread.and_then(|left| calls.inside(left));
             let left = match inside {
@@ -352,7 +353,8 @@ impl Processes {
         let crowded = running().count() > 1;
         if let Some((&pid, process)) = running().max_by_key(|(_, process)| process.named) {
             self.current = Some(ThreadId { pid, tid: process.tid });
-            self.due = (process.asid, process.tid) != self.switched_to || self.switched_to_thread != self.current;
+            self.due =
+                (process.asid, process.tid) != self.switched_to || self.switched_to_thread != self.current;
         }
         if crowded != self.crowded_since.is_some() {
             let begun = self.crowded_since.replace(rows.references());
