@@ -188,6 +188,8 @@ class SwitchesProvenance(RunProvenance):
 
     switches: Literal[True]
     """Marks a measurement of switches."""
+    kernel: bool
+    """True if the kernel referenced what the machine states."""
     cycle_time_ns: float | None
     """The nanoseconds of a cycle, if the machine states them."""
     processes: dict[str, dict[str, str]]
