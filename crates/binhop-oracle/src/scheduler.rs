@@ -29,7 +29,7 @@ pub struct ReadyTask {
     pub task: Task,
     /// The time at which the task became ready.
     pub since: u64,
-    /// Whether the task became ready because its wait was over.
+    /// True if the task became ready because its wait was over.
     pub woken: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct ReadyTask {
 pub struct Scheduler {
     /// The rule by which the next task is chosen.
     pub rule: NextTask,
-    /// Whether a task whose wait is over takes the processor.
+    /// True if a task whose wait is over takes the processor.
     pub wake_up_preempts: bool,
     /// The present time.
     pub now: u64,

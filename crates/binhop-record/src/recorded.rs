@@ -23,7 +23,7 @@ pub(crate) struct RecordedProcesses {
     pending_children: PendingChildren,
     catalog: Arc<Mutex<Catalog>>,
     fetch: FetchRows,
-    /// Whether the command's own process has ended.
+    /// True once the command's own process has ended.
     over: Arc<AtomicBool>,
 }
 

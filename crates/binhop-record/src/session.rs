@@ -32,7 +32,7 @@ pub struct RecordOptions {
     pub valgrind: PathBuf,
     /// The name of the programs whose references are recorded; `None`: all programs.
     pub only: Option<String>,
-    /// What a fetch row stands for.
+    /// The instructions that a fetch row stands for.
     pub fetch: FetchRows,
     /// The directory for the recording's pipes and temporary files. The session makes it, and removes it at
     /// the end.

@@ -12,9 +12,9 @@ use crate::schedule::calls;
 pub struct Mixing {
     /// The length of a turn, which is 1 or more. Latencies have the same unit.
     pub quantum: Quantum,
-    /// Who is next among the inputs that are ready.
+    /// The rule that says which of the inputs that are ready runs next.
     pub order: Order,
-    /// How long an input that waits leaves the processor.
+    /// The times for which an input that waits leaves the processor.
     pub latencies: Latencies,
     /// Which page faults block.
     pub faults: Faults,

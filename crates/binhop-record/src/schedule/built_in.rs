@@ -15,7 +15,7 @@ use binhop_base::{Domain, Rng, Stream};
 
 use super::{Ready, Schedule, longest_ago};
 
-/// How long processes ran until they were preempted: (probability in percent, microseconds).
+/// The times that processes ran until they were preempted: (probability in percent, microseconds).
 pub const PREEMPTED: [(u32, u32); 4] = [(10, 4), (50, 1220), (90, 4054), (99, 8672)];
 
 /// `BuiltIn` draws turns from the lengths of real turns.

@@ -7,14 +7,15 @@
 //! - A computer's clock moves on with the instructions and waits of its life alone.
 //! - A page that several lives share is in the computer of each life that accessed it.
 //! - Accesses that preparation skips hit in the private caches, too: filters know nothing of what was accessed
-//!   before the last switch to another address space.
+//!   before the last switch to another life.
 //!
 //! What is counted beside cycles and misses (see [`SwitchTally`]):
 //! - A demand miss of a shared cache on a line that the private cache holds is *reordered* if the life's own
-//!   accesses evicted the line, and *replaced* if another life's accesses did.
-//! - The lines *held* by a life are those which both the shared and its private cache hold when it leaves. The
-//!   lines *lost* are those of them that the shared cache no longer holds when it returns. A lost line is
-//!   *restored* if it comes back before the life leaves again.
+//!   accesses evicted the line last, and *replaced* if accesses of another life evicted it last.
+//! - The lines *held* by a life are the lines that both the shared and its private cache hold when it leaves. A
+//!   held line is *lost* if it is not in both caches when the life returns; a flushed line is lost, too. A lost
+//!   line is *restored* if it comes back before the life leaves again. A flushed line is never restored.
+//! - A cache that may hold a line in two places cannot be followed, and is refused before the run.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
