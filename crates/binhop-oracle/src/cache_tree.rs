@@ -44,6 +44,15 @@ pub struct RemovedLine {
     pub why: RemovalCause,
 }
 
+/// `MovedLine` is a line that came into a cache or left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MovedLine {
+    /// The cache, and the name and first byte of a line that came.
+    Came(usize, Name, u64),
+    /// A line that left.
+    Left(RemovedLine),
+}
+
 /// `Waiting` is a write in a write buffer.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -113,12 +122,10 @@ pub struct CacheTree {
     pub agent: Agent,
     /// The processor's clock.
     pub now: u64,
-    /// The lines that left the caches since a test cleared this list.
-    pub left: Vec<RemovedLine>,
+    /// The lines that came and left since a test cleared this list, in order.
+    pub moved: Vec<MovedLine>,
     /// The demand misses since a test cleared this list: the cache, the line's name and first byte, and the kind.
     pub missed: Vec<(usize, Name, u64, Kind)>,
-    /// The lines that came since a test cleared this list: the cache, the line's name and first byte.
-    pub came: Vec<(usize, Name, u64)>,
     /// The level that serves the access in progress: a cache, or memory (`None`).
     served: Option<Option<usize>>,
     page: u64,
@@ -149,9 +156,8 @@ impl CacheTree {
             memory_counts,
             agent,
             now: 0,
-            left: Vec::new(),
+            moved: Vec::new(),
             missed: Vec::new(),
-            came: Vec::new(),
             served: None,
             page,
             memory_cost,
@@ -291,8 +297,28 @@ impl CacheTree {
         }
     }
 
+    /// Returns the lines that came since a test cleared the list: the cache, the line's name and first byte.
+    #[must_use]
+    pub fn came(&self) -> Vec<(usize, Name, u64)> {
+        let came = |moved: &MovedLine| match *moved {
+            MovedLine::Came(cache, name, offset) => Some((cache, name, offset)),
+            MovedLine::Left(_) => None,
+        };
+        self.moved.iter().filter_map(came).collect()
+    }
+
+    /// Returns the lines that left since a test cleared the list.
+    #[must_use]
+    pub fn left(&self) -> Vec<RemovedLine> {
+        let left = |moved: &MovedLine| match *moved {
+            MovedLine::Left(line) => Some(line),
+            MovedLine::Came(..) => None,
+        };
+        self.moved.iter().filter_map(left).collect()
+    }
+
     fn leave(&mut self, cache: usize, name: Name, offset: u64, dirty: bool, why: RemovalCause) {
-        self.left.push(RemovedLine { cache, name, offset, dirty, why });
+        self.moved.push(MovedLine::Left(RemovedLine { cache, name, offset, dirty, why }));
     }
 
     /// Asks a cache for a line. Counts the access, its miss, and the compulsory miss.
@@ -359,7 +385,7 @@ impl CacheTree {
             self.make_room(cache, set, os);
         }
         self.caches[cache].put(set, name, offset, dirty);
-        self.came.push((cache, name, offset));
+        self.moved.push(MovedLine::Came(cache, name, offset));
         from_stream
     }
 

@@ -12,7 +12,7 @@ use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_base::{Kind, PageId, Rng};
 use binhop_hw::{CacheConfig, IndexBy, Rules, TagBy};
 use binhop_oracle::cache::Name;
-use binhop_oracle::cache_tree::{CacheTree, RemovalCause};
+use binhop_oracle::cache_tree::{CacheTree, MovedLine, RemovalCause};
 use binhop_sim::{Machine, RunOptions, SwitchOptions, simulate};
 use binhop_trace::event::{Cause, EventBuilder};
 use binhop_trace::{EventBatch, Op};
@@ -245,15 +245,17 @@ impl Observer for Watched {
                 );
             }
         }
-        // Within one access a line may come and go. What an away life has lost follows each step.
-        let mut steps: Vec<(bool, Line)> =
-            tree.came.iter().map(|&(cache, name, at)| (true, (cache, name, at))).collect();
-        for left in &tree.left {
-            let line = (left.cache, left.name, left.offset);
-            assert_ne!(left.why, RemovalCause::Flushed);
-            slow.evicted_by.insert(line, running);
-            steps.push((false, line));
-        }
+        // Within one access a line may come and go, and come back. What an away life has lost follows each step.
+        let steps = tree.moved.iter().map(|moved| match *moved {
+            MovedLine::Came(cache, name, offset) => (true, (cache, name, offset)),
+            MovedLine::Left(left) => {
+                assert_ne!(left.why, RemovalCause::Flushed);
+                let line = (left.cache, left.name, left.offset);
+                slow.evicted_by.insert(line, running);
+                (false, line)
+            }
+        });
+        let steps: Vec<(bool, Line)> = steps.collect();
         for (came, line) in steps {
             let mut restored = false;
             for (key, life) in &mut slow.lives {
@@ -274,10 +276,10 @@ impl Observer for Watched {
         let shared_stall = stalls(tree) - slow.stalls_before;
         let own = slow.lives.get_mut(&running).unwrap();
         let own_before = stalls(&own.tree);
-        (own.tree.left, own.tree.missed, own.tree.came) = Default::default();
+        (own.tree.moved, own.tree.missed) = Default::default();
         let answer = own.tree.access(access.cache, access.kind, access.mapping, access.offset, world);
         let own_stall = stalls(&own.tree) - own_before;
-        let (missed, left) = (own.tree.missed.clone(), own.tree.left.clone());
+        let (missed, left) = (own.tree.missed.clone(), own.tree.left());
         left.iter().for_each(|line| {
             own.lost.remove(&(line.cache, line.name, line.offset));
         });
@@ -312,9 +314,9 @@ impl Observer for Watched {
 
     fn flush(&mut self, page: PageId, world: &World) {
         for life in self.slow.lives.values_mut() {
-            life.tree.left.clear();
+            life.tree.moved.clear();
             life.tree.flush_page(page.0, world);
-            for line in &life.tree.left {
+            for line in life.tree.left() {
                 life.lost.remove(&(line.cache, line.name, line.offset));
             }
         }

@@ -181,9 +181,8 @@ impl<O: Observer> Slow<O> {
             self.place(touched.page);
         }
         self.frames.touch(touched.page);
-        self.tree.left.clear();
+        self.tree.moved.clear();
         self.tree.missed.clear();
-        self.tree.came.clear();
         self.observer.before(&self.tree);
         let (mapping, offset) = (touched.mapping.0, addr % PAGE);
         let answer = self.tree.access(cache, kind, mapping, offset, &self.world);

@@ -178,9 +178,8 @@ impl Pair {
     /// leave are equal.
     pub fn step(&mut self, event: Event) {
         let mut told = Events::default();
-        self.slow.left.clear();
+        self.slow.moved.clear();
         self.slow.missed.clear();
-        self.slow.came.clear();
         match event {
             Event::Access { kind, mapping, offset, instructions } => {
                 let asked = if kind == Kind::Fetch { self.config.fetch } else { self.config.data };
@@ -262,7 +261,7 @@ impl Pair {
         let fast: Vec<_> = told.missed.iter().map(missed).collect();
         assert_eq!(fast, self.slow.missed, "missed");
         let mut fast: Vec<_> = told.filled.iter().map(|&(cache, at)| name(cache, at)).collect();
-        let mut slow = self.slow.came.clone();
+        let mut slow = self.slow.came();
         fast.sort_unstable();
         slow.sort_unstable();
         assert_eq!(fast, slow, "came");
@@ -300,7 +299,7 @@ impl Pair {
             }
         };
         let mut fast: Vec<oracle::RemovedLine> = left.iter().map(name).collect();
-        let mut slow = self.slow.left.clone();
+        let mut slow = self.slow.left();
         let evicted = |left: &[oracle::RemovedLine]| -> Vec<oracle::RemovedLine> {
             left.iter().copied().filter(|line| line.why == oracle::RemovalCause::Evicted).collect()
         };

@@ -368,6 +368,8 @@ impl PrivateCaches {
         let private = self.lives[self.running].computer.as_mut().expect("a life that runs has a computer");
         let own = act(Either::Private(private), &mut self.in_private);
         if !self.in_private.moved.is_empty() || !self.in_private.missed.is_empty() {
+            // A life's first access misses, so a life that has accessed anything has passed here.
+            self.lives[self.running].has_run = true;
             self.follow_private(shared, agent, translation);
         }
         if agent == Agent::User {
@@ -542,10 +544,9 @@ impl PrivateCaches {
     /// Ends the segment of the running life.
     fn leave(&mut self, instructions: u64, cause: CauseOfSegment, syscall: Option<u64>) -> Result<()> {
         self.tally.end_segment(instructions, cause)?;
-        let began = instructions > 0 || self.tally.has_counted();
         let life = &mut self.lives[self.running];
         // The life in which a stream begins has run, if anything has run.
-        life.has_run |= began;
+        life.has_run |= instructions > 0;
         life.left = life.has_run.then_some((cause, syscall));
         life.held_before.copy_from_slice(&life.held);
         life.lost.clear();

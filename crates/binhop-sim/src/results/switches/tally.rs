@@ -157,11 +157,6 @@ impl SwitchTally {
         self.counts[self.layout.cache(cache, LOST)] += lost;
     }
 
-    /// Returns whether anything was counted in the segment.
-    pub(crate) fn has_counted(&self) -> bool {
-        self.counts.iter().any(|&count| count > 0)
-    }
-
     /// Counts a switch to the life that runs.
     pub(crate) fn same_life(&mut self) {
         self.counts[SAME] += 1;
@@ -222,7 +217,7 @@ impl SwitchTally {
         for side in 0..2 {
             self.counts[CYCLES + side] = executed + self.waited[side];
         }
-        if self.has_counted() {
+        if self.counts.iter().any(|&count| count > 0) {
             let width = self.counts.len();
             let sums = self.costs.entry(self.key).or_insert_with(|| vec![0; width].into());
             sums.iter_mut().zip(&*self.counts).for_each(|(sum, count)| *sum += count);
