@@ -170,9 +170,12 @@ def intervals(curves: pl.DataFrame) -> pl.DataFrame:
     curve's segments that are alive at the interval's end); cpi_shared and cpi_private (means); excess (their
     difference, in CPI); cumulative (excess cycles from the switch to the interval's end); deviation_shared,
     deviation_private and deviation_excess (of the segments' CPI, weighed by length).
+
+    A curve goes as far as the longest curve of the same kind under any placement. Where no segment of a
+    placement is alive any more, `alive` is 0, `cumulative` stays as it is, and CPI is null.
     """
     curve = [*KEYS, *CURVE]
-    ordered = curves.sort(*curve, "number", nulls_last=False)
+    ordered = to_one_end(curves).sort(*curve, "number", nulls_last=False)
     instructions = pl.col("instructions")
     means = ordered.with_columns(
         since=(pl.col("number").cast(pl.Int64) + 1) * pl.col("interval"),
@@ -191,6 +194,36 @@ def intervals(curves: pl.DataFrame) -> pl.DataFrame:
             for name, mean in of.items()
         ),
     )
+
+
+def to_one_end(curves: pl.DataFrame) -> pl.DataFrame:
+    """Returns the curves with rows of zeros where another placement's curve of the same kind goes on.
+
+    Placements have different segments if their own cycles decide when a process leaves the processor.
+    """
+    same = [name for name in (*KEYS, *CURVE) if name != "seed"]
+    last = curves.group_by([*KEYS, *CURVE], maintain_order=True).agg(pl.all().sort_by("number").last())
+    ends = last.with_columns(end=pl.col("number").max().over(same))
+    ended = ends.filter(pl.col("number") < pl.col("end"))
+    if ended.is_empty():
+        return curves
+    types = curves.schema
+    counts = ["segments", "complete", "instructions", "cycles_shared", "cycles_private"]
+    squares = [f"squares_{name}" for name in ("shared", "private", "excess")]
+    missing = (
+        ended.with_columns(number=pl.int_ranges(pl.col("number") + 1, pl.col("end") + 1))
+        .explode("number")
+        .with_columns(
+            pl.col("number").cast(types["number"]),
+            *(pl.lit(0, types[name]).alias(name) for name in [*counts, *squares] if name in types),
+            *(
+                pl.lit(None, types[name]).alias(name)
+                for name in ("max_shared", "max_private")
+                if name in types
+            ),
+        )
+    )
+    return pl.concat([curves, missing.select(curves.columns)])
 
 
 def average_costs(curves: pl.DataFrame) -> pl.DataFrame:

@@ -321,47 +321,71 @@ def join(results: Sequence[SwitchResult]) -> SwitchResult:
 
 
 def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
-    """Returns what a reader of a workload's figures should know. All placements have the same segments."""
-    row = overheads(costs, curves).row(0, named=True)
+    """Returns what a reader of a workload's figures should know.
+
+    Placements have the same segments, unless their own cycles decide when a process leaves the processor.
+    Then a number is given as a range over placements.
+    """
+    rows = overheads(costs, curves)
+    placements = rows.height
     told = []
-    if row["short"]:
-        share = 100 * row["short"] / row["switches"]
+    if rows["short"].sum():
+        share = _range(100 * rows["short"] / rows["switches"], ".3g")
         told.append(
-            f"{row['short']:,} of {row['switches']:,} segments ({share:.3g}%) have fewer than 1,000 "
-            "instructions; they count with their own length"
+            f"{_range(rows['short'])} of {_range(rows['switches'])} segments ({share}%) have fewer than "
+            "1,000 instructions; they count with their own length"
         )
-    if row["truncated"]:
+    if rows["truncated"].sum():
         told.append("the end of the trace cut the last segment off; it counts with the length that it has")
-    if row["same"]:
+    if rows["same"].sum():
         told.append(
-            f"{row['same']:,} switches led to the same process (another thread, or itself); they end no "
-            "segment"
+            f"{_range(rows['same'])} switches led to the same process (another thread, or itself); they end "
+            "no segment"
         )
-    if row["document"] is None:
+    undefined = rows.filter(pl.col("document").is_null())
+    if not undefined.is_empty():
         told.append(
-            f"fewer than 10% of the segments have {row['interval']:,} instructions, so MB90's average cost "
-            "is undefined"
+            f"{_under(undefined.height, placements)}fewer than 10% of the segments have "
+            f"{rows['interval'][0]:,} instructions, so MB90's average cost is undefined"
         )
-    elif not row["reached"]:
+    unreached = rows.filter(pl.col("document").is_not_null(), ~pl.col("reached"))
+    if not unreached.is_empty():
         told.append(
-            f"more than 10% of the segments are longer than {row['cut']:,} instructions, where the curves "
-            "end, so MB90's average cost is too low"
+            f"{_under(unreached.height, placements)}more than 10% of the segments are longer than "
+            f"{_range(unreached['cut'])} instructions, where the curves end, so MB90's average cost is too "
+            "low"
         )
-    asid, share = _busiest(costs)
-    if share >= ALONE:
+    asid, share_of_busiest = _busiest(costs)
+    if share_of_busiest >= ALONE:
         told.append(
-            f"asid {asid} runs {100 * share:.4g}% of all instructions: the cost is that of brief "
+            f"asid {asid} runs {100 * share_of_busiest:.4g}% of all instructions: the cost is that of brief "
             "interruptions of one process"
         )
     return told
 
 
+def _range(values: pl.Series, form: str = ",") -> str:
+    """Returns the least and the most of the values of placements as text; one number if they are the same."""
+    ordered = sorted(values.to_list())
+    least, most = format(ordered[0], form), format(ordered[-1], form)
+    return least if least == most else f"{least} to {most}"
+
+
+def _under(some: int, placements: int) -> str:
+    """Returns the words that begin a note about some of the placements; none if it is about all."""
+    return "" if some == placements else f"under {some} of {placements} placements "
+
+
 def _busiest(costs: pl.DataFrame) -> tuple[int, float]:
-    """Returns the address space that runs most, and its share of all instructions."""
-    ran = costs.filter(pl.col("seed") == pl.col("seed").first())
-    of = ran.group_by("asid", maintain_order=True).agg(pl.col("instructions").sum())
-    busiest = of.sort("instructions", maintain_order=True).row(-1)
-    return int(busiest[0]), busiest[1] / of["instructions"].sum()
+    """Returns the address space that runs most, and its share of all instructions.
+
+    If the placements differ, the placement counts under which this share is least.
+    """
+    of = costs.group_by("seed", "asid", maintain_order=True).agg(pl.col("instructions").sum())
+    shares = of.with_columns(share=pl.col("instructions") / pl.col("instructions").sum().over("seed"))
+    busiest = shares.sort("share", maintain_order=True).group_by("seed", maintain_order=True).last()
+    asid, share = busiest.sort("share", maintain_order=True).select("asid", "share").row(0)
+    return int(asid), float(share)
 
 
 __all__ = ["SwitchResult", "SwitchTables", "check_costs", "cycle_time", "join", "switch_tables", "switches"]

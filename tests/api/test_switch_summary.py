@@ -9,7 +9,9 @@ import pytest
 
 from binhop.report.style import specification
 from binhop.report.switches import switch_charts, switch_words
+from binhop.switch_cost import to_one_end
 from binhop.switch_summary import UNITS, costliest_pages, mean_curves, summary
+from binhop.switching import SwitchResult, SwitchTables
 from binhop.tables import rendered
 from binhop.tables.switches import cost_tables
 from tests.made_up_switches import Segment, at_the_start, costs_of, curves_of, pages_of
@@ -124,3 +126,51 @@ def test_segments_that_are_all_short_have_no_picture() -> None:
     curves = curves_of([Segment(1, 0, "start", 900, at_the_start(10, 0))])
     assert [*switch_charts(curves)] == []
     assert mean_curves(curves)["alive"].to_list() == [0, 0]
+
+
+def test_a_placement_whose_curve_has_ended_has_no_segment_alive() -> None:
+    """Placements have different segments if a quantum is so many cycles: there a curve ends earlier."""
+    long = Segment(1, 0, "involuntary", 4_000, at_the_start(400, 0, within=4_000))
+    short = Segment(1, 0, "involuntary", 1_500, at_the_start(100, 0, within=1_000))
+    curves = pl.concat([curves_of([long], seed=0), curves_of([short], seed=1)])
+    means = mean_curves(curves).filter(pl.col("cause").is_null())
+    assert means["since"].to_list() == [1_000, 2_000, 3_000, 4_000]
+    assert means["alive"].to_list() == [1, 0.5, 0.5, 0.5]
+    assert means["cumulative"].to_list() == pytest.approx([100, 150, 200, 250])
+    assert means["excess"].to_list() == pytest.approx([0.1, 0.05, 0.1, 0.1])
+    # A placement whose curves all go as far as the others' is as it was.
+    same = pl.concat([curves_of([long], seed=seed) for seed in SEEDS])
+    assert to_one_end(same) is same
+
+
+def test_notes_are_about_every_placement() -> None:
+    """A note is made where any placement has a reason for it, and numbers that differ are a range."""
+    first = [Segment(1 + number % 2, 0, "involuntary", 2_000, at_the_start(9, 0)) for number in range(20)]
+    second = [*first[:18], Segment(1, 0, "involuntary", 300, at_the_start(9, 0), truncated=True)]
+    fourth = [Segment(1 + number % 2, 0, "involuntary", 300, at_the_start(9, 0)) for number in range(20)]
+    notes = notes_of(first, second)
+    assert notes == [
+        "0 to 1 of 19 to 20 segments (0 to 5.26%) have fewer than 1,000 instructions; they count with their "
+        "own length",
+        "the end of the trace cut the last segment off; it counts with the length that it has",
+    ]
+    assert notes_of(first, first[:18]) == []
+    medium, forever = (
+        [Segment(1 + number % 2, 0, "involuntary", length, at_the_start(9, 0)) for number in range(4)]
+        for length in (20_000, 2_000_000)
+    )
+    assert notes_of(medium, forever) == [
+        "under 1 of 2 placements more than 10% of the segments are longer than 1,000,000 instructions, where "
+        "the curves end, so MB90's average cost is too low"
+    ]
+    (few, undefined) = notes_of(first, fourth)
+    assert few.startswith("0 to 20 of 20 segments (0 to 100%)")
+    assert undefined.startswith("under 1 of 2 placements fewer than 10% of the segments have 1,000 instr")
+
+
+def notes_of(*placements: list[Segment]) -> list[str]:
+    """Returns the notes of a result whose placements have these segments."""
+    costs = pl.concat([costs_of(segments, seed=seed) for seed, segments in enumerate(placements)])
+    curves = pl.concat([curves_of(segments, seed=seed) for seed, segments in enumerate(placements)])
+    tables = SwitchTables(costs, curves, pages_of())
+    return SwitchResult(results=pl.DataFrame(), tables=tables, notes=[], machine="", provenance={}).notes
