@@ -28,6 +28,9 @@ pub enum Domain {
     Sample = 7,
     /// The frame of a wired page, by the ordinal of the wired page.
     Wired = 8,
+    /// A random victim in a TLB. The stream is (TLB, group of slots); the index is the number of victims that the
+    /// group has had.
+    TlbVictim = 9,
     /// The draws of tests.
     Test = 255,
 }

@@ -1,4 +1,4 @@
-//! The choices a cache offers. Each choice is one list of names and meanings. The machine parser, the help, the
+//! The choices that a cache and a TLB offer. Each choice is one list of names and meanings. The machine parser, the help, the
 //! documentation and the tests walk these lists.
 
 macro_rules! choices {
@@ -81,6 +81,24 @@ choices! {
     }
 }
 
+choices! {
+    /// The entry of a TLB that leaves when another entry needs its slot.
+    TlbReplacement {
+        Lru = "lru", "The entry used least recently.";
+        Fifo = "fifo", "The entry that came first.";
+        Random = "random", "An entry drawn uniformly: a function of the TLB, the set and the number of victims that set has had, and of no seed.";
+        Plru = "plru", "The entry a binary tree of one bit per node points to; every use turns the bits on its path away. Ways must be a power of two.";
+    }
+}
+
+impl TlbReplacement {
+    /// Returns whether a hit changes the order in which entries leave.
+    #[must_use]
+    pub const fn notes_hits(self) -> bool {
+        matches!(self, Self::Lru | Self::Plru)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +115,6 @@ mod tests {
                 assert_eq!($type::from_name("Lru "), None);
             )*};
         }
-        walk!(Replacement, IndexBy, TagBy, WritePolicy, WritebackOrder, CostRule);
+        walk!(Replacement, IndexBy, TagBy, WritePolicy, WritebackOrder, CostRule, TlbReplacement);
     }
 }

@@ -133,6 +133,36 @@ counters! {
     }
 }
 
+counters! {
+    /// The counts of one port at one TLB.
+    TlbPortCounters {
+        accesses: u64 = "accesses", "lookups", "Lookups of a page, one per page touched; behind a first level, one per miss there.";
+        misses: u64 = "misses", "lookups", "Lookups that did not find their page here.";
+    }
+}
+
+counters! {
+    /// The counts of the entries of one TLB. Fills = evictions + invalidated + flushed + resident.
+    TlbCounters {
+        fills: u64 = "fills", "entries", "Entries brought in.";
+        evictions: u64 = "evictions", "entries", "Entries that left because another needed the slot.";
+        invalidated: u64 = "invalidated", "entries", "Entries that left because their mapping changed or their address space ended.";
+        flushed: u64 = "flushed", "entries", "Entries that left because another address space runs: at every switch without tags, otherwise when the hardware's numbers of spaces ran out.";
+    }
+}
+
+counters! {
+    /// The counts of one walk cache. Fills = evictions + invalidated + flushed + resident.
+    WalkCacheCounters {
+        accesses: u64 = "accesses", "lookups", "Walks that asked this cache: those that no cache of a deeper level shortened.";
+        hits: u64 = "hits", "lookups", "Walks that began behind the level of this cache.";
+        fills: u64 = "fills", "entries", "Entries brought in.";
+        evictions: u64 = "evictions", "entries", "Entries that left because another needed the slot.";
+        invalidated: u64 = "invalidated", "entries", "Entries that left because a mapping below them changed or their address space ended.";
+        flushed: u64 = "flushed", "entries", "Entries that left because another address space runs, as in a TLB.";
+    }
+}
+
 impl CacheCounters {
     /// Counts hits that change nothing but these counts.
     pub fn add_hits(&mut self, kind: Kind, hits: u64) {

@@ -1,9 +1,9 @@
-//! The hardware of binhop: caches in a tree, with write buffers and stream buffers between them.
+//! The hardware of binhop: caches in a tree, with write buffers and stream buffers between them, and TLBs.
 //!
 //! The crate knows no operating system: it asks for the frame of a page through [`binhop_base::Translation`]. The top
 //! of `cache/access.rs` says what one access counts as, the top of `cache/write_buffer.rs` how a write waits,
-//! and the top of `cache/stream_buffers.rs` how lines are fetched ahead. One
-//! file per policy under `replacement/` says how a victim is chosen.
+//! and the top of `cache/stream_buffers.rs` how lines are fetched ahead. The top of `tlb/mod.rs` says what a lookup
+//! of a TLB counts as. One file per policy under `replacement/` says how a victim is chosen.
 #![forbid(unsafe_code)]
 
 mod back;
@@ -18,15 +18,19 @@ mod invariants;
 mod memory;
 mod replacement;
 mod request;
+mod tlb;
 mod tree;
 mod witness;
 
 pub use back::{Back, Bound, WitnessedBack};
 pub use cache::Resident;
-pub use choice::{CostRule, IndexBy, Rules, TagBy, WritePolicy, WritebackOrder};
+pub use choice::{CostRule, IndexBy, Rules, TagBy, TlbReplacement, WritePolicy, WritebackOrder};
 pub use computer::Computer;
 pub use config::{CacheConfig, Next, StreamConfig, TreeConfig, WriteBufferConfig};
-pub use counters::{AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters};
+pub use counters::{
+    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters, TlbCounters,
+    TlbPortCounters, WalkCacheCounters,
+};
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;
 pub use fast::lru_stack::{LruStack, LruStackShape, Member};
@@ -35,5 +39,9 @@ pub use front::Front;
 pub use invariants::check;
 pub use replacement::Replacement;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
+pub use tlb::{
+    DATA_PORT, FETCH_PORT, GLOBAL_SPACE, Mmu, MmuConfig, MmuCounts, TlbConfig, TlbCounts, TlbOutcome,
+    TlbPage, WalkCacheConfig,
+};
 pub use tree::Tree;
 pub use witness::{Level, MissedLine, RemovalCause, RemovedLine, Witness};

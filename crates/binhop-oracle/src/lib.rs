@@ -10,3 +10,4 @@ pub mod paging;
 pub mod placements;
 pub mod scheduler;
 pub mod spaces;
+pub mod tlb;

@@ -1,0 +1,338 @@
+//! `PageArray` is the array of entries of one TLB or one walk cache: slots, an index from pages to slots, and the state
+//! of the replacement.
+//!
+//! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
+//! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot: a hit is one store, and only a victim
+//! needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
+
+use core::ops::Range;
+
+use binhop_base::{Domain, Rng, Stream};
+
+use super::page::{PageKey, TlbPage};
+use crate::choice::TlbReplacement;
+use crate::replacement::{ArrayShape, Plru, Policy};
+
+/// `ArraySize` is the form of an array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArraySize {
+    pub(super) entries: u32,
+    pub(super) ways: u32,
+    pub(super) wired: u32,
+}
+
+/// What [`PageArray::put`] did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    pub(super) slot: usize,
+    /// The page was there before.
+    pub(super) was_present: bool,
+    /// Another entry left.
+    pub(super) evicted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    key: PageKey,
+    /// The next slot of the chain, or [`END`].
+    next: u32,
+}
+
+/// The end of a chain. No array has so many slots.
+const END: u32 = u32::MAX;
+
+/// The time of an empty slot.
+const EMPTY: u32 = 0;
+
+/// The last time. When the clock reaches it, times are numbered anew.
+const LAST_TIME: u32 = u32::MAX - 1;
+
+/// Times are searched for the least in blocks of so many.
+const BLOCK: usize = 16;
+
+#[derive(Clone, Debug)]
+enum Chooser {
+    Lru,
+    Fifo,
+    Random(Draws),
+    /// The trees, and the logarithm of the ways.
+    Plru(Plru, u32),
+}
+
+/// `Draws` makes the random victims of each group of slots. The draw for the next victim is made when the previous
+/// victim is taken, because a draw takes longer than the rest of a fill and nothing waits for a draw made ahead.
+#[derive(Clone, Debug)]
+struct Draws {
+    /// The number of the TLB, in the upper bits of the stream number.
+    stream: u64,
+    /// For each group, the number of victims drawn, and the next victim.
+    groups: Vec<(u64, u32)>,
+}
+
+impl Draws {
+    fn draw(&self, group: usize, slots: u64) -> u32 {
+        let stream = Stream::new(Domain::TlbVictim, self.stream | group as u64);
+        Rng::new(0).below(stream, self.groups[group].0, slots) as u32
+    }
+
+    fn victim(&mut self, group: usize, slots: usize) -> usize {
+        let victim = self.groups[group].1;
+        self.groups[group].0 += 1;
+        self.groups[group].1 = self.draw(group, slots as u64);
+        victim as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct PageArray {
+    slots: Vec<Slot>,
+    /// The first slot of each chain.
+    heads: Vec<u32>,
+    /// The bits of a hash that are not used.
+    hash_shift: u32,
+    /// For each slot the time of its last use (LRU) or of its fill; [`EMPTY`] for an empty slot.
+    times: Vec<u32>,
+    clock: u32,
+    /// For each group, the number of slots that are not empty. The groups are the sets, and behind them the wired slots.
+    held: Vec<u32>,
+    wired: usize,
+    ways: usize,
+    sets: u64,
+    chooser: Chooser,
+}
+
+impl PageArray {
+    /// Makes an empty array. `number` tells the draws of several arrays apart.
+    pub(super) fn new(size: ArraySize, replacement: TlbReplacement, number: usize) -> Self {
+        let (entries, wired) = (size.entries as usize, size.wired as usize);
+        let sets = entries / size.ways as usize;
+        let ways = if wired > 0 { entries - wired } else { size.ways as usize };
+        let heads = (4 * entries).next_power_of_two();
+        let chooser = match replacement {
+            TlbReplacement::Lru => Chooser::Lru,
+            TlbReplacement::Fifo => Chooser::Fifo,
+            TlbReplacement::Random => {
+                let mut draws = Draws { stream: (number as u64) << 48, groups: vec![(0, 0); sets + 1] };
+                for group in 0..=sets {
+                    let slots = if group == sets { wired } else { ways };
+                    draws.groups[group].1 = if slots > 0 { draws.draw(group, slots as u64) } else { 0 };
+                }
+                Chooser::Random(draws)
+            }
+            TlbReplacement::Plru => {
+                let shape = ArrayShape { ways, sets, cache: number, rng: Rng::new(0) };
+                Chooser::Plru(Plru::new(&shape), ways.ilog2())
+            }
+        };
+        Self {
+            slots: vec![Slot { key: PageKey::EMPTY, next: END }; entries],
+            heads: vec![END; heads],
+            hash_shift: 64 - heads.ilog2(),
+            times: vec![EMPTY; entries],
+            clock: EMPTY,
+            held: vec![0; sets + 1],
+            wired,
+            ways,
+            sets: sets as u64,
+            chooser,
+        }
+    }
+
+    #[inline(always)]
+    fn bucket(&self, key: PageKey) -> usize {
+        (key.hash() >> self.hash_shift) as usize
+    }
+
+    /// Returns the slot of a page, and changes nothing.
+    #[inline(always)]
+    pub(super) fn find(&self, key: PageKey) -> Option<usize> {
+        let mut at = self.heads[self.bucket(key)];
+        // `END` is the number of no slot.
+        while let Some(slot) = self.slots.get(at as usize) {
+            if slot.key == key {
+                return Some(at as usize);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// Notes a use of the entry in a slot.
+    #[inline(always)]
+    pub(super) fn touch(&mut self, slot: usize) {
+        match &mut self.chooser {
+            Chooser::Lru => self.stamp(slot),
+            Chooser::Fifo | Chooser::Random(_) => {}
+            Chooser::Plru(trees, ways_log2) => {
+                trees.hit(&mut [], slot >> *ways_log2, slot & ((1 << *ways_log2) - 1));
+            }
+        }
+    }
+
+    /// Puts a page into a slot of its set, or into a wired slot if there are wired slots and the fill is wired.
+    pub(super) fn put(&mut self, key: PageKey, wired: bool) -> Put {
+        if let Some(slot) = self.find(key) {
+            self.touch(slot);
+            return Put { slot, was_present: true, evicted: false };
+        }
+        let group = if wired && self.wired > 0 { self.sets as usize } else { self.set_of(key.number()) };
+        let slots = self.slots_of(group);
+        let evicted = self.held[group] as usize == slots.len();
+        let slot = slots.start
+            + match &mut self.chooser {
+                Chooser::Random(draws) if evicted => draws.victim(group, slots.len()),
+                Chooser::Plru(trees, _) if evicted => trees.victim(&[], group),
+                _ => position_of_least(&self.times[slots]),
+            };
+        if evicted {
+            self.unlink(slot);
+        } else {
+            self.held[group] += 1;
+        }
+        let bucket = self.bucket(key);
+        self.slots[slot] = Slot { key, next: self.heads[bucket] };
+        self.heads[bucket] = slot as u32;
+        self.stamp(slot);
+        if let Chooser::Plru(..) = self.chooser {
+            self.touch(slot);
+        }
+        Put { slot, was_present: false, evicted }
+    }
+
+    /// Empties a slot that is not empty.
+    pub(super) fn remove(&mut self, slot: usize) {
+        self.unlink(slot);
+        self.slots[slot] = Slot { key: PageKey::EMPTY, next: END };
+        self.times[slot] = EMPTY;
+        let group = if slot < self.wired { self.sets as usize } else { (slot - self.wired) / self.ways };
+        self.held[group] -= 1;
+    }
+
+    /// Returns every slot, wired slots first, with its page.
+    pub(super) fn contents(&self) -> impl Iterator<Item = Option<TlbPage>> {
+        self.slots.iter().map(|slot| (slot.key != PageKey::EMPTY).then(|| slot.key.page()))
+    }
+
+    /// Returns the page in a slot.
+    pub(super) fn page_at(&self, slot: usize) -> Option<TlbPage> {
+        let key = self.slots[slot].key;
+        (key != PageKey::EMPTY).then(|| key.page())
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn is_wired(&self, slot: usize) -> bool {
+        slot < self.wired
+    }
+
+    /// The bytes that the array takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+            + size_of_val(&*self.heads)
+            + size_of_val(&*self.times)
+            + size_of_val(&*self.held)
+    }
+
+    fn set_of(&self, number: u64) -> usize {
+        let set = if self.sets.is_power_of_two() { number & (self.sets - 1) } else { number % self.sets };
+        set as usize
+    }
+
+    fn slots_of(&self, group: usize) -> Range<usize> {
+        if group as u64 == self.sets {
+            return 0..self.wired;
+        }
+        let start = self.wired + group * self.ways;
+        start..start + self.ways
+    }
+
+    #[inline(always)]
+    fn stamp(&mut self, slot: usize) {
+        if self.clock == LAST_TIME {
+            self.renumber();
+        }
+        self.clock += 1;
+        self.times[slot] = self.clock;
+    }
+
+    /// Gives the slots the times 1, 2, … in the same order.
+    #[cold]
+    fn renumber(&mut self) {
+        let mut order: Vec<usize> = (0..self.times.len()).filter(|&slot| self.times[slot] != EMPTY).collect();
+        order.sort_by_key(|&slot| self.times[slot]);
+        self.clock = EMPTY;
+        for slot in order {
+            self.clock += 1;
+            self.times[slot] = self.clock;
+        }
+    }
+
+    /// Takes a slot out of its chain.
+    fn unlink(&mut self, slot: usize) {
+        let Slot { key, next } = self.slots[slot];
+        let bucket = self.bucket(key);
+        if self.heads[bucket] == slot as u32 {
+            self.heads[bucket] = next;
+            return;
+        }
+        let mut before = self.heads[bucket] as usize;
+        while self.slots[before].next != slot as u32 {
+            before = self.slots[before].next as usize;
+        }
+        self.slots[before].next = next;
+    }
+}
+
+/// Returns the first position of the least time. Blocks of fixed length become vector instructions.
+fn position_of_least(times: &[u32]) -> usize {
+    let (blocks, rest) = times.as_chunks::<BLOCK>();
+    let (mut least, mut start) = (u32::MAX, 0);
+    for (number, block) in blocks.iter().enumerate() {
+        let of_block = block.iter().copied().fold(u32::MAX, u32::min);
+        if of_block < least {
+            (least, start) = (of_block, number * BLOCK);
+        }
+    }
+    let of_rest = rest.iter().copied().fold(u32::MAX, u32::min);
+    if of_rest < least {
+        (least, start) = (of_rest, times.len() - rest.len());
+    }
+    start + times[start..].iter().position(|&time| time == least).expect("the least time is there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> PageKey {
+        PageKey::new(TlbPage { space: 1, number, size_log2: 12 })
+    }
+
+    #[test]
+    fn times_that_are_numbered_anew_keep_their_order() {
+        let size = ArraySize { entries: 3, ways: 3, wired: 0 };
+        let mut array = PageArray::new(size, TlbReplacement::Lru, 0);
+        array.clock = LAST_TIME - 3;
+        for number in [10, 11, 12] {
+            array.put(key(number), false);
+        }
+        array.touch(0);
+        assert_eq!((array.clock, &array.times[..]), (4, &[4, 2, 3][..]));
+        assert_eq!(array.put(key(13), false).slot, 1);
+        assert_eq!(array.put(key(14), false).slot, 2);
+        assert_eq!(array.put(key(15), false).slot, 0);
+    }
+
+    #[test]
+    fn the_first_of_the_least_times_is_found() {
+        for length in 1..70 {
+            let mut times: Vec<u32> = (0..length).map(|at| 7 + at * 31 % 17).collect();
+            let expected = (0..times.len()).min_by_key(|&at| times[at]).unwrap();
+            assert_eq!(position_of_least(&times), expected, "{times:?}");
+            times[length as usize / 2] = 0;
+            assert_eq!(position_of_least(&times), length as usize / 2);
+        }
+    }
+}

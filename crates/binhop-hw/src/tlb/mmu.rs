@@ -1,0 +1,544 @@
+//! `Mmu` holds the TLBs and walk caches of a processor. The top of `tlb/mod.rs` has its rules.
+
+use std::collections::BTreeSet;
+
+use super::array::{ArraySize, PageArray};
+use super::config::{MmuConfig, TlbConfig};
+use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
+use crate::choice::TlbReplacement;
+use crate::counters::{TlbCounters, TlbPortCounters, WalkCacheCounters};
+
+/// The port of instruction fetches.
+pub const FETCH_PORT: usize = 0;
+/// The port of loads and stores.
+pub const DATA_PORT: usize = 1;
+const PORTS: usize = 2;
+
+/// `TlbOutcome` says where a lookup found its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlbOutcome {
+    /// In this first-level TLB.
+    First(usize),
+    /// In this second-level TLB.
+    Second(usize),
+    /// Nowhere: a walk follows.
+    Miss,
+}
+
+/// `TlbCounts` holds the counts of one TLB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TlbCounts {
+    /// The lookups of each port.
+    pub ports: [TlbPortCounters; PORTS],
+    /// What came and left.
+    pub entries: TlbCounters,
+}
+
+/// `MmuCounts` holds all counts of an [`Mmu`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MmuCounts {
+    /// The counts of each TLB, in the order of the description.
+    pub tlbs: Vec<TlbCounts>,
+    /// The counts of each walk cache, in the order of the description.
+    pub walk_caches: Vec<WalkCacheCounters>,
+    /// The switches that flushed, because entries carry no tags.
+    pub flushes: u64,
+    /// The switches that flushed, because the hardware's numbers of address spaces had run out.
+    pub rollovers: u64,
+}
+
+/// The TLB that holds no page.
+const NO_TLB: u8 = u8::MAX;
+
+/// `NOBODY` stands for the running space before the first switch, and for the space of no page.
+const NOBODY: u64 = u64::MAX;
+
+#[derive(Clone, Debug)]
+struct Tlb {
+    array: PageArray,
+    /// The second-level TLB for each size of page, or [`NO_TLB`].
+    next: [u8; 64],
+    sizes: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct WalkCache {
+    level: usize,
+    array: PageArray,
+}
+
+/// The last page that a port found or filled in a first-level TLB.
+#[derive(Clone, Copy, Debug)]
+struct LastPage {
+    /// The page's number, or `u64::MAX` if the port has no last page.
+    number: u64,
+    /// The number of base pages in the page is two to this power.
+    shift: u32,
+    tlb: u32,
+    slot: u32,
+    /// The time + 1 of the last use that the TLB does not know of; 0 if there is none.
+    pending: u64,
+}
+
+const NO_PAGE: LastPage = LastPage { number: u64::MAX, shift: 0, tlb: u32::MAX, slot: u32::MAX, pending: 0 };
+
+#[derive(Clone, Debug)]
+struct TlbPort {
+    last: LastPage,
+    /// The first-level TLB for each size of page, or [`NO_TLB`].
+    first: [u8; 64],
+}
+
+/// `Mmu` looks up the pages of references in TLBs.
+///
+/// The caller tells it which space runs ([`Mmu::switch`]), looks up the page of each reference, and after a miss walks
+/// its tables and fills. References to the last page of a port may be dropped:
+///
+/// ```
+/// # use binhop_hw::{DATA_PORT, Mmu, MmuConfig, TlbConfig, TlbOutcome, TlbPage, TlbReplacement};
+/// let tlb = TlbConfig {
+///     name: "tlb".into(),
+///     entries: 64,
+///     ways: 64,
+///     replacement: TlbReplacement::Lru,
+///     wired: 0,
+///     pages: vec![12],
+///     next: None,
+/// };
+/// let mut mmu = Mmu::new(&MmuConfig {
+///     base_log2: 12,
+///     tlbs: vec![tlb],
+///     fetch: vec![0],
+///     data: vec![0],
+///     tagged: true,
+///     spaces: None,
+///     walk_caches: vec![],
+/// });
+/// mmu.switch(3);
+/// let mut walks = 0;
+/// for (now, address) in [0x1000, 0x1008, 0x2000, 0x2010, 0x1000_u64].into_iter().enumerate() {
+///     let number = address >> 12;
+///     if mmu.is_last(DATA_PORT, number) {
+///         mmu.note_last_use(DATA_PORT, 1, now as u64);
+///         continue;
+///     }
+///     let page = TlbPage { space: 3, number, size_log2: 12 };
+///     if mmu.look_up(DATA_PORT, page) == TlbOutcome::Miss {
+///         walks += 1;
+///         mmu.fill(DATA_PORT, page);
+///     }
+/// }
+/// assert_eq!(walks, 2);
+/// assert_eq!(mmu.counts().tlbs[0].ports[DATA_PORT].accesses, 5);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mmu {
+    tlbs: Vec<Tlb>,
+    ports: [TlbPort; PORTS],
+    /// The space that runs, or [`NOBODY`].
+    running: u64,
+    /// True if the order between the last uses of the ports matters in some TLB.
+    keeps_order: bool,
+    tagged: bool,
+    spaces: Option<u32>,
+    /// The spaces that have a number of the hardware's, if these are finite.
+    numbered: BTreeSet<u32>,
+    /// The walk caches, in the order of the description.
+    walk_caches: Vec<WalkCache>,
+    /// The indices of the walk caches, deepest level first.
+    deepest_first: Vec<usize>,
+    base_log2: u32,
+    counts: MmuCounts,
+}
+
+impl Mmu {
+    /// Makes empty TLBs and walk caches. No space runs.
+    ///
+    /// # Panics
+    /// The description breaks a rule: see [`MmuConfig::broken_rule`].
+    #[must_use]
+    pub fn new(config: &MmuConfig) -> Self {
+        if let Some((name, rule)) = config.broken_rule() {
+            panic!("{name}: {rule}");
+        }
+        let tlb_of_size = |indices: &[usize]| {
+            core::array::from_fn(|size| {
+                let holds = |&&index: &&usize| config.tlbs[index].holds(size as u32);
+                indices.iter().find(holds).map_or(NO_TLB, |&index| index as u8)
+            })
+        };
+        let tlb = |(number, tlb): (usize, &TlbConfig)| {
+            let size = ArraySize { entries: tlb.entries, ways: tlb.ways, wired: tlb.wired };
+            Tlb {
+                array: PageArray::new(size, tlb.replacement, number),
+                next: tlb_of_size(tlb.next.as_slice()),
+                sizes: tlb.pages.clone(),
+            }
+        };
+        let port = |first: &[usize]| TlbPort { last: NO_PAGE, first: tlb_of_size(first) };
+        let walk_caches: Vec<WalkCache> = config
+            .walk_caches
+            .iter()
+            .map(|cache| {
+                let size = ArraySize { entries: cache.entries, ways: cache.ways, wired: 0 };
+                WalkCache { level: cache.level as usize, array: PageArray::new(size, TlbReplacement::Lru, 0) }
+            })
+            .collect();
+        let mut deepest_first: Vec<usize> = (0..walk_caches.len()).collect();
+        deepest_first.sort_by_key(|&index| core::cmp::Reverse(walk_caches[index].level));
+        Self {
+            tlbs: config.tlbs.iter().enumerate().map(tlb).collect(),
+            ports: [port(&config.fetch), port(&config.data)],
+            running: NOBODY,
+            keeps_order: order_matters(config),
+            tagged: config.tagged,
+            spaces: config.spaces,
+            numbered: BTreeSet::new(),
+            deepest_first,
+            base_log2: config.base_log2,
+            counts: MmuCounts {
+                tlbs: vec![TlbCounts::default(); config.tlbs.len()],
+                walk_caches: vec![WalkCacheCounters::default(); walk_caches.len()],
+                ..MmuCounts::default()
+            },
+            walk_caches,
+        }
+    }
+
+    /// Returns whether a first-level TLB of the port holds pages of this size. Other pages must not be looked up.
+    #[must_use]
+    pub fn holds(&self, port: usize, size_log2: u32) -> bool {
+        self.ports[port].first[size_log2 as usize] != NO_TLB
+    }
+
+    /// Returns whether a base page of the running space lies in the port's last page, whose entry is still there. A
+    /// reference to such a page may be dropped: [`Mmu::note_last_use`] replaces [`Mmu::look_up`].
+    #[inline(always)]
+    #[must_use]
+    pub fn is_last(&self, port: usize, base_page: u64) -> bool {
+        let last = &self.ports[port].last;
+        base_page >> last.shift == last.number
+    }
+
+    /// Counts dropped references to the port's last page as hits. The last of them was made at `now`: a time that the
+    /// caller chooses, and that never decreases. Several references may be told together, but before the next call
+    /// of any other function that changes something. Of references at one time, the fetch comes first.
+    #[inline(always)]
+    pub fn note_last_use(&mut self, port: usize, references: u64, now: u64) {
+        let last = &mut self.ports[port].last;
+        if self.keeps_order {
+            last.pending = now + 1;
+        }
+        self.counts.tlbs[last.tlb as usize].ports[port].accesses += references;
+    }
+
+    /// Looks up a page for one reference. A hit in a second-level TLB fills the first level.
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    #[inline]
+    pub fn look_up(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
+        self.note_pending();
+        let first = usize::from(self.ports[port].first[page.size_log2 as usize]);
+        self.counts.tlbs[first].ports[port].accesses += 1;
+        let array = &mut self.tlbs[first].array;
+        if let Some(slot) = array.find(PageKey::new(page)) {
+            array.touch(slot);
+            self.set_last(port, first, slot, page);
+            return TlbOutcome::First(first);
+        }
+        self.look_behind(port, first, page)
+    }
+
+    fn look_behind(&mut self, port: usize, first: usize, page: TlbPage) -> TlbOutcome {
+        self.counts.tlbs[first].ports[port].misses += 1;
+        let Some(second) = self.second_level(first, page) else { return TlbOutcome::Miss };
+        let counts = &mut self.counts.tlbs[second].ports[port];
+        counts.accesses += 1;
+        let array = &mut self.tlbs[second].array;
+        let Some(slot) = array.find(PageKey::new(page)) else {
+            counts.misses += 1;
+            return TlbOutcome::Miss;
+        };
+        array.touch(slot);
+        let slot = self.put(first, page, false);
+        self.set_last(port, first, slot, page);
+        TlbOutcome::Second(second)
+    }
+
+    /// Fills the port's first level and the second level behind it, after a walk.
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    pub fn fill(&mut self, port: usize, page: TlbPage) {
+        self.fill_levels(port, page, false);
+    }
+
+    /// Fills as [`Mmu::fill`] does, but the wired slots of each level that has such slots: for entries that map a
+    /// page of a page table.
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    pub fn fill_wired(&mut self, port: usize, page: TlbPage) {
+        self.fill_levels(port, page, true);
+    }
+
+    fn fill_levels(&mut self, port: usize, page: TlbPage, wired: bool) {
+        self.note_pending();
+        let first = usize::from(self.ports[port].first[page.size_log2 as usize]);
+        if let Some(second) = self.second_level(first, page) {
+            self.put(second, page, wired);
+        }
+        let slot = self.put(first, page, wired);
+        self.set_last(port, first, slot, page);
+    }
+
+    /// From now on `space` runs. Without tags another space than before flushes; with tags it flushes if the
+    /// hardware's numbers have run out. A space keeps its number until then, even if the space ends.
+    pub fn switch(&mut self, space: u32) {
+        if self.running == u64::from(space) {
+            return;
+        }
+        self.note_pending();
+        for port in &mut self.ports {
+            port.last = NO_PAGE;
+        }
+        let is_first = self.running == NOBODY;
+        self.running = u64::from(space);
+        if !self.tagged {
+            if !is_first {
+                self.counts.flushes += 1;
+                self.flush(true);
+            }
+            return;
+        }
+        let Some(spaces) = self.spaces else { return };
+        if space == GLOBAL_SPACE || self.numbered.contains(&space) {
+            return;
+        }
+        if self.numbered.len() == spaces as usize {
+            self.counts.rollovers += 1;
+            self.numbered.clear();
+            self.flush(false);
+        }
+        self.numbered.insert(space);
+    }
+
+    /// Removes the entries of a space that cover some of the base pages from `first` to `last`, inclusive, from all
+    /// TLBs and walk caches.
+    pub fn invalidate(&mut self, space: u32, first: u64, last: u64) {
+        self.note_pending();
+        let base_log2 = self.base_log2;
+        for tlb in 0..self.tlbs.len() {
+            let numbers = |size: u32| first >> (size - base_log2)..=last >> (size - base_log2);
+            let Tlb { array, sizes, .. } = &self.tlbs[tlb];
+            let probes =
+                sizes.iter().map(|&size| (last - first) >> (size - base_log2)).fold(0, u64::saturating_add);
+            if probes < array.entries() as u64 / 4 {
+                for size_log2 in sizes.clone() {
+                    for number in numbers(size_log2) {
+                        let page = TlbPage { space, number, size_log2 };
+                        if let Some(slot) = self.tlbs[tlb].array.find(PageKey::new(page)) {
+                            self.invalidate_slot(tlb, slot);
+                        }
+                    }
+                }
+            } else {
+                self.invalidate_where(tlb, |page| {
+                    page.space == space && numbers(page.size_log2).contains(&page.number)
+                });
+            }
+        }
+        let covers = |page: TlbPage| {
+            let shift = page.size_log2 - base_log2;
+            page.space == space && (first >> shift..=last >> shift).contains(&page.number)
+        };
+        self.invalidate_walks(covers);
+    }
+
+    /// Removes all entries of a space from all TLBs and walk caches.
+    pub fn invalidate_space(&mut self, space: u32) {
+        self.note_pending();
+        for tlb in 0..self.tlbs.len() {
+            self.invalidate_where(tlb, |page| page.space == space);
+        }
+        self.invalidate_walks(|page| page.space == space);
+    }
+
+    /// Looks into the walk caches for the walk of a base page. Returns how many of the upper levels need not be read.
+    ///
+    /// `shifts` has one number for each level that this walk reads, root first: the bits of the number of a base page
+    /// that the levels below use. The last level holds the entry that goes into the TLB, and no walk cache keeps it. Caches
+    /// are asked deepest level first, until a cache has the entry above the page.
+    pub fn walk_from(&mut self, space: u32, base_page: u64, shifts: &[u32]) -> usize {
+        for &index in &self.deepest_first {
+            let cache = &mut self.walk_caches[index];
+            if cache.level + 1 >= shifts.len() {
+                continue;
+            }
+            let counts = &mut self.counts.walk_caches[index];
+            counts.accesses += 1;
+            let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
+            if let Some(slot) = cache.array.find(key) {
+                cache.array.touch(slot);
+                counts.hits += 1;
+                return cache.level + 1;
+            }
+        }
+        0
+    }
+
+    /// Puts the upper entries that a walk has read into the walk caches of their levels. `from` is what
+    /// [`Mmu::walk_from`] returned for this walk.
+    pub fn fill_walk_caches(&mut self, space: u32, base_page: u64, shifts: &[u32], from: usize) {
+        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
+            if cache.level < from || cache.level + 1 >= shifts.len() {
+                continue;
+            }
+            let put = cache.array.put(walk_key(space, base_page, shifts[cache.level], self.base_log2), false);
+            counts.fills += u64::from(!put.was_present);
+            counts.evictions += u64::from(put.evicted);
+        }
+    }
+
+    /// Returns the counts since the start, dropped references included.
+    #[must_use]
+    pub fn counts(&self) -> &MmuCounts {
+        &self.counts
+    }
+
+    /// Returns the slots of each TLB, wired slots first, then set by set.
+    #[must_use]
+    pub fn contents(&self) -> Vec<Vec<Option<TlbPage>>> {
+        self.tlbs.iter().map(|tlb| tlb.array.contents().collect()).collect()
+    }
+
+    /// Returns the slots of each walk cache, set by set. An entry is named by all the memory below it.
+    #[must_use]
+    pub fn walk_cache_contents(&self) -> Vec<Vec<Option<TlbPage>>> {
+        self.walk_caches.iter().map(|cache| cache.array.contents().collect()).collect()
+    }
+
+    /// Returns the bytes that the entries take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let walk_caches = self.walk_caches.iter().map(|cache| cache.array.bytes());
+        self.tlbs.iter().map(|tlb| tlb.array.bytes()).chain(walk_caches).sum()
+    }
+
+    fn second_level(&self, first: usize, page: TlbPage) -> Option<usize> {
+        let next = self.tlbs[first].next[page.size_log2 as usize];
+        (next != NO_TLB).then_some(usize::from(next))
+    }
+
+    /// Notes the pending uses of the ports' last pages in the order in which they were made.
+    #[inline(always)]
+    fn note_pending(&mut self) {
+        if self.ports[FETCH_PORT].last.pending | self.ports[DATA_PORT].last.pending != 0 {
+            self.note_pending_uses();
+        }
+    }
+
+    fn note_pending_uses(&mut self) {
+        let data_first = self.ports[DATA_PORT].last.pending < self.ports[FETCH_PORT].last.pending;
+        for port in if data_first { [DATA_PORT, FETCH_PORT] } else { [FETCH_PORT, DATA_PORT] } {
+            let last = &mut self.ports[port].last;
+            if last.pending != 0 {
+                last.pending = 0;
+                self.tlbs[last.tlb as usize].array.touch(last.slot as usize);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn set_last(&mut self, port: usize, tlb: usize, slot: usize, page: TlbPage) {
+        let (tlb, slot) = (tlb as u32, slot as u32);
+        self.ports[port].last = if u64::from(page.space) == self.running {
+            LastPage { number: page.number, shift: page.size_log2 - self.base_log2, tlb, slot, pending: 0 }
+        } else {
+            NO_PAGE
+        };
+    }
+
+    fn forget_last(&mut self, tlb: usize, slot: usize) {
+        for port in &mut self.ports {
+            if (port.last.tlb, port.last.slot) == (tlb as u32, slot as u32) {
+                port.last = NO_PAGE;
+            }
+        }
+    }
+
+    fn put(&mut self, tlb: usize, page: TlbPage, wired: bool) -> usize {
+        let put = self.tlbs[tlb].array.put(PageKey::new(page), wired);
+        let counts = &mut self.counts.tlbs[tlb].entries;
+        counts.fills += u64::from(!put.was_present);
+        if put.evicted {
+            counts.evictions += 1;
+            self.forget_last(tlb, put.slot);
+        }
+        put.slot
+    }
+
+    fn invalidate_slot(&mut self, tlb: usize, slot: usize) {
+        self.tlbs[tlb].array.remove(slot);
+        self.counts.tlbs[tlb].entries.invalidated += 1;
+        self.forget_last(tlb, slot);
+    }
+
+    fn invalidate_where(&mut self, tlb: usize, leaves: impl Fn(TlbPage) -> bool) {
+        for slot in 0..self.tlbs[tlb].array.entries() {
+            if self.tlbs[tlb].array.page_at(slot).is_some_and(&leaves) {
+                self.invalidate_slot(tlb, slot);
+            }
+        }
+    }
+
+    fn invalidate_walks(&mut self, leaves: impl Fn(TlbPage) -> bool) {
+        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
+            counts.invalidated += remove_where(&mut cache.array, |_, page| leaves(page));
+        }
+    }
+
+    /// Empties the walk caches, and the TLBs of all entries but global entries and, if `spare_wired`, wired entries.
+    fn flush(&mut self, spare_wired: bool) {
+        for (tlb, counts) in self.tlbs.iter_mut().zip(&mut self.counts.tlbs) {
+            counts.entries.flushed += remove_where(&mut tlb.array, |is_wired, page| {
+                page.space != GLOBAL_SPACE && !(spare_wired && is_wired)
+            });
+        }
+        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
+            counts.flushed += remove_where(&mut cache.array, |_, _| true);
+        }
+    }
+}
+
+/// Removes the entries for which `leaves` holds, and returns their number.
+fn remove_where(array: &mut PageArray, leaves: impl Fn(bool, TlbPage) -> bool) -> u64 {
+    let mut removed = 0;
+    for slot in 0..array.entries() {
+        if array.page_at(slot).is_some_and(|page| leaves(array.is_wired(slot), page)) {
+            array.remove(slot);
+            removed += 1;
+        }
+    }
+    removed
+}
+
+/// The name of a walk's entry is all the memory below it.
+fn walk_key(space: u32, base_page: u64, shift: u32, base_log2: u32) -> PageKey {
+    PageKey::new(TlbPage { space, number: base_page >> shift, size_log2: base_log2 + shift })
+}
+
+/// Returns whether some first-level TLB whose replacement notes hits has another user than one port.
+fn order_matters(config: &MmuConfig) -> bool {
+    let ports = || config.fetch.iter().chain(&config.data);
+    let users = |tlb: usize| {
+        let as_first = ports().filter(|&&first| first == tlb).count();
+        let as_second = ports().filter(|&&first| config.tlbs[first].next == Some(tlb)).count();
+        (as_first, as_second)
+    };
+    (0..config.tlbs.len()).any(|tlb| {
+        let (as_first, as_second) = users(tlb);
+        config.tlbs[tlb].replacement.notes_hits() && as_first > 0 && as_first + as_second > 1
+    })
+}
