@@ -1,6 +1,6 @@
 //! `binhop-os` makes an operating system's decisions about memory. [`Spaces`] finds the page behind an
 //! address. [`Frames`] and [`placement`] choose the frame that holds the page, and the page that must leave
-//! memory.
+//! memory. [`page_table`] says which entries of page tables a walk reads.
 //!
 //! The two halves meet only in [`PageId`](binhop_base::PageId). Address spaces do not depend on the placement
 //! and are computed once. Each lane (one placement of one seed) has its own [`Frames`]; all lanes share one
@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod frame;
+pub mod page_table;
 pub mod placement;
 pub mod scheduler;
 mod space;

@@ -1,0 +1,61 @@
+//! `TableForm` describes a form of page table before a run; `TableKind` chooses one.
+
+use binhop_base::{Problem, Result};
+
+/// `TableForm` describes a form of page table: its texts and defaults. Each form is one file, and
+/// [`FORMS`](super::FORMS) lists them.
+#[derive(Debug)]
+pub struct TableForm {
+    /// The name that users write in `translation.table`.
+    pub name: &'static str,
+    /// The form, in a sentence.
+    pub rule: &'static str,
+    /// The origin of the form: document and section, and what is ours.
+    pub source: &'static str,
+    /// True if the form has a number of levels to choose.
+    pub has_levels: bool,
+    /// The usual size of an entry, in bytes.
+    pub entry: u32,
+    /// Makes the kind. Forms without levels ignore the number.
+    pub(super) kind: fn(levels: u32) -> TableKind,
+}
+
+impl TableForm {
+    /// Returns the form as a machine chooses it.
+    ///
+    /// # Errors
+    /// The form needs a number of levels and has none, or has no levels to choose.
+    pub fn kind(&self, levels: Option<u32>) -> Result<TableKind> {
+        match levels {
+            Some(levels) if !self.has_levels => Err(Problem::request(
+                &alloc::format!("{levels}"),
+                "translation.levels",
+                &alloc::format!("a page table of the form {} has no levels to choose", self.name),
+                "leave the key out, or choose table = \"radix\"",
+            )),
+            None if self.has_levels => Err(Problem::request(
+                self.name,
+                "translation.table",
+                "this form of page table needs a number of levels",
+                "set translation.levels: 2, 4 or 5",
+            )),
+            _ => Ok((self.kind)(levels.unwrap_or(0))),
+        }
+    }
+}
+
+/// `TableKind` is a form of page table with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableKind {
+    /// The two tiers of MIPS: a linear user table, and a root table for each address space.
+    Mips,
+    /// The tree of x86.
+    Radix {
+        /// The number of levels.
+        levels: u32,
+    },
+    /// A hash table of entries, with chains.
+    Hashed,
+    /// One entry for each frame, behind a table of hash anchors.
+    Inverted,
+}
