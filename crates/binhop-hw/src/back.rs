@@ -7,6 +7,7 @@ use crate::{
     FastPaths, Invalidation, Level, MemoryCounters, Origin, Tree, Witness,
     cache::{
         Cache,
+        lines::Storage,
         stage::{Caches, stage_queries},
     },
     fast::{chain, direct_mapped},
@@ -42,24 +43,26 @@ impl Back {
     /// The back of a tree, empty, that takes no fast paths besides `paths`.
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
-        let memory = Memory::new(tree.config());
-        let caches = Caches::new(tree, false, rng);
         let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
-        Self { caches, memory, page: tree.config().page, chain, between: [Vec::new(), Vec::new()] }
+        Self { chain, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
-    /// Returns the same back, in which no cache counts compulsory misses: see [`Front::without_compulsory`]. It does not
-    /// take [`FastPath::Chain`], which counts them.
-    ///
-    /// # Panics
-    /// A cache of the back was accessed before.
-    ///
-    /// [`Front::without_compulsory`]: crate::Front::without_compulsory
+    /// The back of a tree, empty, that takes memory for the lines that it holds, and no fast paths: see
+    /// [`Front::sparse`](crate::Front::sparse).
     #[must_use]
-    pub fn without_compulsory(mut self) -> Self {
-        self.caches.drop_compulsory();
-        self.chain = None;
-        self
+    pub fn sparse(tree: &Tree, rng: Rng) -> Self {
+        Self::stored(tree, rng, Storage::Sparse)
+    }
+
+    /// The back of a tree, empty, that takes no fast paths.
+    fn stored(tree: &Tree, rng: Rng, storage: Storage) -> Self {
+        Self {
+            caches: Caches::new(tree, false, rng, storage),
+            memory: Memory::new(tree.config()),
+            page: tree.config().page,
+            chain: None,
+            between: [Vec::new(), Vec::new()],
+        }
     }
 
     /// Handles a request of the front made at cycle `now`; returns the cycles the processor waits.

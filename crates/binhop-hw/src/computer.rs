@@ -46,10 +46,10 @@ impl Computer {
         Self::over(Front::new(tree, rng), Back::new(tree, rng), 0)
     }
 
-    /// The same computer, in which no cache counts compulsory misses: see [`Front::without_compulsory`].
+    /// The whole of a tree, empty, at cycle 0, that takes memory for the lines that it holds: see [`Front::sparse`].
     #[must_use]
-    pub fn without_compulsory(self) -> Self {
-        Self { front: self.front.without_compulsory(), back: self.back.without_compulsory(), now: self.now }
+    pub fn sparse(tree: &Tree, rng: Rng) -> Self {
+        Self::over(Front::sparse(tree, rng), Back::sparse(tree, rng), 0)
     }
 }
 

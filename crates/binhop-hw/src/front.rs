@@ -4,7 +4,10 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
     Access, FastPath, FastPaths, Invalidation, Tree,
-    cache::stage::{Caches, stage_queries},
+    cache::{
+        lines::Storage,
+        stage::{Caches, stage_queries},
+    },
     fast::two_phase::{Miss, access_all, access_each},
     request::Below,
 };
@@ -32,22 +35,23 @@ impl Front {
     /// The front of a tree, empty, that takes no fast paths besides `paths`.
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
-        let serving = [tree.config().fetch, tree.config().data];
         let two_phase = paths.takes(FastPath::TwoPhase) && FastPath::of(tree).takes(FastPath::TwoPhase);
-        let caches = Caches::new(tree, true, rng);
-        Self { caches, serving, tree: tree.clone(), two_phase, misses: Vec::new() }
+        Self { two_phase, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
-    /// Returns the same front, in which no cache counts compulsory misses: they stay 0. A cache that counts them keeps a
-    /// bit for each line of each page that it was ever asked for. Without these bits the memory of many small
-    /// simulations follows the lines that are resident.
-    ///
-    /// # Panics
-    /// A cache of the front was accessed before.
+    /// The front of a tree, empty, that takes no fast paths.
+    fn stored(tree: &Tree, rng: Rng, storage: Storage) -> Self {
+        let serving = [tree.config().fetch, tree.config().data];
+        let caches = Caches::new(tree, true, rng, storage);
+        Self { caches, serving, tree: tree.clone(), two_phase: false, misses: Vec::new() }
+    }
+
+    /// The front of a tree, empty, that takes memory for the lines that it holds: the sets of a larger cache are
+    /// allocated in chunks, when a line first comes to one of them. No cache counts compulsory misses: they stay 0. A cache
+    /// that counts them keeps a bit for each line of each page that it was ever asked for. The front takes no fast paths.
     #[must_use]
-    pub fn without_compulsory(mut self) -> Self {
-        self.caches.drop_compulsory();
-        self
+    pub fn sparse(tree: &Tree, rng: Rng) -> Self {
+        Self::stored(tree, rng, Storage::Sparse)
     }
 
     /// The processor asks `cache` for a line: one fetch, load or store. `at` names a mapping, and counts

@@ -3,9 +3,13 @@
 //! The word of a line is its key + 1, × 2, plus 1 if the line is dirty. A key is at most 2⁶². So no line's word equals
 //! [`EMPTY`], or differs from it in the dirty bit alone. `EMPTY` is 0, and so is the initial state of every policy: the
 //! system gives zeroed memory page by page as it is touched. So an empty cache takes no memory, however large it is.
+//! Where many caches hold few lines each, [`Storage::Sparse`] takes memory for chunks of sets, as lines come.
 
-use binhop_base::Rng;
+use std::ops::Range;
 
+use binhop_base::{PowerOfTwo, Rng};
+
+use super::chunks::Chunks;
 use crate::{
     CacheConfig, Replacement,
     replacement::{ArrayShape, FEW, Fifo, Lru, Policy, Random, each_policy},
@@ -130,6 +134,11 @@ impl<P: Policy, const W: usize> Array<P, W> {
         (&mut self.words, &mut self.policy)
     }
 
+    /// The words of adjacent sets.
+    fn words(&self, sets: Range<usize>) -> &[u64] {
+        &self.words[sets.start * self.ways()..sets.end * self.ways()]
+    }
+
     #[inline(always)]
     fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         let (ways, policy) = self.set(set);
@@ -171,6 +180,71 @@ impl<P: Policy, const W: usize> Array<P, W> {
     }
 }
 
+/// `Storage` says how the sets of a cache are allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// All sets at once.
+    Dense,
+    /// Chunks of sets, when a line first comes to one of them. An access takes a little longer. Caches of few chunks are
+    /// dense, because a few pages reach all their sets.
+    Sparse,
+}
+
+/// A cache of fewer chunks is dense.
+const FEWEST_CHUNKS: u64 = 4;
+
+/// `SparseLines` holds the lines of a cache in chunks of sets. The lines of a page may be in as many sets as a chunk
+/// has, so a page touches one chunk where the index is not hashed beyond the page.
+#[derive(Clone, Debug)]
+pub(crate) struct SparseLines {
+    chunks: Chunks<Lines>,
+    replacement: Replacement,
+    /// The shape of the first chunk.
+    shape: ArrayShape,
+}
+
+impl SparseLines {
+    /// Returns the lines of a cache, empty; `None` if the cache has few chunks.
+    fn new(config: &CacheConfig, shape: ArrayShape, page: PowerOfTwo) -> Option<Self> {
+        let lines_in_page = (page.bytes() / config.line.bytes()).max(1);
+        let chunks = config.sets() / lines_in_page;
+        let shape = ArrayShape { sets: lines_in_page as usize, ..shape };
+        (chunks >= FEWEST_CHUNKS).then(|| Self {
+            chunks: Chunks::new(chunks as usize, lines_in_page.ilog2()),
+            replacement: config.replacement,
+            shape,
+        })
+    }
+
+    fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
+        let (lines, set) = self.chunks.get_mut(set)?;
+        lines.touch(set, key, dirty)
+    }
+
+    fn evict(&mut self, set: usize) -> Option<Word> {
+        let (lines, set) = self.chunks.get_mut(set)?;
+        lines.evict(set)
+    }
+
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        let Self { chunks, replacement, shape } = self;
+        let make = |first| Lines::of_shape(*replacement, &ArrayShape { first, ..*shape });
+        let (lines, set) = chunks.get_or_make(set, make);
+        lines.put(set, line)
+    }
+
+    fn remove(&mut self, set: usize, selected: &mut dyn FnMut(u64) -> bool, removed: &mut dyn FnMut(Word)) {
+        if let Some((lines, set)) = self.chunks.get_mut(set) {
+            lines.remove(set, selected, removed);
+        }
+    }
+
+    fn words(&self, sets: Range<usize>) -> &[u64] {
+        let Some((lines, first)) = self.chunks.get(sets.start) else { return &[] };
+        lines.words(first..first + sets.len())
+    }
+}
+
 /// A type of array that [`Lines`] may hold.
 pub(crate) trait InLines: Sized {
     /// The array, if the lines are in one of this type.
@@ -206,25 +280,30 @@ macro_rules! lines {
             Direct(Array<Fifo, 1>),
             $($fixed(Array<$of, $ways>),)*
             $($policy(Array<crate::replacement::$policy, 0>),)*
+            /// Chunks of sets, each in one of the forms above.
+            Sparse(Box<SparseLines>),
         }
 
         impl Lines {
-            pub(crate) fn new(config: &CacheConfig, cache: usize, rng: Rng) -> Self {
-                let shape =
-                    ArrayShape { ways: config.ways as usize, sets: config.sets() as usize, cache, rng };
-                match (config.replacement, shape.ways) {
-                    (_, 1) => Lines::Direct(Array::new(&shape)),
-                    $((Replacement::$of, $ways) => Lines::$fixed(Array::new(&shape)),)*
-                    $((Replacement::$policy, _) => Lines::$policy(Array::new(&shape)),)*
+            /// The lines of these sets, all allocated.
+            fn of_shape(replacement: Replacement, shape: &ArrayShape) -> Self {
+                match (replacement, shape.ways) {
+                    (_, 1) => Lines::Direct(Array::new(shape)),
+                    $((Replacement::$of, $ways) => Lines::$fixed(Array::new(shape)),)*
+                    $((Replacement::$policy, _) => Lines::$policy(Array::new(shape)),)*
                 }
             }
 
             /// Calls a visitor with the array, under the array's own type.
+            ///
+            /// # Panics
+            /// The lines are sparse: no fast path serves such caches.
             pub(crate) fn visit<V: ArrayVisitor>(&mut self, visitor: V) {
                 match self {
                     Lines::Direct(array) => visitor.visit(array),
                     $(Lines::$fixed(array) => visitor.visit(array),)*
                     $(Lines::$policy(array) => visitor.visit(array),)*
+                    Lines::Sparse(_) => unreachable!("fast paths are for dense lines"),
                 }
             }
 
@@ -236,6 +315,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.touch(set, key, dirty),
                     $(Lines::$fixed(array) => array.touch(set, key, dirty),)*
                     $(Lines::$policy(array) => array.touch(set, key, dirty),)*
+                    Lines::Sparse(sparse) => sparse.touch(set, key, dirty),
                 }
             }
 
@@ -245,6 +325,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.evict(set),
                     $(Lines::$fixed(array) => array.evict(set),)*
                     $(Lines::$policy(array) => array.evict(set),)*
+                    Lines::Sparse(sparse) => sparse.evict(set),
                 }
             }
 
@@ -255,24 +336,33 @@ macro_rules! lines {
                     Lines::Direct(array) => array.put(set, line),
                     $(Lines::$fixed(array) => array.put(set, line),)*
                     $(Lines::$policy(array) => array.put(set, line),)*
+                    Lines::Sparse(sparse) => sparse.put(set, line),
                 }
             }
 
             /// Removes the lines of a set whose key is `selected`. Calls `removed` for each.
-            pub(crate) fn remove(&mut self, set: usize, selected: impl FnMut(u64) -> bool, removed: impl FnMut(Word)) {
+            pub(crate) fn remove(
+                &mut self,
+                set: usize,
+                mut selected: impl FnMut(u64) -> bool,
+                mut removed: impl FnMut(Word),
+            ) {
                 match self {
                     Lines::Direct(array) => array.remove(set, selected, removed),
                     $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$policy(array) => array.remove(set, selected, removed),)*
+                    Lines::Sparse(sparse) => sparse.remove(set, &mut selected, &mut removed),
                 }
             }
 
-            /// All words, set by set, way by way.
-            pub(crate) fn words(&self) -> &[u64] {
+            /// The words of adjacent sets, way by way. Sparse lines answer for sets of one chunk, with no words if the
+            /// chunk is not allocated.
+            fn words(&self, sets: Range<usize>) -> &[u64] {
                 match self {
-                    Lines::Direct(array) => &array.words,
-                    $(Lines::$fixed(array) => &array.words,)*
-                    $(Lines::$policy(array) => &array.words,)*
+                    Lines::Direct(array) => array.words(sets),
+                    $(Lines::$fixed(array) => array.words(sets),)*
+                    $(Lines::$policy(array) => array.words(sets),)*
+                    Lines::Sparse(sparse) => sparse.words(sets),
                 }
             }
         }
@@ -291,6 +381,39 @@ macro_rules! arrays {
 each_policy!(arrays);
 
 impl Lines {
+    /// The lines of a cache, empty, in a machine with pages of this size.
+    pub(crate) fn new(
+        config: &CacheConfig,
+        cache: usize,
+        rng: Rng,
+        storage: Storage,
+        page: PowerOfTwo,
+    ) -> Self {
+        let shape =
+            ArrayShape { ways: config.ways as usize, sets: config.sets() as usize, first: 0, cache, rng };
+        let sparse = if storage == Storage::Sparse { SparseLines::new(config, shape, page) } else { None };
+        match sparse {
+            Some(sparse) => Lines::Sparse(Box::new(sparse)),
+            None => Lines::of_shape(config.replacement, &shape),
+        }
+    }
+
+    /// The words of a set, way by way; none if the set is not allocated.
+    pub(crate) fn ways(&self, set: usize) -> &[u64] {
+        self.words(set..set + 1)
+    }
+
+    /// Visits the lines of adjacent sets, set by set, way by way.
+    pub(crate) fn each_resident(&self, sets: Range<usize>, mut visit: impl FnMut(Word)) {
+        let chunk = if let Lines::Sparse(sparse) = self { sparse.chunks.sets() } else { usize::MAX };
+        let mut at = sets.start;
+        while at < sets.end {
+            let end = sets.end.min((at / chunk + 1).saturating_mul(chunk));
+            self.words(at..end).iter().filter(|&&word| word != EMPTY).for_each(|&word| visit(Word(word)));
+            at = end;
+        }
+    }
+
     /// [`Lines::touch`] with the commonest level-1 caches inlined.
     #[inline(always)]
     pub(crate) fn touch_hot(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
@@ -342,7 +465,7 @@ mod tests {
             cost: 0,
             next: Next::Memory,
         };
-        Lines::new(&config, 0, Rng::new(seed))
+        Lines::new(&config, 0, Rng::new(seed), Storage::Dense, PowerOfTwo::from_log2(6))
     }
 
     /// Calls `each` after every access of a random stream, with the line that was accessed.
@@ -397,7 +520,7 @@ mod tests {
             let contents = |seed| {
                 let mut lines = lines(replacement, seed);
                 run(&mut lines, |_, _, _| {});
-                format!("{:?}", lines.words())
+                format!("{:?}", lines.words(0..4))
             };
             assert_eq!(
                 contents(1) != contents(2),

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod cachegrind;
+mod chunks;
 pub(crate) mod lines;
 pub(crate) mod stage;
 mod stream_buffers;
@@ -15,7 +16,7 @@ use crate::{
     AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     request::MEMORY,
 };
-use lines::{EMPTY, Lines, Word};
+use lines::{EMPTY, Lines, Storage, Word};
 use stream_buffers::StreamBuffers;
 use write_buffer::WriteBuffer;
 
@@ -118,7 +119,7 @@ impl Cache {
         }
     }
 
-    pub(crate) fn new(tree: &Tree, number: usize, rng: Rng) -> Self {
+    pub(crate) fn new(tree: &Tree, number: usize, rng: Rng, storage: Storage) -> Self {
         let config: &CacheConfig = &tree.config().caches[number];
         let keyed_by_mapping = config.keyed_by_mapping();
         let (next, next_unit, next_takes_mapping) = match config.next {
@@ -130,7 +131,7 @@ impl Cache {
         let index = Self::index_of(tree, number);
         let lines_in_page = tree.config().page.bytes() / config.line.bytes();
         Self {
-            lines: Lines::new(config, number, rng),
+            lines: Lines::new(config, number, rng, storage, tree.config().page),
             counters: CacheCounters::default(),
             index,
             index_is_offset: index == Index::Offset,
@@ -156,7 +157,7 @@ impl Cache {
             back_invalidated: if config.inclusive { tree.above(number).into() } else { Box::default() },
             agents: tree.config().agents,
             by_agent: tree.config().agents.others().map(|_| AgentCounters::default()).collect(),
-            counts_compulsory: true,
+            counts_compulsory: storage == Storage::Dense,
             touched: Vec::new(),
             repeats: None,
         }
@@ -194,8 +195,7 @@ impl Cache {
     }
 
     fn set_holds(&self, set: usize, key: u64) -> bool {
-        let ways = &self.lines.words()[set * self.ways..][..self.ways];
-        ways.iter().any(|&word| word != EMPTY && Word(word).key() == key)
+        self.lines.ways(set).iter().any(|&word| word != EMPTY && Word(word).key() == key)
     }
 
     /// Returns whether the page in a key does not tell which virtual page chose the set.
@@ -339,20 +339,23 @@ impl Cache {
         let set_is_known = !self.page_hides_set();
         let sets = 1 << self.sets_log2;
         let (in_page, asked) = (1u64 << self.page_lines_log2, u64::from(lines.end - lines.start));
-        let words = if self.hashed || !set_is_known || asked == 0 {
+        let searched = if self.hashed || !set_is_known || asked == 0 {
             return lines.collect();
         } else if in_page <= sets {
             let first = self.set(self.upper_of_key(id, translation), lines.start);
-            &self.lines.words()[first * self.ways..][..asked as usize * self.ways]
+            first..first + asked as usize
         } else if asked >= sets {
-            self.lines.words()
+            0..sets as usize
         } else {
             return lines.collect();
         };
-        let held = words.iter().filter(|&&word| word != EMPTY).map(|&word| Word(word).key());
-        let of_page = held.filter(|key| key >> self.page_lines_log2 == u64::from(id));
-        let mut held: Vec<u32> = of_page.map(|key| (key & (in_page - 1)) as u32).collect();
-        held.retain(|line| lines.contains(line));
+        let mut held = Vec::new();
+        self.lines.each_resident(searched, |word| {
+            let (of, line) = (word.key() >> self.page_lines_log2, (word.key() & (in_page - 1)) as u32);
+            if of == u64::from(id) && lines.contains(&line) {
+                held.push(line);
+            }
+        });
         held.sort_unstable();
         held
     }
@@ -420,13 +423,21 @@ impl Cache {
             let word = Word(word);
             (word.0 != EMPTY).then(|| Resident { at: self.line_of(word.key()), dirty: word.dirty() })
         };
-        self.lines.words().chunks(self.ways).map(|set| set.iter().map(resident).collect()).collect()
+        let set = |set: usize| {
+            let ways = self.lines.ways(set);
+            (0..self.ways).map(|way| ways.get(way).and_then(resident)).collect()
+        };
+        (0..1usize << self.sets_log2).map(set).collect()
     }
 
     /// Returns how many lines are resident, and how many of them are dirty.
     pub(crate) fn resident(&self) -> (u64, u64) {
-        let lines = self.lines.words().iter().filter(|&&word| word != EMPTY);
-        lines.fold((0, 0), |(all, dirty), &word| (all + 1, dirty + u64::from(Word(word).dirty())))
+        let (mut all, mut dirty) = (0, 0);
+        self.lines.each_resident(0..1 << self.sets_log2, |word| {
+            all += 1;
+            dirty += u64::from(word.dirty());
+        });
+        (all, dirty)
     }
 }
 

@@ -9,6 +9,7 @@ use binhop_base::{Agent, Kind, LineAddr, Rng, Translation};
 use super::{
     Cache,
     access::{Transaction, cache},
+    lines::Storage,
 };
 use crate::{CostRule, Tree, request::Below};
 
@@ -21,8 +22,8 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    pub(crate) fn new(tree: &Tree, front: bool, rng: Rng) -> Self {
-        let build = |number| (tree.in_front(number) == front).then(|| Cache::new(tree, number, rng));
+    pub(crate) fn new(tree: &Tree, front: bool, rng: Rng, storage: Storage) -> Self {
+        let build = |number| (tree.in_front(number) == front).then(|| Cache::new(tree, number, rng, storage));
         Self {
             caches: (0..tree.config().caches.len()).map(build).collect(),
             add_costs: tree.config().cost_rule == CostRule::Add,
@@ -79,18 +80,6 @@ impl Caches {
         }
         let mut transaction = self.transaction(Agent::User, translation, below);
         transaction.finish_access(number, kind, place, touched.is_some(), 0, now)
-    }
-
-    /// From now on no cache of the stage counts compulsory misses.
-    pub(crate) fn drop_compulsory(&mut self) {
-        for cache in self.caches.iter_mut().flatten() {
-            assert_eq!(
-                cache.counters.accesses.total(),
-                0,
-                "compulsory misses are dropped before the first access"
-            );
-            cache.counts_compulsory = false;
-        }
     }
 
     pub(crate) fn get(&self, cache: usize) -> &Cache {

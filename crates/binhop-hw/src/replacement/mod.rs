@@ -86,11 +86,13 @@ impl Replacement {
     }
 }
 
-/// `ArrayShape` describes the sets of one cache to a policy.
+/// `ArrayShape` describes sets of one cache to a policy: all of them, or a chunk of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayShape {
     pub(crate) ways: usize,
     pub(crate) sets: usize,
+    /// The number of the first set in the cache. It is a multiple of `sets`.
+    pub(crate) first: usize,
     /// The cache's index in the tree.
     pub(crate) cache: usize,
     pub(crate) rng: Rng,
@@ -118,7 +120,7 @@ pub(crate) trait Policy {
     /// True if the policy keeps the empty ways of a set behind all others.
     const EMPTY_WAYS_ARE_LAST: bool = false;
 
-    /// The policy for the sets of one cache, which are empty. Its state is all zero bits: see `cache/lines.rs`.
+    /// The policy for these sets of a cache, which are empty. Its state is all zero bits: see `cache/lines.rs`.
     fn new(array: &ArrayShape) -> Self;
 
     /// The bytes that [`Policy::new`] allocates for each set.

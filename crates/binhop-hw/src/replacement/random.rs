@@ -9,7 +9,7 @@ use super::{ArrayShape, Policy, Ways};
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     rng: Rng,
-    /// The cache's index, in the upper bits of the stream number; the set is in the lower 48.
+    /// The cache's index, in the upper bits of the stream number; the first set is in the lower 48.
     stream: u64,
     /// The number of victims that each set has had.
     victims: Vec<u64>,
@@ -28,7 +28,7 @@ impl Policy for Random {
     const REHIT_IS_NEUTRAL: bool = true;
 
     fn new(array: &ArrayShape) -> Self {
-        let (stream, sets) = ((array.cache as u64) << 48, array.sets);
+        let (stream, sets) = ((array.cache as u64) << 48 | array.first as u64, array.sets);
         Self { rng: array.rng, stream, victims: vec![0; sets], next: vec![NOT_DRAWN; sets] }
     }
 

@@ -19,15 +19,14 @@
 
 mod evictors;
 mod happenings;
-mod holders;
-mod line_set;
+mod holdings;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 use binhop_base::{Agent, Asid, Kind, LineAddr, MappingId, PageId, Problem, Result, Rng, Translation};
-use binhop_hw::{Answer, CacheConfig, Computer, Invalidation, Level, Tree};
+use binhop_hw::{Answer, Computer, Invalidation, Level, Tree};
 
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{StreamCounts, Turn};
@@ -35,15 +34,12 @@ use crate::results::switches::{Access, CauseOfSegment, SegmentKey, Side, SwitchR
 use crate::unit::{PrivateSide, SharedCaches};
 use evictors::Evictors;
 use happenings::{Happenings, Move};
-use holders::Holders;
-use line_set::{LineOfCache, LineSet};
+use holdings::{HolderId, Holdings, LineMark};
 
 /// `PrivateCaches` holds the computers of all lives, and what is known of the difference to the shared caches.
 pub(crate) struct PrivateCaches {
     tree: Tree,
     rng: Rng,
-    /// For each cache, true if it names lines by mapping.
-    by_mapping: Box<[bool]>,
     /// The lives, and the places of lives that have ended.
     lives: Vec<PrivateLife>,
     places: BTreeMap<(Asid, u32), usize>,
@@ -52,9 +48,9 @@ pub(crate) struct PrivateCaches {
     running: usize,
     /// The instructions of the stream up to which the clock of the running life has come.
     instructions: u64,
-    holders: Holders,
+    holdings: Holdings,
     /// For each cache, the last life whose accesses evicted each line; `None` for a cache that only the processor
-    /// asks. There the sets of lines that are `reordered` suffice.
+    /// asks. There the marks of reordered lines suffice.
     evictors: Box<[Option<Evictors>]>,
     born: u32,
     /// Room for what happens in an access.
@@ -68,6 +64,8 @@ struct PrivateLife {
     key: (Asid, u32),
     /// The number of the life among all lives, from 1.
     number: u32,
+    /// The number of times that it has left.
+    times_left: u32,
     /// `None` once the life has ended and left.
     computer: Option<Box<Computer>>,
     ended: bool,
@@ -76,31 +74,29 @@ struct PrivateLife {
     /// For each cache, the lines that both the shared and the private cache hold, now and when the life left.
     held: Box<[u64]>,
     held_before: Box<[u64]>,
-    /// The lines that the private caches hold and that the shared caches evicted: by accesses of this life (in caches
-    /// without [`Evictors`]), and by accesses of other lives since this life left.
-    reordered: LineSet,
-    lost: LineSet,
-    /// The lines that accesses of other lives have brought since this life left, and that it did not hold then.
-    brought: LineSet,
-    /// For each cache, the lines held when the life left that a flush has removed since.
-    flushed: Box<[u64]>,
+    /// For each cache, the lines held when the life left that are not in both caches now.
+    lost: Box<[u64]>,
     /// True if the life has run.
     has_run: bool,
 }
 
+impl PrivateLife {
+    fn holder(&self, place: usize) -> HolderId {
+        HolderId { place: place as u32, number: self.number }
+    }
+}
+
 impl PrivateCaches {
     pub(crate) fn new(tree: &Tree, seed: u64, tally: SwitchTally) -> Self {
-        let by_mapping = tree.config().caches.iter().map(CacheConfig::keyed_by_mapping).collect();
         let mut caches = Self {
             tree: tree.clone(),
             rng: Rng::new(seed),
-            by_mapping,
             lives: Vec::new(),
             places: BTreeMap::new(),
             free: Vec::new(),
             running: 0,
             instructions: 0,
-            holders: Holders::default(),
+            holdings: Holdings::new(tree),
             evictors: (0..tree.config().caches.len()).map(|cache| Evictors::of(tree, cache)).collect(),
             born: 0,
             in_shared: Happenings::default(),
@@ -116,20 +112,18 @@ impl PrivateCaches {
         if let Some(&place) = self.places.get(&key) {
             return place;
         }
-        let caches = self.by_mapping.len();
+        let caches = self.evictors.len();
         self.born += 1;
         let life = PrivateLife {
             key,
             number: self.born,
-            computer: Some(Box::new(Computer::new(&self.tree, self.rng).without_compulsory())),
+            times_left: 0,
+            computer: Some(Box::new(Computer::sparse(&self.tree, self.rng))),
             ended: false,
             left: None,
             held: vec![0; caches].into(),
             held_before: vec![0; caches].into(),
-            reordered: LineSet::default(),
-            lost: LineSet::default(),
-            brought: LineSet::default(),
-            flushed: vec![0; caches].into(),
+            lost: vec![0; caches].into(),
             has_run: false,
         };
         let place = self.free.pop().unwrap_or(self.lives.len());
@@ -140,10 +134,6 @@ impl PrivateCaches {
         }
         self.places.insert(key, place);
         place
-    }
-
-    fn page_of(&self, cache: usize, at: LineAddr, translation: &LaneTranslation<'_>) -> PageId {
-        if self.by_mapping[cache] { translation.page(MappingId(at.id)) } else { PageId(at.id) }
     }
 
     /// Lets instructions pass on the clock of the running life, at one cycle each.
@@ -203,7 +193,7 @@ impl PrivateCaches {
             self.follow_private(shared, agent, translation);
         }
         if agent == Agent::User {
-            let caches = self.by_mapping.len();
+            let caches = self.evictors.len();
             let access = |answer: Answer, stalled| Access {
                 level: if let Level::Cache(cache) = answer.served { cache } else { caches },
                 cycles: answer.cycles,
@@ -231,52 +221,59 @@ impl PrivateCaches {
                 if computer.holds_line(cache, at, translation) {
                     let reordered = match &self.evictors[cache] {
                         Some(evictors) => evictors.of_line(at) == life.number,
-                        None => life.reordered.contains(&LineOfCache::new(cache, at)),
+                        None => self.holdings.find(cache, at, life.holder(running)).is_some_and(|holding| {
+                            self.holdings.has(holding, LineMark::Reordered, cache, at.line, life.times_left)
+                        }),
                     };
                     self.tally.excess_miss(cache, reordered);
                 }
             }
         }
         for &(cache, at, how) in &happenings.moved {
-            let page = self.page_of(cache, at, translation);
-            let line = LineOfCache::new(cache, at);
             if let (Some(evictors), Move::Evicted) = (&mut self.evictors[cache], how) {
                 evictors.note(at, self.lives[running].number);
             }
-            for number in 0..self.holders.count(page) {
-                let place = self.holders.holder(page, number);
-                let life = &mut self.lives[place];
+            let mut next = self.holdings.first(cache, at);
+            while let Some(holding) = next {
+                next = self.holdings.next(holding);
+                let HolderId { place, number } = self.holdings.holder(holding);
+                let away = place as usize != running;
+                let life = &mut self.lives[place as usize];
                 let holds = |computer: &Computer| computer.holds_line(cache, at, translation);
-                if !life.computer.as_deref().is_some_and(holds) {
+                if life.number != number || !life.computer.as_deref().is_some_and(holds) {
                     continue;
                 }
+                let times_left = life.times_left;
+                let mut mark = |mark, to| self.holdings.set(holding, mark, cache, at.line, times_left, to);
                 match how {
                     Move::Filled => {
                         life.held[cache] += 1;
-                        life.reordered.remove(&line);
-                        if life.lost.remove(&line) {
-                            if place == running {
+                        mark(LineMark::Reordered, false);
+                        let was_lost = mark(LineMark::Changed, false);
+                        if !away {
+                            if was_lost {
                                 self.tally.restored(cache);
                             }
-                        } else if place != running {
-                            life.brought.insert(line);
+                        } else if was_lost {
+                            life.lost[cache] -= 1;
+                        } else {
+                            mark(LineMark::Changed, true);
                         }
                     }
                     Move::Evicted => {
                         life.held[cache] -= 1;
-                        if place != running {
-                            if !life.brought.remove(&line) {
-                                life.lost.insert(line);
-                            }
-                        } else if self.evictors[cache].is_none() {
-                            life.reordered.insert(line);
+                        let was_brought = mark(LineMark::Changed, false);
+                        if away && !was_brought {
+                            mark(LineMark::Changed, true);
+                            life.lost[cache] += 1;
+                        } else if !away && self.evictors[cache].is_none() {
+                            mark(LineMark::Reordered, true);
                         }
                     }
                     Move::Flushed => {
                         life.held[cache] -= 1;
-                        if place != running && !life.brought.remove(&line) {
-                            life.flushed[cache] += 1;
-                        }
+                        let was_brought = mark(LineMark::Changed, false);
+                        life.lost[cache] += u64::from(away && !was_brought);
                     }
                 }
             }
@@ -292,19 +289,19 @@ impl PrivateCaches {
             happenings.missed.iter().for_each(|&(cache, _)| self.tally.missed(cache, Side::Private));
         }
         for &(cache, at, how) in &happenings.moved {
-            let page = self.page_of(cache, at, translation);
             let both = shared.holds_line(cache, at, translation);
             let life = &mut self.lives[self.running];
+            let holder = life.holder(self.running);
             if how == Move::Filled {
-                self.holders.add(page, self.running);
+                self.holdings.add(cache, at, holder);
                 life.held[cache] += u64::from(both);
             } else {
                 life.held[cache] -= u64::from(both);
-                let line = LineOfCache::new(cache, at);
-                life.reordered.remove(&line);
-                // Only a flush reaches the caches of a life that is away. What it removes stays lost.
-                if life.lost.remove(&line) && how == Move::Flushed {
-                    life.flushed[cache] += 1;
+                // Only a flush reaches the caches of a life that is away. A lost line that is flushed stays lost.
+                if let Some(holding) = self.holdings.find(cache, at, holder) {
+                    for mark in [LineMark::Changed, LineMark::Reordered] {
+                        self.holdings.set(holding, mark, cache, at.line, life.times_left, false);
+                    }
                 }
             }
         }
@@ -323,8 +320,8 @@ impl PrivateCaches {
         shared.invalidate(agent, what, translation, &mut self.in_shared);
         self.follow_shared(agent, translation);
         let running = self.running;
-        for number in 0..self.holders.count(what.page) {
-            self.running = self.holders.holder(what.page, number);
+        for holder in self.holdings.holders(what.page, what.mappings) {
+            self.running = holder.place as usize;
             self.in_private.clear();
             let Some(computer) = &mut self.lives[self.running].computer else { continue };
             computer.invalidate(agent, what, translation, &mut self.in_private);
@@ -343,7 +340,7 @@ impl PrivateCaches {
     ) {
         let what = Invalidation::of_page(page, mappings, self.tree.config().page);
         self.invalidate(shared, Agent::User, &what, translation);
-        self.holders.clear(page);
+        self.holdings.clear(page, mappings);
     }
 
     /// Begins the turn of a process after so many instructions of the stream.
@@ -362,9 +359,7 @@ impl PrivateCaches {
             .begin_segment(SegmentKey { asid: turn.asid, life: turn.life, cause, syscall }, instructions);
         life.has_run = true;
         if life.left.is_some() {
-            let mut lost = life.flushed.clone();
-            life.lost.iter().for_each(|line| lost[line.cache()] += 1);
-            for (cache, (&held, &lost)) in life.held_before.iter().zip(&lost).enumerate() {
+            for (cache, (&held, &lost)) in life.held_before.iter().zip(&life.lost).enumerate() {
                 self.tally.returned(cache, held, lost);
             }
         }
@@ -379,9 +374,8 @@ impl PrivateCaches {
         life.has_run |= instructions > 0;
         life.left = life.has_run.then_some((cause, syscall));
         life.held_before.copy_from_slice(&life.held);
-        life.lost.clear();
-        life.brought.clear();
-        life.flushed.fill(0);
+        life.times_left += 1;
+        life.lost.fill(0);
         if life.ended {
             self.bury(self.running)?;
         }
@@ -401,7 +395,6 @@ impl PrivateCaches {
         if let Some(computer) = life.computer.take() {
             computer.check()?;
         }
-        (life.reordered, life.lost, life.brought) = Default::default();
         let (asid, number) = life.key;
         self.places.remove(&life.key);
         self.free.push(place);
@@ -447,7 +440,7 @@ impl PrivateCaches {
         // of both goes through the cache, and each line has one place.
         let config = self.tree.config();
         let inclusive = config.caches.iter().any(|cache| cache.inclusive);
-        let direct: Vec<usize> = (0..self.by_mapping.len())
+        let direct: Vec<usize> = (0..self.evictors.len())
             .filter(|&cache| config.caches[cache].ways == 1 && self.evictors[cache].is_none() && !inclusive)
             .collect();
         let readings = self.tally.finish(instructions, waited, seed)?;

@@ -36,7 +36,7 @@ TAG
 WRITE
 next = "l2"
 [cache.l2]
-size = "16KiB"
+size = "SIZE"
 line = "128B"
 ways = 2
 replacement = "REPLACEMENT"
@@ -101,13 +101,16 @@ proptest! {
         tagged: bool,
         through: bool,
         random: bool,
+        chunks: bool,
         steps in prop::collection::vec(step(), 1..400),
     ) {
         let tag = if tagged { "index = \"virtual\"\ntag = \"asid\"" } else { "" };
         let write = if through { "write = \"through\"\nallocate = false" } else { "" };
         let buffer = if through { "[write-buffer.l1d]\nentries = 2\ndrain = 7" } else { "" };
         let toml = MACHINE.replace("TAG", tag).replace("WRITE", write).replace("BUFFER", buffer)
-            .replace("REPLACEMENT", if random { "random" } else { "lru" });
+            .replace("REPLACEMENT", if random { "random" } else { "lru" })
+            // The private caches of the larger level 2 are sparse: four chunks of a page's sets.
+            .replace("SIZE", if chunks { "32KiB" } else { "16KiB" });
         let machine = Machine::parse(&toml, "small", &[]).unwrap();
         let tree = machine.tree();
         let (mut tables, mut frames) = (Tables::default(), FrameMap::default());
