@@ -120,7 +120,7 @@ impl PageArray {
                 Chooser::Random(draws)
             }
             TlbReplacement::Plru => {
-                let shape = ArrayShape { ways, sets, cache: number, rng: Rng::new(0) };
+                let shape = ArrayShape { ways, sets, first: 0, cache: number, rng: Rng::new(0) };
                 Chooser::Plru(Plru::new(&shape), ways.ilog2())
             }
         };
