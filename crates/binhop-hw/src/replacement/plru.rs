@@ -23,12 +23,9 @@ impl Plru {
         let mut node = 1;
         for level in (0..self.levels).rev() {
             let upper = (way >> level) & 1;
-            let mask = 1 << (node % 64);
-            if upper == 0 {
-                bits[node / 64] |= mask;
-            } else {
-                bits[node / 64] &= !mask;
-            }
+            // No branch: which half the way lies in cannot be predicted.
+            let word = &mut bits[node / 64];
+            *word = *word & !(1 << (node % 64)) | (1 - upper as u64) << (node % 64);
             node = 2 * node + upper;
         }
     }
