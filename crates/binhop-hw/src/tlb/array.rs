@@ -42,18 +42,27 @@ struct Slot {
 const END: u32 = u32::MAX;
 
 /// The time of an empty slot.
-const EMPTY: u32 = 0;
+const EMPTY: i32 = 0;
 
 /// The last time. When the clock reaches it, times are numbered anew.
-const LAST_TIME: u32 = u32::MAX - 1;
+const LAST_TIME: i32 = i32::MAX - 1;
 
-/// Times are searched for the least in blocks of so many.
+/// Times are searched for the least in blocks of so many. Blocks of fixed length become vector instructions, and signed
+/// numbers take fewer of them than unsigned numbers.
 const BLOCK: usize = 16;
 
+/// What a hit changes.
+#[derive(Clone, Copy, Debug)]
+enum OnHit {
+    Nothing,
+    Time,
+    Tree,
+}
+
+/// The rule that chooses a victim.
 #[derive(Clone, Debug)]
 enum Chooser {
-    Lru,
-    Fifo,
+    LeastTime,
     Random(Draws),
     /// The trees, and the logarithm of the ways.
     Plru(Plru, u32),
@@ -91,13 +100,14 @@ pub(super) struct PageArray {
     /// The bits of a hash that are not used.
     hash_shift: u32,
     /// For each slot the time of its last use (LRU) or of its fill; [`EMPTY`] for an empty slot.
-    times: Vec<u32>,
-    clock: u32,
+    times: Vec<i32>,
+    clock: i32,
     /// For each group, the number of slots that are not empty. The groups are the sets, and behind them the wired slots.
     held: Vec<u32>,
     wired: usize,
     ways: usize,
     sets: u64,
+    on_hit: OnHit,
     chooser: Chooser,
 }
 
@@ -109,8 +119,7 @@ impl PageArray {
         let ways = if wired > 0 { entries - wired } else { size.ways as usize };
         let heads = (4 * entries).next_power_of_two();
         let chooser = match replacement {
-            TlbReplacement::Lru => Chooser::Lru,
-            TlbReplacement::Fifo => Chooser::Fifo,
+            TlbReplacement::Lru | TlbReplacement::Fifo => Chooser::LeastTime,
             TlbReplacement::Random => {
                 let mut draws = Draws { stream: (number as u64) << 48, groups: vec![(0, 0); sets + 1] };
                 for group in 0..=sets {
@@ -134,6 +143,11 @@ impl PageArray {
             wired,
             ways,
             sets: sets as u64,
+            on_hit: match replacement {
+                TlbReplacement::Lru => OnHit::Time,
+                TlbReplacement::Fifo | TlbReplacement::Random => OnHit::Nothing,
+                TlbReplacement::Plru => OnHit::Tree,
+            },
             chooser,
         }
     }
@@ -160,12 +174,16 @@ impl PageArray {
     /// Notes a use of the entry in a slot.
     #[inline(always)]
     pub(super) fn touch(&mut self, slot: usize) {
-        match &mut self.chooser {
-            Chooser::Lru => self.stamp(slot),
-            Chooser::Fifo | Chooser::Random(_) => {}
-            Chooser::Plru(trees, ways_log2) => {
-                trees.hit(&mut [], slot >> *ways_log2, slot & ((1 << *ways_log2) - 1));
-            }
+        match self.on_hit {
+            OnHit::Nothing => {}
+            OnHit::Time => self.stamp(slot),
+            OnHit::Tree => self.point_away(slot),
+        }
+    }
+
+    fn point_away(&mut self, slot: usize) {
+        if let Chooser::Plru(trees, ways_log2) = &mut self.chooser {
+            trees.hit(&mut [], slot >> *ways_log2, slot & ((1 << *ways_log2) - 1));
         }
     }
 
@@ -193,9 +211,7 @@ impl PageArray {
         self.slots[slot] = Slot { key, next: self.heads[bucket] };
         self.heads[bucket] = slot as u32;
         self.stamp(slot);
-        if let Chooser::Plru(..) = self.chooser {
-            self.touch(slot);
-        }
+        self.point_away(slot);
         Put { slot, was_present: false, evicted }
     }
 
@@ -259,6 +275,7 @@ impl PageArray {
 
     /// Gives the slots the times 1, 2, … in the same order.
     #[cold]
+    #[inline(never)]
     fn renumber(&mut self) {
         let mut order: Vec<usize> = (0..self.times.len()).filter(|&slot| self.times[slot] != EMPTY).collect();
         order.sort_by_key(|&slot| self.times[slot]);
@@ -285,20 +302,24 @@ impl PageArray {
     }
 }
 
-/// Returns the first position of the least time. Blocks of fixed length become vector instructions.
-fn position_of_least(times: &[u32]) -> usize {
+/// Returns the first position of the least time.
+#[inline]
+fn position_of_least(times: &[i32]) -> usize {
+    if times.len() <= BLOCK {
+        let first = (0, *times.first().expect("a set has slots"));
+        let earlier = |least: (usize, i32), (at, &time)| if time < least.1 { (at, time) } else { least };
+        return times.iter().enumerate().fold(first, earlier).0;
+    }
     let (blocks, rest) = times.as_chunks::<BLOCK>();
-    let (mut least, mut start) = (u32::MAX, 0);
-    for (number, block) in blocks.iter().enumerate() {
-        let of_block = block.iter().copied().fold(u32::MAX, u32::min);
-        if of_block < least {
-            (least, start) = (of_block, number * BLOCK);
+    let mut lanes = [i32::MAX; BLOCK];
+    for block in blocks {
+        for (lane, &time) in lanes.iter_mut().zip(block) {
+            *lane = time.min(*lane);
         }
     }
-    let of_rest = rest.iter().copied().fold(u32::MAX, u32::min);
-    if of_rest < least {
-        (least, start) = (of_rest, times.len() - rest.len());
-    }
+    let least = lanes.iter().chain(rest).fold(i32::MAX, |least, &time| time.min(least));
+    let has_least = |block: &[i32; BLOCK]| block.iter().fold(false, |found, &time| found | (time == least));
+    let start = BLOCK * blocks.iter().position(has_least).unwrap_or(blocks.len());
     start + times[start..].iter().position(|&time| time == least).expect("the least time is there")
 }
 
@@ -328,7 +349,7 @@ mod tests {
     #[test]
     fn the_first_of_the_least_times_is_found() {
         for length in 1..70 {
-            let mut times: Vec<u32> = (0..length).map(|at| 7 + at * 31 % 17).collect();
+            let mut times: Vec<i32> = (0..length).map(|at| 7 + at * 31 % 17).collect();
             let expected = (0..times.len()).min_by_key(|&at| times[at]).unwrap();
             assert_eq!(position_of_least(&times), expected, "{times:?}");
             times[length as usize / 2] = 0;

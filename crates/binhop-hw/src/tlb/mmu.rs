@@ -55,6 +55,7 @@ const NOBODY: u64 = u64::MAX;
 
 #[derive(Clone, Debug)]
 struct Tlb {
+    counts: TlbCounts,
     array: PageArray,
     /// The second-level TLB for each size of page, or [`NO_TLB`].
     next: [u8; 64],
@@ -64,6 +65,7 @@ struct Tlb {
 #[derive(Clone, Debug)]
 struct WalkCache {
     level: usize,
+    counts: WalkCacheCounters,
     array: PageArray,
 }
 
@@ -148,7 +150,8 @@ pub struct Mmu {
     /// The indices of the walk caches, deepest level first.
     deepest_first: Vec<usize>,
     base_log2: u32,
-    counts: MmuCounts,
+    flushes: u64,
+    rollovers: u64,
 }
 
 impl Mmu {
@@ -170,6 +173,7 @@ impl Mmu {
         let tlb = |(number, tlb): (usize, &TlbConfig)| {
             let size = ArraySize { entries: tlb.entries, ways: tlb.ways, wired: tlb.wired };
             Tlb {
+                counts: TlbCounts::default(),
                 array: PageArray::new(size, tlb.replacement, number),
                 next: tlb_of_size(tlb.next.as_slice()),
                 sizes: tlb.pages.clone(),
@@ -181,7 +185,11 @@ impl Mmu {
             .iter()
             .map(|cache| {
                 let size = ArraySize { entries: cache.entries, ways: cache.ways, wired: 0 };
-                WalkCache { level: cache.level as usize, array: PageArray::new(size, TlbReplacement::Lru, 0) }
+                WalkCache {
+                    level: cache.level as usize,
+                    counts: WalkCacheCounters::default(),
+                    array: PageArray::new(size, TlbReplacement::Lru, 0),
+                }
             })
             .collect();
         let mut deepest_first: Vec<usize> = (0..walk_caches.len()).collect();
@@ -196,11 +204,8 @@ impl Mmu {
             numbered: BTreeSet::new(),
             deepest_first,
             base_log2: config.base_log2,
-            counts: MmuCounts {
-                tlbs: vec![TlbCounts::default(); config.tlbs.len()],
-                walk_caches: vec![WalkCacheCounters::default(); walk_caches.len()],
-                ..MmuCounts::default()
-            },
+            flushes: 0,
+            rollovers: 0,
             walk_caches,
         }
     }
@@ -229,40 +234,42 @@ impl Mmu {
         if self.keeps_order {
             last.pending = now + 1;
         }
-        self.counts.tlbs[last.tlb as usize].ports[port].accesses += references;
+        self.tlbs[last.tlb as usize].counts.ports[port].accesses += references;
     }
 
     /// Looks up a page for one reference. A hit in a second-level TLB fills the first level.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
-    #[inline]
+    #[inline(always)]
     pub fn look_up(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
         self.note_pending();
-        let first = usize::from(self.ports[port].first[page.size_log2 as usize]);
-        self.counts.tlbs[first].ports[port].accesses += 1;
-        let array = &mut self.tlbs[first].array;
-        if let Some(slot) = array.find(PageKey::new(page)) {
-            array.touch(slot);
-            self.set_last(port, first, slot, page);
+        let key = PageKey::new(page);
+        let first = self.first_level(port, key);
+        let tlb = &mut self.tlbs[first];
+        tlb.counts.ports[port].accesses += 1;
+        if let Some(slot) = tlb.array.find(key) {
+            tlb.array.touch(slot);
+            self.set_last(port, first, slot, key);
             return TlbOutcome::First(first);
         }
-        self.look_behind(port, first, page)
+        self.look_behind(port, first, key)
     }
 
-    fn look_behind(&mut self, port: usize, first: usize, page: TlbPage) -> TlbOutcome {
-        self.counts.tlbs[first].ports[port].misses += 1;
-        let Some(second) = self.second_level(first, page) else { return TlbOutcome::Miss };
-        let counts = &mut self.counts.tlbs[second].ports[port];
-        counts.accesses += 1;
-        let array = &mut self.tlbs[second].array;
-        let Some(slot) = array.find(PageKey::new(page)) else {
-            counts.misses += 1;
+    /// A lookup has missed the first level.
+    #[inline(never)]
+    fn look_behind(&mut self, port: usize, first: usize, key: PageKey) -> TlbOutcome {
+        self.tlbs[first].counts.ports[port].misses += 1;
+        let Some(second) = self.second_level(first, key) else { return TlbOutcome::Miss };
+        let Tlb { counts, array, .. } = &mut self.tlbs[second];
+        counts.ports[port].accesses += 1;
+        let Some(slot) = array.find(key) else {
+            counts.ports[port].misses += 1;
             return TlbOutcome::Miss;
         };
         array.touch(slot);
-        let slot = self.put(first, page, false);
-        self.set_last(port, first, slot, page);
+        let slot = self.put(first, key, false);
+        self.set_last(port, first, slot, key);
         TlbOutcome::Second(second)
     }
 
@@ -270,8 +277,9 @@ impl Mmu {
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
+    #[inline]
     pub fn fill(&mut self, port: usize, page: TlbPage) {
-        self.fill_levels(port, page, false);
+        self.fill_levels(port, PageKey::new(page), false);
     }
 
     /// Fills as [`Mmu::fill`] does, but the wired slots of each level that has such slots: for entries that map a
@@ -279,18 +287,19 @@ impl Mmu {
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
+    #[inline]
     pub fn fill_wired(&mut self, port: usize, page: TlbPage) {
-        self.fill_levels(port, page, true);
+        self.fill_levels(port, PageKey::new(page), true);
     }
 
-    fn fill_levels(&mut self, port: usize, page: TlbPage, wired: bool) {
+    fn fill_levels(&mut self, port: usize, key: PageKey, wired: bool) {
         self.note_pending();
-        let first = usize::from(self.ports[port].first[page.size_log2 as usize]);
-        if let Some(second) = self.second_level(first, page) {
-            self.put(second, page, wired);
+        let first = self.first_level(port, key);
+        if let Some(second) = self.second_level(first, key) {
+            self.put(second, key, wired);
         }
-        let slot = self.put(first, page, wired);
-        self.set_last(port, first, slot, page);
+        let slot = self.put(first, key, wired);
+        self.set_last(port, first, slot, key);
     }
 
     /// From now on `space` runs. Without tags another space than before flushes; with tags it flushes if the
@@ -307,7 +316,7 @@ impl Mmu {
         self.running = u64::from(space);
         if !self.tagged {
             if !is_first {
-                self.counts.flushes += 1;
+                self.flushes += 1;
                 self.flush(true);
             }
             return;
@@ -317,7 +326,7 @@ impl Mmu {
             return;
         }
         if self.numbered.len() == spaces as usize {
-            self.counts.rollovers += 1;
+            self.rollovers += 1;
             self.numbered.clear();
             self.flush(false);
         }
@@ -376,12 +385,11 @@ impl Mmu {
             if cache.level + 1 >= shifts.len() {
                 continue;
             }
-            let counts = &mut self.counts.walk_caches[index];
-            counts.accesses += 1;
+            cache.counts.accesses += 1;
             let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
             if let Some(slot) = cache.array.find(key) {
                 cache.array.touch(slot);
-                counts.hits += 1;
+                cache.counts.hits += 1;
                 return cache.level + 1;
             }
         }
@@ -391,20 +399,25 @@ impl Mmu {
     /// Puts the upper entries that a walk has read into the walk caches of their levels. `from` is what
     /// [`Mmu::walk_from`] returned for this walk.
     pub fn fill_walk_caches(&mut self, space: u32, base_page: u64, shifts: &[u32], from: usize) {
-        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
+        for cache in &mut self.walk_caches {
             if cache.level < from || cache.level + 1 >= shifts.len() {
                 continue;
             }
             let put = cache.array.put(walk_key(space, base_page, shifts[cache.level], self.base_log2), false);
-            counts.fills += u64::from(!put.was_present);
-            counts.evictions += u64::from(put.evicted);
+            cache.counts.fills += u64::from(!put.was_present);
+            cache.counts.evictions += u64::from(put.evicted);
         }
     }
 
     /// Returns the counts since the start, dropped references included.
     #[must_use]
-    pub fn counts(&self) -> &MmuCounts {
-        &self.counts
+    pub fn counts(&self) -> MmuCounts {
+        MmuCounts {
+            tlbs: self.tlbs.iter().map(|tlb| tlb.counts).collect(),
+            walk_caches: self.walk_caches.iter().map(|cache| cache.counts).collect(),
+            flushes: self.flushes,
+            rollovers: self.rollovers,
+        }
     }
 
     /// Returns the slots of each TLB, wired slots first, then set by set.
@@ -426,8 +439,13 @@ impl Mmu {
         self.tlbs.iter().map(|tlb| tlb.array.bytes()).chain(walk_caches).sum()
     }
 
-    fn second_level(&self, first: usize, page: TlbPage) -> Option<usize> {
-        let next = self.tlbs[first].next[page.size_log2 as usize];
+    #[inline(always)]
+    fn first_level(&self, port: usize, key: PageKey) -> usize {
+        usize::from(self.ports[port].first[key.size_log2() as usize % 64])
+    }
+
+    fn second_level(&self, first: usize, key: PageKey) -> Option<usize> {
+        let next = self.tlbs[first].next[key.size_log2() as usize % 64];
         (next != NO_TLB).then_some(usize::from(next))
     }
 
@@ -439,6 +457,7 @@ impl Mmu {
         }
     }
 
+    #[inline(never)]
     fn note_pending_uses(&mut self) {
         let data_first = self.ports[DATA_PORT].last.pending < self.ports[FETCH_PORT].last.pending;
         for port in if data_first { [DATA_PORT, FETCH_PORT] } else { [FETCH_PORT, DATA_PORT] } {
@@ -451,10 +470,10 @@ impl Mmu {
     }
 
     #[inline(always)]
-    fn set_last(&mut self, port: usize, tlb: usize, slot: usize, page: TlbPage) {
+    fn set_last(&mut self, port: usize, tlb: usize, slot: usize, key: PageKey) {
         let (tlb, slot) = (tlb as u32, slot as u32);
-        self.ports[port].last = if u64::from(page.space) == self.running {
-            LastPage { number: page.number, shift: page.size_log2 - self.base_log2, tlb, slot, pending: 0 }
+        self.ports[port].last = if key.space() == self.running {
+            LastPage { number: key.number(), shift: key.size_log2() - self.base_log2, tlb, slot, pending: 0 }
         } else {
             NO_PAGE
         };
@@ -468,12 +487,12 @@ impl Mmu {
         }
     }
 
-    fn put(&mut self, tlb: usize, page: TlbPage, wired: bool) -> usize {
-        let put = self.tlbs[tlb].array.put(PageKey::new(page), wired);
-        let counts = &mut self.counts.tlbs[tlb].entries;
-        counts.fills += u64::from(!put.was_present);
+    fn put(&mut self, tlb: usize, key: PageKey, wired: bool) -> usize {
+        let Tlb { counts, array, .. } = &mut self.tlbs[tlb];
+        let put = array.put(key, wired);
+        counts.entries.fills += u64::from(!put.was_present);
         if put.evicted {
-            counts.evictions += 1;
+            counts.entries.evictions += 1;
             self.forget_last(tlb, put.slot);
         }
         put.slot
@@ -481,7 +500,7 @@ impl Mmu {
 
     fn invalidate_slot(&mut self, tlb: usize, slot: usize) {
         self.tlbs[tlb].array.remove(slot);
-        self.counts.tlbs[tlb].entries.invalidated += 1;
+        self.tlbs[tlb].counts.entries.invalidated += 1;
         self.forget_last(tlb, slot);
     }
 
@@ -494,20 +513,20 @@ impl Mmu {
     }
 
     fn invalidate_walks(&mut self, leaves: impl Fn(TlbPage) -> bool) {
-        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
-            counts.invalidated += remove_where(&mut cache.array, |_, page| leaves(page));
+        for cache in &mut self.walk_caches {
+            cache.counts.invalidated += remove_where(&mut cache.array, |_, page| leaves(page));
         }
     }
 
     /// Empties the walk caches, and the TLBs of all entries but global entries and, if `spare_wired`, wired entries.
     fn flush(&mut self, spare_wired: bool) {
-        for (tlb, counts) in self.tlbs.iter_mut().zip(&mut self.counts.tlbs) {
-            counts.entries.flushed += remove_where(&mut tlb.array, |is_wired, page| {
+        for tlb in &mut self.tlbs {
+            tlb.counts.entries.flushed += remove_where(&mut tlb.array, |is_wired, page| {
                 page.space != GLOBAL_SPACE && !(spare_wired && is_wired)
             });
         }
-        for (cache, counts) in self.walk_caches.iter_mut().zip(&mut self.counts.walk_caches) {
-            counts.flushed += remove_where(&mut cache.array, |_, _| true);
+        for cache in &mut self.walk_caches {
+            cache.counts.flushed += remove_where(&mut cache.array, |_, _| true);
         }
     }
 }

@@ -33,12 +33,22 @@ impl PageKey {
 
     #[inline]
     pub(super) const fn page(self) -> TlbPage {
-        TlbPage { space: (self.tag >> 8) as u32, number: self.number, size_log2: (self.tag & 0xff) as u32 }
+        TlbPage { space: self.space() as u32, number: self.number, size_log2: self.size_log2() }
     }
 
     #[inline(always)]
     pub(super) const fn number(self) -> u64 {
         self.number
+    }
+
+    #[inline(always)]
+    pub(super) const fn space(self) -> u64 {
+        self.tag >> 8
+    }
+
+    #[inline(always)]
+    pub(super) const fn size_log2(self) -> u32 {
+        self.tag as u32 & 0xff
     }
 
     /// Returns well-mixed bits. Pages that follow each other differ in their highest bits.
