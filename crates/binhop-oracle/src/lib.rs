@@ -6,6 +6,7 @@ pub mod cache_tree;
 pub mod cachegrind;
 pub mod frames;
 pub mod machine;
+pub mod page_table;
 pub mod paging;
 pub mod placements;
 pub mod scheduler;

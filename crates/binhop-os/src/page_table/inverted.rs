@@ -115,7 +115,12 @@ impl InvertedTable {
             return Ok(());
         }
         let shared = self.oldest.get(page.index()).is_some_and(|link| *link != NONE);
-        if shared {
+        // An old translation with aliases frees an alias entry, which is enough for the new one.
+        let frees = before.is_some_and(|link| {
+            let old = self.chains.link(link);
+            old.overflow.is_some() || self.further.contains_key(&old.page)
+        });
+        if shared && !frees {
             pages.room(self.aliases.pages_needed())?;
         }
         if let Some(link) = before {

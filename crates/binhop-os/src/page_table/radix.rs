@@ -39,7 +39,7 @@ pub(super) static FORM: TableForm = TableForm {
 pub(super) fn shape(config: &TableConfig, levels: u32) -> Result<TreeShape> {
     let (page_log2, index_bits) = (config.page.log2(), config.index_bits());
     let address_bits = if config.entry == 4 { 32 } else { 64 };
-    let below_root = page_log2 + levels.saturating_sub(1).saturating_mul(index_bits);
+    let below_root = levels.saturating_sub(1).saturating_mul(index_bits).saturating_add(page_log2);
     let all = below_root.saturating_add(index_bits).min(address_bits);
     let refuse = |rule: &str| {
         Err(Problem::request(

@@ -1,31 +1,9 @@
-//! Page tables: one walk of each form followed by hand, the limits of each form, and the comparison with the
-//! oracle on random events.
+//! A walk of each form is followed by hand: addresses, table pages, bytes, levels.
 
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
+use binhop_base::{Asid, PageId};
+use binhop_os::page_table::{Step, TableKind};
 
-use binhop_base::{Asid, PageId, PageNo, PowerOfTwo, VirtAddr};
-use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
-
-const PAGE_LOG2: u32 = 12;
-const SPACE: Asid = Asid(7);
-
-fn config(kind: TableKind, entry: u32) -> TableConfig {
-    TableConfig { kind, page: PowerOfTwo::from_log2(PAGE_LOG2), entry, reserve: 64, frames: 1024 }
-}
-
-fn tables(kind: TableKind, entry: u32) -> PageTables {
-    PageTables::new(&config(kind, entry)).unwrap()
-}
-
-fn page_no(address: u64) -> PageNo {
-    VirtAddr(address).page(PowerOfTwo::from_log2(PAGE_LOG2))
-}
-
-fn walk(tables: &PageTables, asid: Asid, address: u64) -> (Option<(u32, u32)>, Vec<Step>) {
-    let mut steps = Vec::new();
-    let found = tables.walk(asid, page_no(address), &mut steps);
-    (found.map(|found| (found.page.0, found.size_log2)), steps)
-}
+use super::{PAGE_LOG2, SPACE, page_no, tables, walk};
 
 fn entry(table: u32, offset: u32, level: u32) -> Step {
     Step::Entry { table, offset, level }
@@ -39,12 +17,12 @@ fn a_walk_of_the_mips_table() {
     tables.map(SPACE, page_no(0x0040_3000), PageId(0), PAGE_LOG2).unwrap();
     // Page 0x403 = page 0 of the user table × 1024 + 0x3: root entry 1, user entry 3.
     let (found, steps) = walk(&tables, SPACE, 0x0040_3abc);
-    assert_eq!(found, Some((0, 12)));
+    assert_eq!(found, Some((PageId(0), 12)));
     assert_eq!(steps, [entry(0, 4, 0), entry(1, 3 * 4, 1)]);
     // The region of the stack is region 1. The page lies at 0x0f12_3000 in it, so at 0x1f12_3000 in the table.
     tables.map(SPACE, page_no(0x7fff_ff12_3000), PageId(1), PAGE_LOG2).unwrap();
     let (found, steps) = walk(&tables, SPACE, 0x7fff_ff12_3fff);
-    assert_eq!(found, Some((1, 12)));
+    assert_eq!(found, Some((PageId(1), 12)));
     assert_eq!(steps, [entry(0, 124 * 4, 0), entry(2, 0x123 * 4, 1)]); // 0x1f12_3000 / 4 MiB = 124
     // The root of the second address space lies behind the first root in the same table page.
     tables.map(Asid(8), page_no(0x0040_3000), PageId(0), PAGE_LOG2).unwrap();
@@ -60,7 +38,7 @@ fn a_walk_of_the_radix_table_of_two_levels() {
     tables.map(SPACE, page_no(0x5555_5565_4000), PageId(0), PAGE_LOG2).unwrap();
     // Region 0x55555 is region 0: the page lies at 0x0565_4000 in the table, bits 31-22 are 21, 21-12 are 0x254.
     let (found, steps) = walk(&tables, SPACE, 0x5555_5565_4000);
-    assert_eq!(found, Some((0, 12)));
+    assert_eq!(found, Some((PageId(0), 12)));
     assert_eq!(steps, [entry(0, 21 * 4, 0), entry(1, 0x254 * 4, 1)]);
     assert_eq!(tables.shifts(), [10, 0]);
     tables.unmap(SPACE, page_no(0x5555_5565_4000), page_no(0x5555_5565_4000));
@@ -75,7 +53,7 @@ fn a_walk_of_the_radix_table_of_four_and_five_levels() {
     // 0x7ffe_e1c5_6000: bits 47-39 are 255, 38-30 are 507, 29-21 are 270, 20-12 are 86.
     four.map(SPACE, page_no(0x7ffe_e1c5_6000), PageId(3), PAGE_LOG2).unwrap();
     let (found, steps) = walk(&four, SPACE, 0x7ffe_e1c5_6000);
-    assert_eq!(found, Some((3, 12)));
+    assert_eq!(found, Some((PageId(3), 12)));
     assert_eq!(
         steps,
         [entry(0, 255 * 8, 0), entry(1, 507 * 8, 1), entry(2, 270 * 8, 2), entry(3, 86 * 8, 3)]
@@ -101,4 +79,65 @@ fn a_walk_of_the_radix_table_of_four_and_five_levels() {
             entry(4, 86 * 8, 4)
         ]
     );
+}
+
+/// An entry of the third of four levels maps 2 MiB.
+#[test]
+fn a_walk_to_a_huge_page() {
+    let mut tables = tables(TableKind::Radix { levels: 4 }, 8);
+    tables.map(SPACE, page_no(0x4000_0000), PageId(0), 21).unwrap();
+    // Bits 47-39 are 0, 38-30 are 1, 29-21 are 0.
+    let (found, steps) = walk(&tables, SPACE, 0x401f_f000);
+    assert_eq!(found, Some((PageId(0), 21)));
+    assert_eq!(steps, [entry(0, 0, 0), entry(1, 8, 1), entry(2, 0, 2)]);
+    // A part of the page cannot leave; the whole page can.
+    tables.unmap(SPACE, page_no(0x4000_1000), page_no(0x401f_f000));
+    assert_eq!(tables.entries(), 1);
+    tables.unmap(SPACE, page_no(0x4000_0000), page_no(0x401f_f000));
+    assert_eq!((tables.entries(), tables.used()), (0, 0));
+}
+
+/// 1024 frames give 2048 slots of 16 bytes, in table pages 0 to 7.
+#[test]
+fn a_walk_of_the_hashed_table() {
+    let mut tables = tables(TableKind::Hashed, 16);
+    assert_eq!(tables.used(), 8);
+    // Address space 0 adds nothing to the hash, so page 0x403 has slot 0x403, at byte 0x4030.
+    tables.map(Asid(0), page_no(0x0040_3000), PageId(0), PAGE_LOG2).unwrap();
+    assert_eq!(walk(&tables, Asid(0), 0x0040_3000), (Some((PageId(0), 12)), vec![entry(4, 0x30, 0)]));
+    // Page 0xc02 is the pieces 0x001 and 0x402 of 11 bits: the same slot.
+    let empty_handed = (None, vec![entry(4, 0x30, 0)]);
+    assert_eq!(walk(&tables, Asid(0), 0x00c0_2000), empty_handed);
+    tables.map(Asid(0), page_no(0x00c0_2000), PageId(1), PAGE_LOG2).unwrap();
+    let chained = (Some((PageId(1), 12)), vec![entry(4, 0x30, 0), entry(8, 0, 1)]);
+    assert_eq!(walk(&tables, Asid(0), 0x00c0_2000), chained);
+    assert_eq!(tables.used(), 9);
+    // The second entry moves into the slot when the first entry leaves.
+    tables.unmap(Asid(0), page_no(0x0040_3000), page_no(0x0040_3000));
+    assert_eq!(walk(&tables, Asid(0), 0x00c0_2000), (Some((PageId(1), 12)), vec![entry(4, 0x30, 0)]));
+    assert_eq!(tables.used(), 8);
+}
+
+/// 1024 frames give 2048 anchors of 4 bytes in table pages 0 and 1, and frame entries in table pages 2 to 5.
+#[test]
+fn a_walk_of_the_inverted_table() {
+    let mut tables = tables(TableKind::Inverted, 16);
+    assert_eq!(tables.used(), 6);
+    let frame = |page| Step::Frame { page: PageId(page), base: 2 };
+    // The anchor of slot 0x403 lies at byte 0x100c.
+    tables.map(Asid(0), page_no(0x0040_3000), PageId(5), PAGE_LOG2).unwrap();
+    tables.map(Asid(0), page_no(0x00c0_2000), PageId(6), PAGE_LOG2).unwrap();
+    assert_eq!(walk(&tables, Asid(0), 0x0040_3000), (Some((PageId(5), 12)), vec![entry(1, 12, 0), frame(5)]));
+    let chained = (Some((PageId(6), 12)), vec![entry(1, 12, 0), frame(5), frame(6)]);
+    assert_eq!(walk(&tables, Asid(0), 0x00c0_2000), chained);
+    // A second translation of page 5 has an alias entry, until the first translation leaves.
+    tables.map(Asid(0), page_no(0x0001_0000), PageId(5), PAGE_LOG2).unwrap();
+    let alias = (Some((PageId(5), 12)), vec![entry(0, 0x40, 0), entry(6, 0, 1)]);
+    assert_eq!(walk(&tables, Asid(0), 0x0001_0000), alias);
+    tables.unmap(Asid(0), page_no(0x0040_3000), page_no(0x0040_3000));
+    assert_eq!(
+        walk(&tables, Asid(0), 0x0001_0000),
+        (Some((PageId(5), 12)), vec![entry(0, 0x40, 0), frame(5)])
+    );
+    assert_eq!(tables.used(), 6);
 }
