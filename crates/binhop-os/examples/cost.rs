@@ -14,6 +14,7 @@
 //!   time of these touches, measured alone, is subtracted. A policy with lists of its own has no decision
 //!   apart from its placement.
 //! - A *touch* looks up a page by its address.
+//! - A *walk* lists the entries that a walk reads. Each of four address spaces maps a quarter of the pages.
 //!
 //! Each figure is a median over pieces of some hundreds or thousands of operations. A piece is too short for
 //! other programs on the machine to interfere. The figure of decisions alone is a mean without the shortest
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binhop_base::{Asid, Bytes, Domain, FrameNo, PageId, PageNo, PowerOfTwo, Result, Rng, Stream};
+use binhop_os::page_table::{PageTables, TableConfig, TableKind};
 use binhop_os::placement::{self, Policy, Settings};
 use binhop_os::{BinCounts, Draws, Frames, PageRequest, Pool, PoolPolicy, Recency, SegmentId, Spaces};
 
@@ -314,11 +316,45 @@ fn placements() {
     }
 }
 
+fn walking(kind: TableKind, pages: u32) -> Result<f64> {
+    let page = PowerOfTwo::from_log2(12);
+    let config = TableConfig { kind, page, entry: kind.form().entry, reserve: 65_536, frames: pages.into() };
+    let mut tables = PageTables::new(&config)?;
+    let place = |number: u32| (Asid(number % 4), PageNo(0x5_5555 + u64::from(number / 4)));
+    for number in 0..pages {
+        let (asid, page_no) = place(number);
+        tables.map(asid, page_no, PageId(number), 12)?;
+    }
+    let draw = |index: u64| Rng::new(6).below(Stream::new(Domain::Test, 0), index, pages.into()) as u32;
+    let mut steps = Vec::new();
+    let mut times = Vec::new();
+    for piece in 0..256 {
+        let numbers: Vec<u32> = (0..PIECE).map(|i| draw((piece * PIECE + i) as u64)).collect();
+        let start = Instant::now();
+        for number in numbers {
+            steps.clear();
+            let (asid, page_no) = place(number);
+            std::hint::black_box(tables.walk(asid, page_no, &mut steps));
+            std::hint::black_box(&steps);
+        }
+        times.push(start.elapsed().as_secs_f64() * 1e9 / PIECE as f64);
+    }
+    Ok(median(times))
+}
+
 fn main() {
     decisions();
     placements();
     println!("\nOne touch, ns:");
     for pages in [1_000, 100_000] {
         println!("{pages:7} known pages at random {:5.1}", touching(pages));
+    }
+    println!("\nOne walk, ns:");
+    let radix = |levels| TableKind::Radix { levels };
+    for kind in [TableKind::Mips, radix(4), radix(5), TableKind::Hashed, TableKind::Inverted] {
+        for pages in [1_000, 100_000] {
+            let time = walking(kind, pages).expect("the pages fit");
+            println!("{pages:7} known pages at random {time:5.1}  {kind:?}");
+        }
     }
 }
