@@ -31,6 +31,8 @@ pub enum Domain {
     /// A random victim in a TLB. The stream is (TLB, group of slots); the index is the number of victims that the
     /// group has had.
     TlbVictim = 9,
+    /// The frames of page tables, by their place in the reserve.
+    Table = 10,
     /// The draws of tests.
     Test = 255,
 }

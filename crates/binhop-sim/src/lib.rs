@@ -20,6 +20,7 @@ mod results;
 mod run;
 mod sharing;
 mod soft_tlb;
+mod translation;
 pub mod unit;
 
 pub use explain::{explain, explain_steered};

@@ -150,6 +150,16 @@ impl RunOptions {
     /// There are units or private caches, and a machine counts by cachegrind's rules. Both follow accesses of
     /// lines, and cachegrind's rules count whole references.
     pub(crate) fn with_units<'a>(&self, machines: &'a [Machine]) -> Result<Cow<'a, [Machine]>> {
+        if self.switches.is_some()
+            && let Some(machine) = machines.iter().find(|machine| machine.translation().is_some())
+        {
+            return Err(Problem::request(
+                "translation",
+                &format!("machine {}", machine.name()),
+                "the caches of each process are compared without TLBs: a process has no TLB of its own here",
+                "take --set translation=off",
+            ));
+        }
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
         let rule = match (self.subscription(), self.switches) {
             (None, None) => return Ok(Cow::Borrowed(machines)),

@@ -54,6 +54,8 @@ pub enum FrontSharing {
     Switches,
     /// Level 1 has stream buffers. What a shared front counts is the user's alone.
     Streams,
+    /// The entries of an inverted page table lie where each lane's frames say.
+    Tables,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
@@ -103,6 +105,9 @@ impl FrontSharing {
             }
             Self::Streams => {
                 "level 1 has stream buffers, whose prefetches are counted apart: level 1 is simulated for each seed"
+            }
+            Self::Tables => {
+                "the entries of an inverted page table lie where each placement's frames say: level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"
@@ -240,16 +245,22 @@ impl FrontGroup {
         off: FastPathSet,
     ) -> Self {
         let tree = machines[cells[0]].tree();
+        // What a unit or a walk does in one back makes it differ from other backs.
+        let injects = subscription.is_some() || machines[cells[0]].translation().is_some();
         let equal = |a: usize, b: usize| {
             share
-                && subscription.is_none()
+                && !injects
                 && !tree.answers_at_once()
                 && machines[a].memory() == machines[b].memory()
                 && machines[a].placement() == machines[b].placement()
         };
         let lanes = group(cells, equal);
-        let sharing =
-            if share { FrontSharing::of(tree, lanes.len() * seeds, subscription) } else { FrontSharing::Off };
+        let by_frame = machines[cells[0]].translation().is_some_and(|translation| translation.reads_by_frame());
+        let sharing = match FrontSharing::of(tree, lanes.len() * seeds, subscription) {
+            _ if !share => FrontSharing::Off,
+            FrontSharing::Shared if by_frame => FrontSharing::Tables,
+            sharing => sharing,
+        };
         let allowed: Vec<FastPaths> = cells.iter().map(|&cell| FastPath::of(machines[cell].tree())).collect();
         // Level 1 is the same for all machines. Each back takes the chain by itself. The direct-mapped filter
         // of a front must suit every back.
@@ -261,6 +272,7 @@ impl FrontGroup {
             FastPath::Chain | FastPath::LruStack => by_any(path),
             FastPath::DirectMapped if sharing != FrontSharing::Shared => Some("no front is shared"),
             FastPath::DirectMapped if subscription.is_some() => Some("units act in each lane for itself"),
+            FastPath::DirectMapped if injects => Some("page tables are walked"),
             FastPath::DirectMapped => by_all(path),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {

@@ -26,5 +26,6 @@ mod recorded;
 mod rounds;
 mod rules;
 mod switches;
+mod translation;
 mod units;
 mod whole_engine;

@@ -16,6 +16,12 @@ use proptest::prelude::*;
 
 /// `Observer` follows a slow run. The functions do nothing unless an observer has its own.
 pub trait Observer {
+    /// Before an access whose page is in memory: accesses of other agents may come first.
+    fn inject(&mut self, _next: &Injection, _tree: &mut CacheTree, _world: &mut World) {}
+    /// A page has left memory, which had these places in address spaces.
+    fn evicted(&mut self, _page: PageId, _mappings: &[(Asid, PageNo)]) {}
+    /// A store has made a page.
+    fn copied(&mut self, _asid: Asid, _page_no: PageNo) {}
     /// Before an access that the slow caches are about to make.
     fn before(&mut self, _tree: &CacheTree) {}
     /// After the access, which waited so many cycles for this level.
@@ -30,6 +36,13 @@ pub trait Observer {
 
 impl Observer for () {}
 
+/// `Injection` is the access that follows an injection.
+pub struct Injection {
+    pub kind: Kind,
+    pub page_no: PageNo,
+    pub page: PageId,
+}
+
 /// `SlowAccess` is an access of the slow caches, with its answer.
 pub struct SlowAccess {
     pub cache: usize,
@@ -42,23 +55,52 @@ pub struct SlowAccess {
 /// `World` answers the slow caches. It is filled while pages are touched and placed.
 #[derive(Default)]
 pub struct World {
-    mappings: Vec<(PageId, PageNo)>,
+    mappings: Vec<(PageId, PageNo, Asid)>,
     /// The frame of each page. A dead page keeps its frame until the frame holds another page.
     frames: BTreeMap<PageId, u64>,
 }
 
+/// The mapping, and the page, of page 0 of page tables.
+const TABLES: u32 = 1 << 30;
+
+impl World {
+    /// Returns the mapping of a page of the page tables.
+    pub fn table(number: u32) -> MappingId {
+        MappingId(TABLES + number)
+    }
+
+    /// Gives the pages of page tables their frames.
+    pub fn place_tables(&mut self, frames: &[u64]) {
+        for (&frame, number) in frames.iter().zip(TABLES..) {
+            self.frames.insert(PageId(number), frame);
+        }
+    }
+
+    /// Returns the frame of a page that is in memory.
+    pub fn resident_frame(&self, page: PageId) -> Option<u64> {
+        self.frames.get(&page).copied()
+    }
+}
+
 impl Translation for World {
     fn page(&self, mapping: MappingId) -> PageId {
-        self.mappings[mapping.index()].0
+        if mapping.0 >= TABLES { PageId(mapping.0) } else { self.mappings[mapping.index()].0 }
     }
     fn frame(&self, page: PageId) -> FrameNo {
         FrameNo(self.frames[&page])
     }
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
+        if mapping.0 >= TABLES {
+            // The tables lie at the upper end of the kernel's space.
+            return PageNo((u64::MAX >> 12) - u64::from(mapping.0 - TABLES));
+        }
         self.mappings[mapping.index()].1
     }
     fn global_page(&self, page: PageId) -> PageNo {
-        self.mappings.iter().find(|(p, _)| *p == page).unwrap().1
+        if page.0 >= TABLES {
+            return self.virtual_page(MappingId(page.0));
+        }
+        self.mappings.iter().find(|(p, ..)| *p == page).unwrap().1
     }
 }
 
@@ -174,13 +216,18 @@ impl<O: Observer> Slow<O> {
         let page_no = PageNo(addr / PAGE);
         let touched = self.spaces.touch(self.asid, page_no, kind == Kind::Store);
         if touched.mapping.index() == self.world.mappings.len() {
-            self.world.mappings.push((touched.page, page_no));
+            self.world.mappings.push((touched.page, page_no, self.asid));
+        }
+        if touched.new_page && kind == Kind::Store {
+            self.observer.copied(self.asid, page_no);
         }
         self.report_dead_pages();
         if self.frames.frame_of(touched.page).is_none() {
             self.place(touched.page);
         }
         self.frames.touch(touched.page);
+        let next = Injection { kind, page_no, page: touched.page };
+        self.observer.inject(&next, &mut self.tree, &mut self.world);
         self.tree.moved.clear();
         self.tree.missed.clear();
         self.observer.before(&self.tree);
@@ -199,12 +246,17 @@ impl<O: Observer> Slow<O> {
             self.tree.flush_page(held.0, &self.world);
             self.world.frames.remove(&held);
         }
-        self.evictions += u64::from(self.frames.place(page, rank as usize).is_some());
+        if let Some(evicted) = self.frames.place(page, rank as usize) {
+            self.evictions += 1;
+            let of_page = self.world.mappings.iter().filter(|(page, ..)| *page == evicted);
+            let mappings: Vec<_> = of_page.map(|&(_, page_no, asid)| (asid, page_no)).collect();
+            self.observer.evicted(evicted, &mappings);
+        }
         self.faults += 1;
         self.world.frames.insert(page, frame);
     }
 
-    fn metrics(&self) -> BTreeMap<String, f64> {
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
         let mut metrics = BTreeMap::new();
         let config = self.machine.tree().config();
         for (cache, slow) in config.caches.iter().zip(&self.tree.caches) {
@@ -231,7 +283,7 @@ impl<O: Observer> Slow<O> {
 }
 
 /// Returns the counts of one seed that are not zero.
-fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64> {
+pub fn counts(outcome: &Outcome, seed: usize, seeds: usize) -> BTreeMap<String, f64> {
     let rows = outcome.results.num_rows() / seeds;
     let part = outcome.results.slice(seed * rows, rows);
     let names = part.column_by_name("metric").unwrap().as_string::<i32>();

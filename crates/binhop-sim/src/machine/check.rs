@@ -1,6 +1,6 @@
 //! `check` turns a description as typed into the configuration of a machine, and checks every rule once.
 
-use binhop_base::{Picoseconds, Result};
+use binhop_base::{Agents, Picoseconds, Result};
 use binhop_hw::{CostRule, Rules, TreeConfig};
 
 use super::cache::{CacheKeys, check_caches};
@@ -14,6 +14,8 @@ use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
 use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
+use super::tlb::{TlbKeys, check_tlbs};
+use super::translation::{Around, TranslationConfig, TranslationKeys, WalkCacheKeys, check_translation};
 use super::write_buffer::{WriteBufferKeys, add_buffers};
 
 keys! {
@@ -32,6 +34,11 @@ keys! {
             "write buffers: one [write-buffer.CACHE] behind a write-through cache";
         stream_buffers: Option<At<Named<StreamBufferKeys>>> = "stream-buffers", absent "none",
             "stream buffers: one [stream-buffers.CACHE] for a cache whose misses they follow";
+        tlb: Option<At<Named<TlbKeys>>> = "tlb", absent "none", "TLBs: one [tlb.NAME] for each";
+        walk_cache: Option<At<Named<WalkCacheKeys>>> = "walk-cache", absent "none",
+            "caches of a page walker: one [walk-cache.LEVEL] for a level of the page table; 0 is the root";
+        translation: Option<At<TranslationKeys>> = "translation", absent "addresses are translated at no cost",
+            "the page table, and how a TLB is refilled";
         kernel: Option<At<Named<FootprintKeys>>> = "kernel", absent "the kernel references nothing",
             "what the kernel references, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
@@ -64,6 +71,8 @@ pub(super) struct Checked {
     pub(super) has_cost: bool,
     pub(super) cycle_time: Option<Picoseconds>,
     pub(super) kernel: KernelConfig,
+    /// How addresses are translated, if a run simulates that.
+    pub(super) translation: Option<TranslationConfig>,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -94,7 +103,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         None => (CostRule::Total, 0),
     };
     let places = caches.iter().map(|cache| cache.place.clone()).collect::<Vec<_>>();
-    let tree = link(caches, rules, page, &place, cost_rule, memory_cost)?;
+    let mut tree = link(caches, rules, page, &place, cost_rule, memory_cost)?;
     if let Some(streams) = &keys.stream_buffers {
         check_streams(streams, &tree)?;
     }
@@ -106,11 +115,18 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     let has_cost = keys.cost.is_some();
     let cycle_time = keys.cycle_time.as_ref().map(|at| at.value);
     let kernel = check_kernel(keys.kernel.as_ref())?;
+    let taken: Vec<&str> = tree.caches.iter().map(|cache| cache.name.as_str()).collect();
+    let tlbs = check_tlbs(keys.tlb.as_mut(), &taken, page)?;
+    let around = Around { tlbs, tree: &tree, memory: &memory, place: &place };
+    let translation = check_translation(keys.translation.as_mut(), keys.walk_cache.as_mut(), around)?;
+    if let Some(translation) = &translation {
+        tree.agents = translation.agents().others().fold(tree.agents, Agents::with);
+    }
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
         "cache" => rules == Rules::Lines || !cachegrind::decides(key.name),
         _ => true,
     });
-    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, kernel, notes, resolved })
+    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, kernel, translation, notes, resolved })
 }

@@ -100,6 +100,15 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
+/// Returns the setting for which another setting stands: `translation=on` is `translation.active=true`.
+fn shorthand<'a>(path: &'a str, text: &'a str) -> (&'a str, &'a str) {
+    match (path, text) {
+        ("translation", "on" | "true") => ("translation.active", "true"),
+        ("translation", "off" | "false") => ("translation.active", "false"),
+        other => other,
+    }
+}
+
 /// Applies one setting, such as `cache.l2.size=4MiB`.
 fn set(root: &mut Located, setting: &str) -> Result<()> {
     let place = format!("--set {setting}");
@@ -111,9 +120,10 @@ fn set(root: &mut Located, setting: &str) -> Result<()> {
             "write it like --set cache.l2.size=4MiB",
         ));
     };
-    let value = Value::read(text.trim(), path.trim(), &place);
+    let (path, text) = shorthand(path.trim(), text.trim());
+    let value = Value::read(text, path, &place);
     let mut at = root;
-    for key in path.trim().split('.') {
+    for key in path.split('.') {
         if !matches!(at.value, Value::Table(_)) {
             at.value = Value::Table(Vec::new());
         }

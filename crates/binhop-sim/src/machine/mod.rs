@@ -2,7 +2,7 @@
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
-//! `stream_buffers`, `cost`, `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
+//! `stream_buffers`, `cost`, `tlb`, `translation`, `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
 mod bundled;
@@ -19,6 +19,8 @@ mod link;
 mod memory;
 mod placement;
 mod stream_buffers;
+mod tlb;
+mod translation;
 mod write_buffer;
 
 use std::sync::Arc;
@@ -34,6 +36,8 @@ pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
+pub(crate) use tlb::MOST_TLBS;
+pub(crate) use translation::{Refill, TablePlacement, TranslationConfig, WalkEntry};
 
 use crate::nearest;
 
@@ -50,6 +54,7 @@ struct Inner {
     has_cost: bool,
     cycle_time: Option<Picoseconds>,
     kernel: KernelConfig,
+    translation: Option<Arc<TranslationConfig>>,
     notes: Vec<String>,
     resolved: String,
 }
@@ -93,6 +98,7 @@ impl Machine {
             has_cost: checked.has_cost,
             cycle_time: checked.cycle_time,
             kernel: checked.kernel,
+            translation: checked.translation.map(Arc::new),
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -100,7 +106,8 @@ impl Machine {
 
     /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
-        let Inner { name, memory, placement, tree, has_cost, cycle_time, kernel, notes, resolved } = &*self.0;
+        let Inner { name, memory, placement, tree, has_cost, cycle_time, kernel, translation, notes, resolved } =
+            &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
         Self(Arc::new(Inner {
             name: name.clone(),
@@ -110,6 +117,7 @@ impl Machine {
             has_cost: *has_cost,
             cycle_time: *cycle_time,
             kernel: kernel.clone(),
+            translation: translation.clone(),
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
@@ -177,6 +185,11 @@ impl Machine {
     #[must_use]
     pub fn cycle_time(&self) -> Option<Picoseconds> {
         self.0.cycle_time
+    }
+
+    /// Returns how the machine translates addresses; `None` if a run does not simulate that.
+    pub(crate) fn translation(&self) -> Option<&Arc<TranslationConfig>> {
+        self.0.translation.as_ref()
     }
 
     /// Returns notes for the user, such as keys that the chosen policy does not use.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
-use binhop_hw::{Access, CacheCounters, CommonCounts, DirectMappedFilter, Front, Request};
+use binhop_hw::{Access, AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, Front, Request};
 use binhop_os::PageRequest;
 
 use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
+use crate::translation::{TlbEvent, TranslationCounts, Walk};
 
 /// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +71,18 @@ pub struct StreamCounts {
     pub accesses: [u64; 3],
     /// The accesses among them that preparation knows to be hits.
     pub dropped: [u64; 3],
+    /// What TLBs that all lanes share have counted.
+    pub translation: TranslationCounts,
+    /// The maximum number of pages that page tables took at one time, up to here.
+    pub tables: u64,
 }
 
 impl std::ops::AddAssign for StreamCounts {
     fn add_assign(&mut self, other: Self) {
         self.instructions += other.instructions;
         self.references += other.references;
+        self.translation += other.translation;
+        self.tables = self.tables.max(other.tables);
         for kind in 0..3 {
             self.accesses[kind] += other.accesses[kind];
             self.dropped[kind] += other.dropped[kind];
@@ -91,6 +98,8 @@ impl std::ops::Sub for StreamCounts {
             references: self.references - earlier.references,
             accesses: std::array::from_fn(|kind| self.accesses[kind] - earlier.accesses[kind]),
             dropped: std::array::from_fn(|kind| self.dropped[kind] - earlier.dropped[kind]),
+            translation: self.translation - earlier.translation,
+            tables: self.tables,
         }
     }
 }
@@ -129,6 +138,15 @@ pub enum Control {
         /// True if a unit may touch level 1 here. From here on no front is shared.
         touches_front: bool,
     },
+    /// A reference may need a translation. If it walks the page table, its access follows, then
+    /// [`Control::AfterWalk`].
+    Walk(Box<Walk>),
+    /// The access of this kind, before which the page table was walked, is done. `true`: it missed a shared front.
+    AfterWalk(Kind, Option<bool>),
+    /// Something happens to the TLBs of each lane, or lanes get TLBs of their own.
+    Tlb(TlbEvent),
+    /// The accesses of a walk that a shared front has made end here.
+    WalkPassed,
     /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
     /// `FrontCounts` the counts of a shared front.
     Mark(Mark, StreamCounts, Option<Arc<FrontCounts>>),
@@ -161,6 +179,9 @@ pub struct FrontCounts {
     pub caches: Vec<CacheCounters>,
     /// The cycles waited within the front.
     pub waited: u64,
+    /// What each cache of the front has counted of each agent other than the user, cache by cache; empty if there is no
+    /// such agent.
+    pub agents: Vec<Vec<AgentCounters>>,
 }
 
 /// `EndedFront` is a front that was shared, at the point where sharing ends.
@@ -229,4 +250,6 @@ pub struct Mapped {
     pub page: PageId,
     /// The virtual page number of the mapping.
     pub virtual_page: PageNo,
+    /// The number of the mapping's address space; `u32::MAX` for the kernel's.
+    pub space: u32,
 }

@@ -33,6 +33,7 @@ mod plain;
 mod residency;
 mod system;
 mod trace_segments;
+mod translation;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,6 +59,7 @@ use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
 use residency::ResidencyHorizon;
 use trace_segments::TraceSegment;
+use translation::Translator;
 pub(crate) use trace_segments::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
 
 /// `Seen` counts the events that are no references, and the events that were not simulated.
@@ -116,6 +118,8 @@ pub struct Prepare {
     trusted: [bool; 2],
     /// The occasions for which a unit asks, if there is a unit.
     occasions: Option<Occasions>,
+    /// TLBs and page tables, if addresses are translated.
+    translator: Option<Box<Translator>>,
     soft_tlb: SoftTlb<TRANSLATIONS>,
     horizon: ResidencyHorizon,
     safe: Option<u64>,
@@ -203,6 +207,14 @@ impl Prepare {
             occasions: setup.subscription.as_ref().map(|subscription| {
                 Occasions::new(Arc::clone(subscription), &needs.shapes, needs.split, needs.page.log2())
             }),
+            translator: needs
+                .translation
+                .as_ref()
+                .map(|config| {
+                    let first = setup.subscription.as_ref().map_or(0, |subscription| subscription.owned());
+                    Translator::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
+                })
+                .transpose()?,
             soft_tlb: SoftTlb::new(),
             horizon,
             safe: setup.safe,
@@ -240,7 +252,9 @@ impl Prepare {
         };
         prepare.set_next_interval();
         prepare.set_trust();
-        prepare.own_pages(setup.subscription.as_ref().map_or(0, |subscription| subscription.owned()))?;
+        let of_unit = setup.subscription.as_ref().map_or(0, |subscription| subscription.owned());
+        let of_tables = needs.translation.as_ref().map_or(0, |translation| translation.pages());
+        prepare.own_pages(of_unit + of_tables)?;
         Ok(prepare)
     }
 
@@ -290,12 +304,12 @@ impl Prepare {
 
     /// Takes in a batch. Full blocks go to `emit`.
     pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
-        match (self.longest_reference, &self.occasions) {
+        match (self.longest_reference, self.occasions.is_some() || self.translator.is_some()) {
             _ if self.finished => Ok(Flow::Done),
-            (None, None) => self.feed_by::<false, false>(batch, emit),
-            (None, Some(_)) => self.feed_by::<false, true>(batch, emit),
-            (Some(_), None) => self.feed_by::<true, false>(batch, emit),
-            (Some(_), Some(_)) => unreachable!("units are for machines that count lines"),
+            (None, false) => self.feed_by::<false, false>(batch, emit),
+            (None, true) => self.feed_by::<false, true>(batch, emit),
+            (Some(_), false) => self.feed_by::<true, false>(batch, emit),
+            (Some(_), true) => unreachable!("units are for machines that count lines"),
         }
     }
 

@@ -1,11 +1,13 @@
 //! `Needs` is what preparation must know of a machine.
 
+use std::sync::Arc;
+
 use binhop_base::PowerOfTwo;
 use binhop_hw::{Next, Rules};
 
 use super::filter::Shape;
 use super::residency::is_tight;
-use crate::machine::Machine;
+use crate::machine::{Machine, TranslationConfig};
 
 /// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(crate) struct Needs {
     pub(super) follows: bool,
     /// Under cachegrind's rules, the bytes of the longest reference: the size of the smallest line.
     pub(super) longest_reference: Option<u64>,
+    /// How addresses are translated, if a run simulates that.
+    pub(super) translation: Option<Arc<TranslationConfig>>,
 }
 
 impl Needs {
@@ -55,6 +59,7 @@ impl Needs {
             follows: placement.reads_recency(),
             longest_reference: (config.rules == Rules::Cachegrind)
                 .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
+            translation: machine.translation().cloned(),
         }
     }
 
@@ -84,6 +89,7 @@ impl Needs {
                 self.longest_reference != other.longest_reference,
                 "the rules of counting, or the longest reference they know",
             ),
+            (self.translation != other.translation, "how addresses are translated"),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

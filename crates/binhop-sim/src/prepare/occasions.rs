@@ -90,7 +90,7 @@ impl Prepare {
         self.control(Control::Occasion { occasion, instructions: self.stream.instructions, touches_front });
     }
 
-    /// Takes in an access of a stream with occasions.
+    /// Takes in an access of a stream with occasions or translation.
     #[inline(never)]
     pub(super) fn access_with_occasions(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let store = kind == Kind::Store;
@@ -98,19 +98,24 @@ impl Prepare {
         let sure = self.filters.drops(port, line, store, now);
         let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
         let by = Port::of(kind);
-        let occasions = self.occasions.as_mut().expect("called for streams with occasions");
-        let misses = occasions.wants(OccasionKind::Miss);
-        if occasions.last[by as usize].replace(mapping) != Some(mapping) {
-            self.occasion(Occasion::PageChange { port: by, mapping });
+        let walks = self.translate(by, line >> (self.page.log2() - self.line_log2[port]), mapping, kind)?;
+        let mut misses = false;
+        if let Some(occasions) = &mut self.occasions {
+            misses = occasions.wants(OccasionKind::Miss);
+            if occasions.last[by as usize].replace(mapping) != Some(mapping) {
+                self.occasion(Occasion::PageChange { port: by, mapping });
+            }
         }
-        if sure && self.filters.drops(port, line, store, now) {
-            return Ok(());
+        if !(sure && self.filters.drops(port, line, store, now)) {
+            if misses && let Some(occasions) = &self.occasions {
+                // The row that follows is the occasion. A lane finds out whether level 1 holds its line.
+                occasions.disturb(OccasionKind::Miss, &mut self.filters);
+            }
+            self.push(port, line, mapping, kind);
         }
-        if misses && let Some(occasions) = &self.occasions {
-            // The row that follows is the occasion. A lane finds out whether level 1 holds its line.
-            occasions.disturb(OccasionKind::Miss, &mut self.filters);
+        if walks {
+            self.after_walk(kind);
         }
-        self.push(port, line, mapping, kind);
         Ok(())
     }
 }

@@ -42,7 +42,8 @@ impl Prepare {
         for mapping in self.known_mappings..self.spaces.mappings() {
             let mapping = MappingId(mapping as u32);
             let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
-            self.mappings.push(Mapped { page, virtual_page });
+            let space = self.spaces.asid_of(mapping).map_or(u32::MAX, |asid| asid.0);
+            self.mappings.push(Mapped { page, virtual_page, space });
         }
         self.known_mappings = self.spaces.mappings();
     }
@@ -81,6 +82,7 @@ impl Prepare {
             // This may be a copy on write. Then the lines known under this virtual page belong to another
             // page.
             self.forget_lines();
+            self.end_translation(page_no);
         }
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);
@@ -128,8 +130,10 @@ impl Prepare {
                 self.control(Control::Recency(all));
             }
             self.control(Control::Evictions);
+            self.unshare_tlbs();
         }
         self.placed += u64::from(fresh);
+        self.forget_translated();
         self.control(Control::Place(request));
         self.horizon.one_more(page);
         self.set_trust();

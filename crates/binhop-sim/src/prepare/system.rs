@@ -19,11 +19,12 @@ impl Prepare {
             return;
         }
         let stays = process.asid == self.running.asid && !reborn;
+        let before = std::mem::replace(&mut self.running, process);
         if !stays {
             self.forget_lines();
             self.forget_pages();
+            self.switch_tlbs();
         }
-        let before = std::mem::replace(&mut self.running, process);
         let next = self.processes.len() as u32;
         let number = *self.numbers.entry(process).or_insert(next);
         if number == next {
@@ -73,7 +74,9 @@ impl Prepare {
             self.lives.live_first(self.running.asid);
         }
         let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
-        match read_event(batch, row, &place, self.running.asid, &mut self.spaces)? {
+        let event = read_event(batch, row, &place, self.running.asid, &mut self.spaces)?;
+        self.end_translations(batch, row);
+        match event {
             SystemEvent::Switch(asid, switch) => {
                 self.seen.switches += 1;
                 self.switch = switch;

@@ -5,6 +5,8 @@ use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
 
 use super::tally::Tally;
+use super::translation;
+use crate::translation::Cause;
 use crate::machine::Machine;
 
 /// `MetricInfo` is a metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
@@ -19,6 +21,7 @@ pub struct MetricInfo {
 }
 
 const PER_INSTRUCTION: &str = "misses/instruction";
+pub(super) const PER_INSTRUCTION_CYCLES: &str = "cycles/instruction";
 
 /// `RunMetric` is a metric that is no counter of a cache or of memory.
 #[derive(Clone, Copy)]
@@ -45,7 +48,7 @@ run_metrics! {
     CACHE_MPI = "<cache>.mpi", PER_INSTRUCTION, "Demand misses (fetch, load, store) per instruction executed.";
     MEMORY_MPI = "memory.mpi", PER_INSTRUCTION, "Demand misses that reach memory, per instruction executed: what machines with different levels are compared by. One per line of the cache that asks.";
     CYCLES = "cycles", "cycles", "One per instruction, and what misses and full write buffers cost. Only with [cost].";
-    CPI = "cpi", "cycles/instruction", "Cycles per instruction executed. Only with [cost].";
+    CPI = "cpi", PER_INSTRUCTION_CYCLES, "Cycles per instruction executed. Only with [cost].";
 }
 
 /// Returns every metric there is, for the glossary.
@@ -69,6 +72,7 @@ pub fn metrics() -> Vec<MetricInfo> {
     of_run
         .chain(counters("<cache>", CacheCounters::LIST))
         .chain(counters("memory", MemoryCounters::LIST))
+        .chain(translation::metrics())
         .collect()
 }
 
@@ -184,7 +188,7 @@ pub(crate) fn each(
     visit(INSTRUCTIONS.name.into(), INSTRUCTIONS.unit, count(instructions));
     visit(REFERENCES.name.into(), REFERENCES.unit, count(tally.stream.references));
     if machine.has_cost() {
-        let cycles = instructions + tally.waited;
+        let cycles = instructions + tally.waited + tally.stream.translation.cycles(Cause::SecondLevel);
         visit(CYCLES.name.into(), CYCLES.unit, count(cycles));
         visit(CPI.name.into(), CPI.unit, ratio(cycles, instructions));
     }
@@ -219,6 +223,9 @@ pub(crate) fn each(
             visit(format!("memory.{}.{}", kind.name(), info.name), info.unit, Some(whole(value)));
         }
     });
+    if let (Some(config), Some(counts)) = (machine.translation(), &tally.translation) {
+        translation::each(machine, config, tally, counts, &mut visit);
+    }
     if machine.memory().frames.is_some() {
         visit(FAULTS.name.into(), FAULTS.unit, count(tally.faults));
         visit(EVICTIONS.name.into(), EVICTIONS.unit, count(tally.evictions));

@@ -4,6 +4,7 @@ use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
 
 use crate::prepare::StreamCounts;
+use crate::translation::TranslationCounts;
 
 /// `Tally` holds the counts of a lane in a phase, or up to the end of the phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +15,10 @@ pub(crate) struct Tally {
     pub(crate) agents: ByAgent,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
-    /// The cycles beyond one per instruction.
+    /// The cycles beyond one per instruction, without those that the stream counts.
     pub(crate) waited: u64,
+    /// What translation has counted, if addresses are translated.
+    pub(crate) translation: Option<TranslationCounts>,
 }
 
 /// `ByAgent` holds the counts of agents other than the user. It is empty for a machine that has no such
@@ -83,6 +86,7 @@ impl Tally {
             faults: 0,
             evictions: 0,
             waited: 0,
+            translation: None,
         }
     }
 
@@ -95,6 +99,7 @@ impl Tally {
             faults: self.faults - earlier.faults,
             evictions: self.evictions - earlier.evictions,
             waited: self.waited - earlier.waited,
+            translation: self.translation.map(|now| now - earlier.translation.unwrap_or_default()),
         }
     }
 }

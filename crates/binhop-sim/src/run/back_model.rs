@@ -2,11 +2,12 @@
 
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    AgentCounters, Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front,
+    Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front,
     IndexBy, LruStack, Next, Request, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
+use crate::translation::TranslationCounts;
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
@@ -21,6 +22,8 @@ pub(crate) struct Common<'a> {
     pub(crate) shared: Option<&'a FrontCounts>,
     pub(crate) stacks: &'a [LruStack],
     pub(crate) stream: StreamCounts,
+    /// What the lane's translation has counted, if addresses are translated.
+    pub(crate) translation: Option<TranslationCounts>,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
     /// The cycles waited within the front.
@@ -32,8 +35,7 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
     for (cache, misses) in misses.iter_mut().enumerate() {
         let counts = match (common.front, tree.in_front(cache), kind_of_back) {
             (Some(front), true, _) => front.by_agent(cache),
-            // While a front is shared, only the user has accessed it.
-            (None, true, _) => continue,
+            (None, true, _) => &common.of_shared().agents[cache],
             (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
             (_, false, BackKind::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
         };
@@ -194,6 +196,14 @@ impl BackModel {
         (cache, config.caches[cache].line.log2())
     }
 
+    /// Returns the user's demand accesses to memory.
+    pub(crate) fn demand_at_memory(&self) -> u64 {
+        match &self.kind_of_back {
+            BackKind::Own { back, .. } => Counted::memory(&**back).accesses.demand(),
+            BackKind::Stacked { .. } => unreachable!("no stack stands where addresses are translated"),
+        }
+    }
+
     /// Returns the two things on which a unit acts: the tree, and this back.
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.kind_of_back {
@@ -328,11 +338,9 @@ impl BackModel {
         }
         tally.memory = *back.memory();
         if config.agents != Agents::USER {
-            // While a front is shared, only the user has accessed it.
-            let none = vec![AgentCounters::default(); config.agents.others().count()];
-            let of = |cache| match (common.front, self.tree.in_front(cache)) {
+            let of = |cache: usize| match (common.front, self.tree.in_front(cache)) {
                 (Some(front), true) => front.by_agent(cache),
-                (None, true) => &none,
+                (None, true) => &common.of_shared().agents[cache],
                 (_, false) => back.by_agent(cache),
             };
             let caches = (0..config.caches.len()).map(of);
@@ -342,6 +350,7 @@ impl BackModel {
         tally.evictions = common.evictions;
         tally.waited = common.waited + waited;
         tally.stream = common.stream;
+        tally.translation = common.translation.map(|own| own + common.stream.translation);
         tally
     }
 

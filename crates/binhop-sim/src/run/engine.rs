@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Class, Problem, Result};
+use binhop_os::page_table::PageTables;
 use binhop_trace::transform::head;
 use binhop_trace::{Ahead, Meta, Source};
 
@@ -126,6 +127,7 @@ pub(crate) fn report(
             "make the warm-up shorter, or the run longer",
         ));
     }
+    prepared.iter().filter_map(Prepare::page_tables).try_for_each(PageTables::check)?;
     let mut stream_of = Vec::new();
     let mut fronts = Vec::new();
     for (stream, shared) in groups {

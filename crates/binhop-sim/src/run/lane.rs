@@ -13,6 +13,7 @@ use binhop_trace::export::MemoryAccess;
 use super::back_model::{BackModel, Clock, Common};
 use super::private::PrivateCaches;
 use super::recency::BlockRecency;
+use super::translate::LaneTranslator;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
@@ -28,10 +29,10 @@ use crate::unit::{InLane, Injector, PrivateSide};
 /// `Lane` is one placement of one seed, with everything that depends on the placement.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
-    frames: Frames,
-    frame_map: FrameMap,
+    pub(super) frames: Frames,
+    pub(super) frame_map: FrameMap,
     /// The lane's own front; `None` while the front is shared.
-    front: Option<Front>,
+    pub(super) front: Option<Front>,
     /// One back for each cell. The cells are machines of one placement and one front.
     pub(crate) backs: Vec<BackModel>,
     /// Stacks, each of which simulates several backs that differ in ways only.
@@ -40,23 +41,25 @@ pub(crate) struct Lane {
     known_hits: Option<KnownHitFilter>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
-    clock: Clock,
+    pub(super) clock: Clock,
     /// Room for the mappings of a page whose frame changes hands, oldest first.
     mappings: Vec<MappingId>,
     /// The private caches of each life, if switches are observed. Then the lane has one cell and a front of its own.
     private: Option<Box<PrivateCaches>>,
     /// The unit that acts at occasions, if there is a unit. Then the lane has one cell.
     unit: Option<InLane>,
+    /// What the lane knows of TLBs and page tables, if addresses are translated. Then the lane has one cell.
+    pub(super) translator: Option<Box<LaneTranslator>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
     /// The cycles waited for the unit and within the front. The cycles within a shared front are added when
     /// the sharing ends.
-    waited: u64,
+    pub(super) waited: u64,
     /// Every placement, if the options ask for placements.
     log: Option<Vec<Logged>>,
     /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
     /// lane has one cell.
-    tap: Option<Vec<MemoryAccess>>,
+    pub(super) tap: Option<Vec<MemoryAccess>>,
 }
 
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
@@ -107,6 +110,8 @@ impl Lane {
             let placed = frames.wire(page, page_no, WiredKind::Kernel, &Recency::new())?;
             frame_map.put(page, placed.frame);
         }
+        let of_unit = options.subscription().map_or(0, Subscription::owned);
+        let translator = LaneTranslator::new(machine, seed, of_unit, &mut frame_map)?.map(Box::new);
         if options.tap {
             backs.iter_mut().for_each(BackModel::tap);
         }
@@ -128,6 +133,7 @@ impl Lane {
                 let tally = SwitchTally::new(tree.config().caches.len(), switches.raw, setup.spill);
                 Box::new(PrivateCaches::new(tree, seed, tally))
             }),
+            translator,
             unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
             waited: 0,
@@ -181,6 +187,14 @@ impl Lane {
         match &block.entries {
             Entries::Requests(requests) => {
                 let requests = &requests[entries];
+                if let Some(translator) = self.translator.as_mut().filter(|translator| translator.is_passing()) {
+                    for request in requests {
+                        let before = self.backs[0].waited();
+                        self.backs[0].replay(std::slice::from_ref(request), None, &translation);
+                        translator.waited_for(request, self.backs[0].waited() - before);
+                    }
+                    return Ok(());
+                }
                 for back in &mut self.backs {
                     back.replay(requests, block.common_counts.get(span), &translation);
                 }
@@ -320,6 +334,22 @@ impl Lane {
                     self.act(occasion, here.tables)?;
                 }
             }
+            Control::Walk(walk) => {
+                self.clock.reach(walk.instructions);
+                self.translate(walk, here.tables)?;
+            }
+            Control::WalkPassed => {
+                if let Some(translator) = &mut self.translator {
+                    translator.passed();
+                }
+                self.note_before_access();
+            }
+            Control::AfterWalk(kind, missed) => self.after_walk(*kind, *missed),
+            Control::Tlb(event) => {
+                if let Some(translator) = &mut self.translator {
+                    translator.event(event);
+                }
+            }
             Control::Place(request) => {
                 self.placed = self.frames.frame_of(request.page).is_none();
                 if self.placed {
@@ -354,6 +384,7 @@ impl Lane {
                     shared: shared.as_deref(),
                     stacks: &self.stacks,
                     stream: *stream,
+                    translation: self.translator.as_ref().map(|translator| translator.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
                     waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
@@ -382,6 +413,9 @@ impl Lane {
     ) -> Result<()> {
         let Here { controls, number, tables, recency } = here;
         let placed = self.frames.place(request, recency.at(controls, number))?;
+        if let (Some(translator), Some(evicted)) = (&mut self.translator, placed.evicted) {
+            translator.evicted(evicted, tables);
+        }
         // The frame changes hands, so the lines of the page that it held leave every level. They are found by
         // the frame.
         if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {

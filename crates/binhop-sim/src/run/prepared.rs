@@ -108,7 +108,7 @@ impl Prepared {
         };
         let group = &stream.groups[0];
         let mut front = (group.sharing == FrontSharing::Shared)
-            .then(|| SharedFront::new(&group.trees(&self.machines), options.seeds[0], &group.paths));
+            .then(|| SharedFront::of(group, &self.machines, options));
         let mut unheard = |_: &Progress| Ok(());
         let reporter = ProgressReporter::new(options.length, &mut unheard);
         let check_interrupt = || reporter.check_interrupt();

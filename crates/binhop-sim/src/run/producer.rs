@@ -80,9 +80,8 @@ impl Producer {
                     .iter()
                     .map(|group| GroupFront {
                         group: numbers.next().expect("numbers do not end"),
-                        shared: (group.sharing == FrontSharing::Shared).then(|| {
-                            SharedFront::new(&group.trees(machines), options.seeds[0], &group.paths)
-                        }),
+                        shared: (group.sharing == FrontSharing::Shared)
+                            .then(|| SharedFront::of(group, machines, options)),
                     })
                     .collect(),
             })

@@ -3,14 +3,20 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Result, Rng};
-use binhop_hw::{CacheCounters, CommonCounts, DirectMappedFilter, FastPath, FastPaths, Front, Request, Tree};
+use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, Result, Rng, Translation};
+use binhop_hw::{AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree};
 
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{
     Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
 };
+use super::translate::accesses;
+use crate::machine::{Machine, TranslationConfig, WalkEntry};
+use crate::occasion::Subscription;
+use crate::options::RunOptions;
 use crate::results::tally::{add_dropped, add_hits};
+use crate::sharing::FrontGroup;
+use crate::translation::{Decision, Walk};
 
 /// `SharedFront` is the front that all lanes share.
 pub(crate) struct SharedFront {
@@ -23,25 +29,29 @@ pub(crate) struct SharedFront {
     fetch: usize,
     data: usize,
     tree: Tree,
+    /// How addresses are translated, if they are, and the mapping of page 0 of the tables.
+    translation: Option<(Arc<TranslationConfig>, MappingId)>,
 }
 
 impl SharedFront {
-    /// Makes the front of machines with equal fronts. `trees` are their trees, at least one; `paths` are the
-    /// fast paths taken behind the front.
-    pub(crate) fn new(trees: &[&Tree], seed: u64, paths: &FastPaths) -> Self {
-        let tree = trees[0];
+    /// Makes the front of the machines of a group.
+    pub(crate) fn of(group: &FrontGroup, machines: &[Machine], options: &RunOptions) -> Self {
+        let one = &machines[group.machines().next().expect("a group has a machine")];
+        let (tree, paths) = (one.tree(), &group.paths);
+        let first = MappingId(options.subscription().map_or(0, Subscription::owned));
         let config = tree.config();
         let direct_mapped =
             || DirectMappedFilter::new(tree).expect("the path is taken where all trees allow it");
         Self {
             // A front that draws random victims is not shared, so the seed does not matter.
-            front: Some(Front::with(tree, Rng::new(seed), paths)),
+            front: Some(Front::with(tree, Rng::new(options.seeds[0]), paths)),
             direct_mapped: paths.takes(FastPath::DirectMapped).then(direct_mapped),
             waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,
             data: config.data,
             tree: tree.clone(),
+            translation: one.translation().cloned().map(|config| (config, first)),
         }
     }
 
@@ -63,7 +73,7 @@ impl SharedFront {
         let mut passed = Passed { requests: Vec::with_capacity(rows.len() / 2), common_counts: Vec::new() };
         let mut controls = Vec::with_capacity(block.controls.len());
         let mappings = block.mappings.clone();
-        let mut at = 0;
+        let (mut at, mut before_walk) = (0, 0);
         for (index, (position, control)) in block.controls.iter().enumerate() {
             let position = *position as usize;
             self.simulate(&rows[at..position], &mut passed);
@@ -72,6 +82,15 @@ impl SharedFront {
                 Control::Mark(mark, stream, _) => {
                     Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*mark, *stream))))
                 }
+                Control::Walk(walk) => {
+                    controls.push((passed.requests.len() as u32, control.clone()));
+                    if self.walk(walk, &mut passed) {
+                        controls.push((passed.requests.len() as u32, Control::WalkPassed));
+                    }
+                    before_walk = self.misses();
+                    continue;
+                }
+                Control::AfterWalk(kind, _) => Control::AfterWalk(*kind, Some(self.misses() > before_walk)),
                 Control::Evictions | Control::Occasion { touches_front: true, .. } => {
                     emit(Arc::new(passed.block(controls, mappings)))?;
                     return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index..])));
@@ -94,6 +113,35 @@ impl SharedFront {
         }
     }
 
+    /// Makes the accesses of a walk, if they go through level 1. Returns whether they do.
+    fn walk(&mut self, walk: &Walk, passed: &mut Passed) -> bool {
+        let Some((config, first)) = &self.translation else { unreachable!("walks are for machines that translate") };
+        let Some(Decision::Walk { spared, root }) = walk.decision else { return false };
+        let agent = config.agent();
+        if agent == Agent::Walk && config.reads != WalkEntry::Data {
+            return false;
+        }
+        let front = self.front.as_mut().expect("called while the front is shared");
+        let translation = LaneTranslation { tables: &self.tables, frames: None };
+        let tree = self.tree.config();
+        let line = tree.caches[self.fetch].line.bytes();
+        let no_frame = |_| unreachable!("a table that is read by frame shares no front");
+        for (kind, mapping, byte) in accesses(config, *first, &walk.steps, (spared, root), line, no_frame) {
+            let cache = if kind == Kind::Fetch { self.fetch } else { self.data };
+            let id = if self.tree.takes_mapping(cache) { mapping.0 } else { translation.page(mapping).0 };
+            let at = LineAddr { id, line: (byte >> tree.caches[cache].line.log2()) as u32 };
+            self.waited += front.ask(cache, agent, kind, at, 0, &translation, &mut passed.requests);
+        }
+        true
+    }
+
+    /// Returns the user's demand misses of level 1.
+    fn misses(&self) -> u64 {
+        let Some(front) = &self.front else { return 0 };
+        let of = |cache: usize| front.counters(cache).misses.demand();
+        if self.fetch == self.data { of(self.fetch) } else { of(self.fetch) + of(self.data) }
+    }
+
     fn counts(&self, mark: Mark, stream: StreamCounts) -> FrontCounts {
         let front = self.front.as_ref().expect("called while the front is shared");
         let caches = 0..self.tree.config().caches.len();
@@ -108,7 +156,17 @@ impl SharedFront {
             every = caches.map(of).collect();
             add_dropped(&mut every, stream, self.fetch, self.data);
         }
-        FrontCounts { misses, caches: every, waited: self.waited }
+        let agents = match self.tree.config().agents {
+            Agents::USER => Vec::new(),
+            agents => {
+                let none = vec![AgentCounters::default(); agents.others().count()];
+                let of = |cache| {
+                    if self.tree.in_front(cache) { front.by_agent(cache).to_vec() } else { none.clone() }
+                };
+                (0..self.tree.config().caches.len()).map(of).collect()
+            }
+        };
+        FrontCounts { misses, caches: every, waited: self.waited, agents }
     }
 
     /// Ends the sharing: from here on each lane simulates a front of its own, which starts as a copy of the

@@ -116,7 +116,7 @@ proptest! {
         let (mut tables, mut frames) = (Tables::default(), FrameMap::default());
         let page_of = |asid: u32, seen: u32| if seen < 2 { seen } else { 2 + asid * (SEEN - 2) + seen - 2 };
         for asid in 0..SPACES {
-            let mapped = |seen| Mapped { page: PageId(page_of(asid, seen)), virtual_page: PageNo(seen.into()) };
+            let mapped = |seen| Mapped { page: PageId(page_of(asid, seen)), virtual_page: PageNo(seen.into()), space: asid };
             tables.extend(&(0..SEEN).map(mapped).collect::<Vec<_>>());
         }
         let pages = 2 + SPACES * (SEEN - 2);

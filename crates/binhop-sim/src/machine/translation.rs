@@ -1,0 +1,350 @@
+//! `translation` declares the keys of the sections `[translation]` and `[walk-cache.LEVEL]`: the page table, and how
+//! a TLB is refilled.
+
+use binhop_base::{Agent, Agents, Bytes, PowerOfTwo, Problem, Result};
+use binhop_hw::{MmuConfig, Rules, TreeConfig, WalkCacheConfig};
+use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableForm, TableKind};
+
+use super::cache::Associativity;
+use super::document::Located;
+use super::forms::{Named, UpTo, choice, choose, either};
+use super::keys::{At, Form, Key, Resolved, keys};
+use super::memory::Memory;
+use super::tlb::Tlbs;
+
+keys! {
+    /// The keys of `[translation]`.
+    TranslationKeys of "translation" {
+        active: bool = "active", absent "false",
+            "whether a run simulates TLBs and page tables; --set translation=on says the same";
+        table: At<TableName> = "table", "the form of the page table";
+        levels: Option<At<UpTo<5>>> = "levels", form "2, 4 or 5", absent "4 for radix", "the levels of a radix table";
+        entry: Option<At<Bytes>> = "entry", absent "the usual size of the form", "bytes of an entry of the table";
+        refill: Refill = "refill", absent "hardware", "who refills a TLB: a page walker, or a handler in software";
+        reads: Option<At<String>> = "reads", form "a cache's name or \"memory\"",
+            absent "the cache that serves data", "the level that a page walker asks first";
+        tags: bool = "tags", absent "true",
+            "whether entries of TLBs and walk caches carry the address space; without tags a switch flushes them";
+        asids: UpTo<{ 1 << 16 }> = "asids", absent "0",
+            "the numbers that hardware has for address spaces; when they are used up, everything is flushed. 0: no limit";
+        handler: UpTo<1000> = "handler", absent "10", "instructions of the handler that refills a TLB in software";
+        root_handler: UpTo<1000> = "root-handler", absent "10",
+            "instructions of the handler for a page of the page table itself";
+        second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
+        reserve: Bytes = "reserve", absent "4MiB", "frames for page tables, above the memory of programs";
+        placement: TablePlacement = "placement", absent "random",
+            "whether tables take frames of the reserve by draws of their own, or in order";
+    }
+}
+
+keys! {
+    /// The keys of one `[walk-cache.LEVEL]`.
+    WalkCacheKeys of "walk-cache" {
+        entries: At<UpTo<{ 1 << 16 }>> = "entries", form "a whole number", "the entries that the walk cache holds";
+        ways: Associativity = "ways", absent "full", "entries in a set";
+    }
+}
+
+/// `TableName` is the form of a page table, as a description names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableName(&'static TableForm);
+
+impl Form for TableName {
+    fn form() -> String {
+        either(FORMS.iter().map(|form| form.name))
+    }
+
+    fn read(located: Located, key: &Key) -> Result<Self> {
+        choose(located, key, FORMS, |form| form.name).map(Self)
+    }
+
+    fn write(&self, name: &str, resolved: &mut Resolved<'_>) {
+        resolved.line(name, &format!("{:?}", self.0.name));
+    }
+}
+
+/// `Refill` states who refills a TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refill {
+    /// A page walker reads the entries.
+    Hardware,
+    /// A handler loads the entries.
+    Software,
+}
+
+impl Refill {
+    const ALL: &'static [Self] = &[Self::Hardware, Self::Software];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware",
+            Self::Software => "software",
+        }
+    }
+}
+
+/// `TablePlacement` is the rule by which page tables take frames of the reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TablePlacement {
+    /// A random frame, by draws of their own.
+    Random,
+    /// The lowest free frame.
+    Fixed,
+}
+
+impl TablePlacement {
+    const ALL: &'static [Self] = &[Self::Random, Self::Fixed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+choice!(Refill, TablePlacement);
+
+/// `WalkEntry` is the level that a page walker asks first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalkEntry {
+    /// The cache that serves data.
+    Data,
+    Cache(usize),
+    Memory,
+}
+
+/// `TranslationConfig` says how a machine translates addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TranslationConfig {
+    pub(crate) mmu: MmuConfig,
+    /// The TLB that translates instruction fetches, and the TLB that translates loads and stores.
+    pub(crate) serving: [usize; 2],
+    pub(crate) table: TableConfig,
+    pub(crate) refill: Refill,
+    pub(crate) reads: WalkEntry,
+    pub(crate) handler: u64,
+    pub(crate) root_handler: u64,
+    pub(crate) second_level: u64,
+    pub(crate) placement: TablePlacement,
+}
+
+impl TranslationConfig {
+    /// Returns the number of pages above the programs' memory: those of tables, and one of handlers.
+    pub(crate) fn pages(&self) -> u32 {
+        self.table.reserve + 1
+    }
+
+    /// Returns whether a walk's entries in level 1 depend on the frames of pages.
+    pub(crate) fn reads_by_frame(&self) -> bool {
+        self.table.kind == TableKind::Inverted && (self.refill == Refill::Software || self.reads == WalkEntry::Data)
+    }
+
+    /// Returns the agent that reads page tables.
+    pub(crate) fn agent(&self) -> Agent {
+        match self.refill {
+            Refill::Hardware => Agent::Walk,
+            Refill::Software => Agent::Handler,
+        }
+    }
+
+    /// Returns the agents that translation adds to a tree.
+    pub(crate) fn agents(&self) -> Agents {
+        Agents::USER.with(self.agent())
+    }
+}
+
+/// What `[translation]` is checked against.
+pub(super) struct Around<'a> {
+    pub(super) tlbs: Option<Tlbs>,
+    pub(super) tree: &'a TreeConfig,
+    pub(super) memory: &'a Memory,
+    pub(super) place: &'a str,
+}
+
+/// Checks the sections. Returns what a run simulates; `None` if translation is not active.
+pub(super) fn check_translation(
+    keys: Option<&mut At<TranslationKeys>>,
+    walk_caches: Option<&mut At<Named<WalkCacheKeys>>>,
+    around: Around<'_>,
+) -> Result<Option<TranslationConfig>> {
+    let Around { tlbs, tree, memory, place } = around;
+    let Some(At { value: keys, place: at }) = keys else {
+        let also = walk_caches.map(|at| at.place.clone());
+        return match also {
+            Some(place) => Err(Problem::request(
+                "missing",
+                &format!("{place}: translation"),
+                "walk caches keep entries of a page table",
+                "add a section [translation], or leave the walk caches out",
+            )),
+            None => Ok(None),
+        };
+    };
+    let Some(tlbs) = tlbs else {
+        let rule = "translation needs a TLB: one [tlb.NAME] for each";
+        return Err(Problem::request("missing", &format!("{place}: tlb"), rule, "add a section like [tlb.dtlb]"));
+    };
+    let page = tree.page;
+    let reads = check_reads(keys, tree, at)?;
+    let reserve = check_reserve(keys, page, at)?;
+    let kind = check_table(keys, at)?;
+    let walk_caches = check_walk_caches(walk_caches, kind, keys.refill)?;
+    let frames = memory.frames.unwrap_or(0);
+    let entry = keys.entry.as_ref().map_or(0, |at| at.value.0);
+    let table = TableConfig { kind, page, entry: u32::try_from(entry).unwrap_or(u32::MAX), reserve, frames };
+    let config = TranslationConfig {
+        mmu: MmuConfig {
+            base_log2: page.log2(),
+            tlbs: tlbs.all,
+            fetch: vec![tlbs.serving[0]],
+            data: vec![tlbs.serving[1]],
+            tagged: keys.tags,
+            spaces: (keys.asids.0 > 0).then_some(keys.asids.0),
+            walk_caches,
+        },
+        serving: tlbs.serving,
+        table,
+        refill: keys.refill,
+        reads,
+        handler: keys.handler.0.into(),
+        root_handler: keys.root_handler.0.into(),
+        second_level: keys.second_level.0.into(),
+        placement: keys.placement,
+    };
+    if !keys.active {
+        return Ok(None);
+    }
+    PageTables::new(&config.table).map_err(|mut problem| {
+        problem.place = format!("{place}: {}", problem.place);
+        problem
+    })?;
+    if tree.rules == Rules::Cachegrind {
+        return Err(Problem::request(
+            "cachegrind",
+            &format!("{place}: rules"),
+            "cachegrind's rules count what a program references, and know no TLB",
+            "take rules = \"lines\", or translation.active = false",
+        ));
+    }
+    if memory.frames.is_none() {
+        return Err(Problem::request(
+            "identity",
+            &format!("{place}: placement.policy"),
+            "with placement identity, physical = virtual: there are no frames for page tables",
+            "give the machine a memory.size and another placement.policy, like --set memory.size=128MiB --set placement.policy=random",
+        ));
+    }
+    Ok(Some(config))
+}
+
+fn check_reads(keys: &TranslationKeys, tree: &TreeConfig, place: &str) -> Result<WalkEntry> {
+    let Some(At { value: name, place: at }) = &keys.reads else { return Ok(WalkEntry::Data) };
+    if keys.refill == Refill::Software {
+        return Err(Problem::request(
+            name,
+            at,
+            "a handler in software loads entries as every instruction does: from the cache that serves data",
+            "leave reads out, or take refill = \"hardware\"",
+        ));
+    }
+    if name == "memory" {
+        return Ok(WalkEntry::Memory);
+    }
+    let names = || tree.caches.iter().map(|cache| cache.name.as_str());
+    match tree.caches.iter().position(|cache| cache.name == *name) {
+        Some(cache) if cache == tree.data => Ok(WalkEntry::Data),
+        Some(cache) => Ok(WalkEntry::Cache(cache)),
+        None => {
+            let remedy = match crate::nearest(name, names()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "name one of them".to_string(),
+            };
+            let names: Vec<&str> = names().collect();
+            let rule = format!("no cache has this name; there are {}, and memory", names.join(", "));
+            Err(Problem::request(name, &format!("{place}.reads"), &rule, &remedy))
+        }
+    }
+}
+
+fn check_reserve(keys: &TranslationKeys, page: PowerOfTwo, place: &str) -> Result<u32> {
+    let Bytes(bytes) = keys.reserve;
+    let most = 1 << 18;
+    let pages = bytes / page.bytes();
+    if !bytes.is_multiple_of(page.bytes()) || pages == 0 || pages > most {
+        return Err(Problem::request(
+            &keys.reserve.to_string(),
+            &format!("{place}.reserve"),
+            &format!("the reserve holds 1 to {most} whole pages of {}", Bytes(page.bytes())),
+            "write it like reserve = \"4MiB\"",
+        ));
+    }
+    Ok(pages as u32)
+}
+
+/// Finds the table. Where the description leaves out levels or the size of an entry, the form states them.
+fn check_table(keys: &mut TranslationKeys, place: &str) -> Result<TableKind> {
+    let form = keys.table.value.0;
+    if form.has_levels {
+        keys.levels.get_or_insert_with(|| At::derived(UpTo(4)));
+    }
+    let located = |mut problem: Box<Problem>| {
+        problem.place = format!("{place}.levels");
+        problem
+    };
+    let kind = form.kind(keys.levels.as_ref().map(|at| at.value.0)).map_err(located)?;
+    if let (TableKind::Radix { levels }, Some(at)) = (kind, &keys.levels)
+        && ![2, 4, 5].contains(&levels)
+    {
+        return Err(Problem::request(
+            &levels.to_string(),
+            &at.place,
+            "a radix table has 2, 4 or 5 levels",
+            "write it like levels = 4",
+        ));
+    }
+    keys.entry.get_or_insert_with(|| At::derived(Bytes(form.entry.into())));
+    Ok(kind)
+}
+
+fn check_walk_caches(
+    sections: Option<&mut At<Named<WalkCacheKeys>>>,
+    kind: TableKind,
+    refill: Refill,
+) -> Result<Vec<WalkCacheConfig>> {
+    let Some(At { value: Named(sections), place }) = sections else { return Ok(Vec::new()) };
+    let (TableKind::Radix { levels }, Refill::Hardware) = (kind, refill) else {
+        return Err(Problem::request(
+            "walk-cache",
+            place,
+            "walk caches keep the upper entries of a radix table, for a page walker",
+            "leave them out, or take table = \"radix\" and refill = \"hardware\"",
+        ));
+    };
+    let mut all = Vec::new();
+    for (name, At { value: keys, place }) in sections.iter_mut() {
+        let wrong = |value: &str, at: &str, rule: &str, remedy: &str| {
+            Err(Problem::request(value, &format!("{place}{at}"), rule, remedy))
+        };
+        let last = levels - 1;
+        let Some(level) = name.parse::<u32>().ok().filter(|&level| level < last) else {
+            let rule = format!(
+                "the levels of a walk are numbered from 0, the root; the entries of the last of {levels} levels go into the TLB"
+            );
+            return wrong(name, "", &rule, &format!("name a level from 0 to {}", last - 1));
+        };
+        let entries = keys.entries.value.0;
+        let ways = match keys.ways {
+            Associativity::Full => u64::from(entries),
+            Associativity::Ways(ways) => ways,
+        };
+        if entries == 0 || ways > u64::from(entries) || !u64::from(entries).is_multiple_of(ways) {
+            let rule = "entries / ways is the number of sets, a whole number from 1";
+            return wrong(&entries.to_string(), ".entries", rule, "take a multiple of the ways");
+        }
+        keys.ways = Associativity::Ways(ways);
+        all.push(WalkCacheConfig { level, entries, ways: ways as u32 });
+    }
+    all.sort_by_key(|cache| cache.level);
+    Ok(all)
+}

@@ -1,0 +1,284 @@
+//! This part of preparation translates references. Until a placement may evict pages, nothing in a TLB depends on the
+//! placement: the TLBs are simulated here, once for all lanes, and only walks travel on. From then on each lane has
+//! TLBs of its own, and hears of every reference that may change them.
+//!
+//! A reference is not looked up if its page is the page that its port referenced last, and no fill has removed the
+//! page's entry since. Such a look-up hits, and changes at most the order between the ports, which
+//! [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use binhop_base::{Asid, Kind, MappingId, PageNo, Result};
+use binhop_hw::TlbPage;
+use binhop_os::page_table::{PageTables, Step};
+use binhop_trace::{EventBatch, Op};
+
+use super::filter::Shape;
+use super::{Control, FETCH, Prepare};
+use crate::machine::{Refill, TranslationConfig, WalkEntry};
+use crate::occasion::Port;
+use crate::translation::{Cause, Decision, TlbEvent, Tlbs, Walk, WalkStep};
+
+/// `Translator` is what preparation knows of TLBs and page tables.
+pub(super) struct Translator {
+    config: Arc<TranslationConfig>,
+    /// The TLBs; `None` once each lane has TLBs of its own.
+    tlbs: Option<Tlbs>,
+    tables: PageTables,
+    /// The mapping of page 0 of the tables. The page of the handlers comes behind the pages of the tables.
+    first: MappingId,
+    /// The page that each port referenced last and that lanes were told of, once each lane has TLBs of its own.
+    last: [Option<u64>; 2],
+    /// The last reference that lanes were not told of since the last look-up: its port, its page, and its time.
+    dropped: Option<(Port, u64, u64)>,
+    shapes: [Shape; 2],
+    trace_page: u64,
+    /// Room for the steps of a walk.
+    steps: Vec<Step>,
+}
+
+impl Translator {
+    /// Makes the translator of machines of one configuration. `first` is the number of the first page of the tables.
+    pub(super) fn new(
+        config: &Arc<TranslationConfig>,
+        first: u32,
+        shapes: [Shape; 2],
+        trace_page: u64,
+    ) -> Result<Self> {
+        Ok(Self {
+            config: Arc::clone(config),
+            tlbs: Some(Tlbs::new(config)),
+            tables: PageTables::new(&config.table)?,
+            first: MappingId(first),
+            last: [None; 2],
+            dropped: None,
+            shapes,
+            trace_page,
+            steps: Vec::new(),
+        })
+    }
+
+    /// Returns whether a reference need not be looked up. Notes its time if so.
+    #[inline]
+    fn drops(&mut self, port: Port, page_no: u64, now: u64) -> bool {
+        match &mut self.tlbs {
+            Some(Tlbs { mmu, .. }) => {
+                let last = mmu.is_last(port as usize, page_no);
+                if last {
+                    mmu.note_last_use(port as usize, 1, now);
+                }
+                last
+            }
+            None => {
+                let last = self.last[port as usize] == Some(page_no);
+                if last {
+                    self.dropped = Some((port, page_no, now));
+                }
+                last
+            }
+        }
+    }
+
+    /// Returns the page tables.
+    fn tables(&self) -> &PageTables {
+        &self.tables
+    }
+
+    /// Returns the entries that lead to a page. The table maps the page from here on.
+    fn walk(&mut self, asid: Asid, page_no: u64, page: binhop_base::PageId) -> Result<Arc<[WalkStep]>> {
+        let log2 = self.config.table.page.log2();
+        self.tables.map(asid, PageNo(page_no), page, log2)?;
+        self.steps.clear();
+        self.tables.walk(asid, PageNo(page_no), &mut self.steps);
+        let first = self.first.0;
+        let of = |step: &Step| match *step {
+            Step::Entry { table, offset, .. } => {
+                WalkStep::Entry { mapping: MappingId(first + table), offset }
+            }
+            Step::Frame { page, base } => WalkStep::Frame { page, base },
+        };
+        Ok(self.steps.iter().map(of).collect())
+    }
+
+    /// Returns the bytes of the handlers' code in their page, if there are handlers: first the handler that refills,
+    /// then the handler for pages of the table.
+    fn code(&self) -> Range<u64> {
+        let [refill, root] = crate::translation::handlers(&self.config);
+        refill.start..root.end.max(refill.end)
+    }
+
+    /// Calls `forget` with the filter and the slots of every line that a walk may access.
+    fn disturbs(&self, split: bool, steps: &[WalkStep], mut forget: impl FnMut(usize, &[u32])) {
+        let page = self.config.table.page.bytes();
+        let data = usize::from(split);
+        let mut line = |filter: usize, byte: u64| {
+            let shape = &self.shapes[filter];
+            let slots: Vec<u32> = shape.slots_of(byte >> shape.line_log2, page >> shape.line_log2).collect();
+            forget(filter, &slots);
+        };
+        if self.config.refill == Refill::Software {
+            let code = self.code();
+            code.step_by(1 << self.shapes[FETCH].line_log2.min(6)).for_each(|byte| line(FETCH, byte));
+        }
+        if self.config.refill == Refill::Hardware && self.config.reads != WalkEntry::Data {
+            return;
+        }
+        for step in steps {
+            match *step {
+                WalkStep::Entry { offset, .. } => line(data, offset.into()),
+                // The frame decides which entry is read.
+                WalkStep::Frame { .. } => {
+                    let lines = 1u64 << self.shapes[data].line_log2;
+                    (0..page).step_by(lines as usize).for_each(|byte| line(data, byte));
+                }
+            }
+        }
+    }
+}
+
+impl Prepare {
+    /// Translates an access. Returns whether a walk goes before it.
+    #[inline]
+    pub(super) fn translate(
+        &mut self,
+        port: Port,
+        page_no: u64,
+        mapping: MappingId,
+        kind: Kind,
+    ) -> Result<bool> {
+        let now = self.clock;
+        let Some(translator) = &mut self.translator else { return Ok(false) };
+        if translator.drops(port, page_no, now) {
+            return Ok(false);
+        }
+        self.look_up(port, page_no, mapping, kind)
+    }
+
+    /// Looks a page up that its port did not reference last.
+    #[inline(never)]
+    fn look_up(&mut self, port: Port, page_no: u64, mapping: MappingId, kind: Kind) -> Result<bool> {
+        let asid = self.running.asid;
+        let translator = self.translator.as_mut().expect("called where addresses are translated");
+        let size_log2 = translator.config.table.page.log2();
+        let mut walk = Walk {
+            port,
+            kind,
+            page: TlbPage { space: asid.0, number: page_no, size_log2 },
+            mapped: self.spaces.page_of(mapping),
+            steps: Arc::default(),
+            dropped: translator.dropped.take(),
+            decision: None,
+            instructions: self.stream.instructions,
+        };
+        if let Some(tlbs) = &mut translator.tlbs {
+            let counts = &mut self.stream.translation;
+            let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), counts);
+            match decision {
+                Decision::First => return Ok(false),
+                Decision::Second if !self.timed => {
+                    counts.waited(Cause::SecondLevel, translator.config.second_level);
+                    return Ok(false);
+                }
+                Decision::Second | Decision::Walk { .. } => walk.decision = Some(decision),
+            }
+        } else {
+            // A lane may fill a TLB here, and so remove the page of the other port.
+            translator.last = [None; 2];
+            translator.last[port as usize] = Some(page_no);
+        }
+        if walk.decision != Some(Decision::Second) {
+            walk.steps = translator.walk(asid, page_no, walk.mapped)?;
+            self.stream.tables = translator.tables.most_used().into();
+            let filters = &mut self.filters;
+            translator.disturbs(self.data > 0, &walk.steps, |filter, slots| {
+                filters.forget_slots(filter, slots);
+            });
+        }
+        let walks = walk.decision != Some(Decision::Second);
+        self.instructions_at_row = self.stream.instructions;
+        self.control(Control::Walk(Box::new(walk)));
+        Ok(walks)
+    }
+
+    /// Ends the access that a walk went before.
+    pub(super) fn after_walk(&mut self, kind: Kind) {
+        self.control(Control::AfterWalk(kind, None));
+    }
+
+    /// Gives each lane TLBs of its own, because placements may evict pages from here on.
+    pub(super) fn unshare_tlbs(&mut self) {
+        if let Some(translator) = &mut self.translator
+            && let Some(tlbs) = translator.tlbs.take()
+        {
+            self.control(Control::Tlb(TlbEvent::Own(Arc::new(tlbs))));
+        }
+    }
+
+    /// Notes that a page may have been placed: TLBs are asked at its next reference.
+    pub(super) fn forget_translated(&mut self) {
+        if let Some(translator) = &mut self.translator {
+            translator.last = [None; 2];
+        }
+    }
+
+    /// Does something to the TLBs, wherever they are.
+    fn to_tlbs(&mut self, event: TlbEvent) {
+        let Some(translator) = &mut self.translator else { return };
+        translator.last = [None; 2];
+        match &mut translator.tlbs {
+            Some(tlbs) => event.apply(tlbs, &translator.config),
+            None => self.control(Control::Tlb(event)),
+        }
+    }
+
+    /// Notes that another address space runs.
+    pub(super) fn switch_tlbs(&mut self) {
+        self.to_tlbs(TlbEvent::Switch(self.running.asid.0));
+    }
+
+    /// Removes the translations that an event ends. The event is no reference, and has been read.
+    pub(super) fn end_translations(&mut self, batch: &EventBatch, row: usize) {
+        let Some(translator) = &mut self.translator else { return };
+        let Some(op) = Op::from_code(batch.op()[row]) else { return };
+        let (addr, here) = (batch.addr()[row], self.running.asid);
+        match op {
+            Op::Map | Op::Unmap | Op::Protect => {
+                let bytes = u64::from(batch.count()[row]).saturating_mul(translator.trace_page);
+                if bytes == 0 {
+                    return;
+                }
+                let log2 = self.page.log2();
+                let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
+                if op == Op::Protect {
+                    self.to_tlbs(TlbEvent::Pages(here.0, pages));
+                    return;
+                }
+                translator.tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
+                self.to_tlbs(TlbEvent::Unmapped(here.0, pages));
+            }
+            Op::Fork => {
+                let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
+                self.to_tlbs(TlbEvent::Space(parent));
+                self.to_tlbs(TlbEvent::Space(addr as u32));
+            }
+            Op::Exec | Op::Exit => {
+                translator.tables.drop_space(Asid(addr as u32));
+                self.to_tlbs(TlbEvent::Space(addr as u32));
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the translation of a page that the running space has copied on its first write.
+    pub(super) fn end_translation(&mut self, page_no: u64) {
+        if self.translator.is_some() {
+            self.to_tlbs(TlbEvent::Pages(self.running.asid.0, [page_no; 2]));
+        }
+    }
+
+    /// Returns the page tables, if addresses are translated.
+    pub(crate) fn page_tables(&self) -> Option<&PageTables> {
+        self.translator.as_deref().map(Translator::tables)
+    }
+}

@@ -1,0 +1,94 @@
+//! This file names the metrics of TLBs and page tables.
+
+use binhop_base::Kind;
+
+use super::metrics::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
+use super::tally::Tally;
+use crate::machine::{Machine, Refill, TranslationConfig};
+use crate::translation::{Cause, Level, TranslationCounts};
+
+const KINDS: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];
+
+/// Metrics that do not depend on a list: name, unit and meaning.
+const LIST: &[(&str, &str, &str)] = &[
+    ("<tlb>.<kind>.accesses", "accesses", "Accesses that asked this TLB. A first-level TLB is asked at every access."),
+    ("<tlb>.<kind>.misses", "misses", "Accesses whose page this TLB did not hold."),
+    ("translation.<kind>.walks", "walks", "Accesses before which the page table was walked."),
+    ("translation.entries", "entries", "Entries of page tables that walks read."),
+    ("translation.entries.spared", "entries", "Entries that walks did not read, because walk caches held them."),
+    ("translation.entries.root", "entries", "Walks of the MIPS table that read the root's entry, too."),
+    ("translation.tables", "bytes", "The maximum number of bytes that page tables took at one time, up to the end of the phase."),
+    ("translation.cycles", "cycles", "Cycles that translation took. Only with [cost]."),
+    ("translation.cpi", PER_INSTRUCTION_CYCLES, "Cycles of translation per instruction executed. Only with [cost]."),
+];
+
+/// Returns every metric of translation.
+pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
+    let fixed = LIST.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
+    let causes = Cause::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
+        name: format!("translation.cycles.{name}"),
+        unit: "cycles",
+        meaning,
+    });
+    let levels = Level::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
+        name: format!("translation.<kind>.tlb-miss.{name}"),
+        unit: "accesses",
+        meaning,
+    });
+    fixed.chain(causes).chain(levels)
+}
+
+/// Visits every metric of translation: name, unit, value.
+pub(super) fn each(
+    machine: &Machine,
+    config: &TranslationConfig,
+    tally: &Tally,
+    counts: &TranslationCounts,
+    visit: &mut impl FnMut(String, &'static str, Option<f64>),
+) {
+    let tlbs = &config.mmu.tlbs;
+    for (number, tlb) in tlbs.iter().enumerate() {
+        for kind in KINDS {
+            let port = usize::from(kind != Kind::Fetch);
+            let first = config.serving[port];
+            let accesses = if first == number {
+                tally.stream.accesses[kind as usize]
+            } else if tlbs[first].next == Some(number) {
+                counts.misses(first, kind)
+            } else {
+                continue;
+            };
+            visit(format!("{}.{}.accesses", tlb.name, kind.name()), "accesses", Some(whole(accesses)));
+            let misses = counts.misses(number, kind);
+            visit(format!("{}.{}.misses", tlb.name, kind.name()), "misses", Some(whole(misses)));
+        }
+    }
+    for kind in KINDS {
+        let name = format!("translation.{}.walks", kind.name());
+        visit(name, "walks", Some(whole(counts.walks(kind))));
+    }
+    for (name, count) in ["", ".spared", ".root"].iter().zip(counts.entries()) {
+        visit(format!("translation.entries{name}"), "entries", Some(whole(count)));
+    }
+    let tables = tally.stream.tables * machine.memory().page.bytes();
+    visit("translation.tables".to_string(), "bytes", Some(whole(tables)));
+    for kind in KINDS {
+        for &(level, name, _) in Level::ALL {
+            let name = format!("translation.{}.tlb-miss.{name}", kind.name());
+            visit(name, "accesses", Some(whole(counts.served_by(kind, level))));
+        }
+    }
+    if machine.has_cost() {
+        let software = config.refill == Refill::Software;
+        let mut all = 0;
+        for &(cause, name, _) in Cause::ALL {
+            all += counts.cycles(cause);
+            if software || !matches!(cause, Cause::Handler | Cause::HandlerFetch) {
+                let cycles = Some(whole(counts.cycles(cause)));
+                visit(format!("translation.cycles.{name}"), "cycles", cycles);
+            }
+        }
+        visit("translation.cycles".to_string(), "cycles", Some(whole(all)));
+        visit("translation.cpi".to_string(), PER_INSTRUCTION_CYCLES, ratio(all, tally.stream.instructions));
+    }
+}

@@ -1,0 +1,287 @@
+//! This part of a lane translates addresses: it makes the accesses of walks and handlers, and keeps the lane's own TLBs
+//! once placements may evict pages.
+
+use std::sync::Arc;
+
+use binhop_base::{Agent, FrameNo, Kind, LineAddr, MappingId, PageId, Result, Rng, Stream, Translation};
+use binhop_base::{Domain, PageNo};
+use binhop_hw::{Origin, Request};
+use binhop_os::page_table::PageTables;
+
+use super::lane::Lane;
+use crate::frame_map::{FrameMap, LaneTranslation, Tables};
+use crate::machine::{Machine, TablePlacement, TranslationConfig, WalkEntry};
+use crate::occasion::{OccasionKind, TouchedLines};
+use crate::prepare::own_page;
+use crate::translation::{Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, WalkStep, handlers};
+use crate::unit::Injector;
+
+/// `LaneTranslator` is what a lane knows of TLBs and page tables.
+pub(super) struct LaneTranslator {
+    config: Arc<TranslationConfig>,
+    /// The mapping of page 0 of the tables.
+    first: MappingId,
+    /// For each level of a radix table, the bits of a page number below it.
+    shifts: Vec<u32>,
+    /// The lane's own TLBs; `None` while all lanes share them.
+    tlbs: Option<Tlbs>,
+    counts: TranslationCounts,
+    /// True while the requests of a walk arrive that a shared front has made.
+    passing: bool,
+    /// The demand misses of level 1 and the accesses to memory before the access that a walk precedes.
+    before: Option<[u64; 2]>,
+}
+
+impl LaneTranslator {
+    /// Makes the translator of a lane, and gives the tables and handlers their frames above the machine's memory.
+    /// `first` is the number of the first page of the tables.
+    pub(super) fn new(machine: &Machine, seed: u64, first: u32, map: &mut FrameMap) -> Result<Option<Self>> {
+        let Some(config) = machine.translation() else { return Ok(None) };
+        let above = machine.memory().frames.expect("tables need frames: the machine is checked");
+        let mut frames: Vec<u64> = (0..u64::from(config.pages())).map(|frame| above + frame).collect();
+        if config.placement == TablePlacement::Random {
+            Rng::new(seed).shuffle(Stream::new(Domain::Table, 0), &mut frames);
+        }
+        for (number, frame) in (first..).zip(frames) {
+            map.put(own_page(number, machine.memory().page).0, FrameNo(frame));
+        }
+        Ok(Some(Self {
+            config: Arc::clone(config),
+            first: MappingId(first),
+            shifts: PageTables::new(&config.table)?.shifts().to_vec(),
+            tlbs: None,
+            counts: TranslationCounts::default(),
+            passing: false,
+            before: None,
+        }))
+    }
+
+    /// Returns what the lane has counted. What lanes share is counted in the stream.
+    pub(super) fn counts(&self) -> TranslationCounts {
+        self.counts
+    }
+
+    /// Does something to the lane's TLBs.
+    pub(super) fn event(&mut self, event: &TlbEvent) {
+        match (event, &mut self.tlbs) {
+            (TlbEvent::Own(tlbs), _) => self.tlbs = Some((**tlbs).clone()),
+            (event, Some(tlbs)) => event.apply(tlbs, &self.config),
+            (_, None) => unreachable!("preparation keeps the TLBs that lanes share"),
+        }
+    }
+
+    /// Removes the translations of a page that has left memory.
+    pub(super) fn evicted(&mut self, page: PageId, tables: &Tables) {
+        let Some(tlbs) = &mut self.tlbs else { return };
+        for mapping in tables.mappings_of(page) {
+            let PageNo(number) = tables.virtual_page_of(mapping);
+            tlbs.evict(tables.space_of(mapping), number, page);
+        }
+    }
+
+    /// Returns whether the requests of a walk arrive that a shared front has made.
+    pub(super) fn is_passing(&self) -> bool {
+        self.passing
+    }
+
+    /// Notes that the requests of a walk have arrived.
+    pub(super) fn passed(&mut self) {
+        self.passing = false;
+    }
+
+    /// Adds the cycles that the processor waited for a request of a walk.
+    pub(super) fn waited_for(&mut self, request: &Request, cycles: u64) {
+        let cause = if request.kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
+        self.counts.waited(cause, cycles);
+    }
+}
+
+/// Returns the accesses of a walk in order: the kind, the mapping and the byte. `frame` returns the frame that a page
+/// has in the lane, if it has a frame.
+pub(super) fn accesses(
+    config: &TranslationConfig,
+    first: MappingId,
+    steps: &[WalkStep],
+    (spared, root): (u32, bool),
+    line: u64,
+    frame: impl Fn(PageId) -> Option<FrameNo>,
+) -> Vec<(Kind, MappingId, u64)> {
+    let (table, mut all) = (&config.table, Vec::new());
+    let code = MappingId(first.0 + table.reserve);
+    let [refill, of_root] = handlers(config);
+    let fetch = |all: &mut Vec<_>, bytes: std::ops::Range<u64>| {
+        if !bytes.is_empty() {
+            let lines = bytes.start / line..bytes.end.div_ceil(line);
+            all.extend(lines.map(|number| (Kind::Fetch, code, number * line)));
+        }
+    };
+    fetch(&mut all, refill);
+    let is_mips = table.kind == binhop_os::page_table::TableKind::Mips;
+    let from = if is_mips { usize::from(!root) } else { spared as usize };
+    if root {
+        fetch(&mut all, of_root);
+    }
+    for step in &steps[from.min(steps.len())..] {
+        match *step {
+            WalkStep::Entry { mapping, offset } => all.push((Kind::Load, mapping, offset.into())),
+            WalkStep::Frame { page, base } => {
+                if let Some(FrameNo(frame)) = frame(page) {
+                    let byte = frame * u64::from(table.entry);
+                    let page = table.page.bytes();
+                    let mapping = MappingId(first.0 + base + (byte / page) as u32);
+                    all.push((Kind::Load, mapping, byte % page));
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Lane {
+    /// Translates a reference, if the lane's TLBs or the shared TLBs say that it needs more than a first-level TLB.
+    pub(super) fn translate(&mut self, walk: &Walk, tables: &Tables) -> Result<()> {
+        let translator = self.translator.as_mut().expect("walks are for lanes that translate");
+        let config = Arc::clone(&translator.config);
+        let decision = match (walk.decision, &mut translator.tlbs) {
+            (Some(decision), _) => {
+                if decision == Decision::Second {
+                    self.wait_for_translation(Cause::SecondLevel, config.second_level);
+                    return Ok(());
+                }
+                decision
+            }
+            (None, Some(tlbs)) => {
+                if let Some((port, page, now)) = walk.dropped
+                    && tlbs.mmu.is_last(port as usize, page)
+                {
+                    tlbs.mmu.note_last_use(port as usize, 0, now);
+                }
+                walk.decide(tlbs, &config, &translator.shifts, &mut translator.counts)
+            }
+            (None, None) => unreachable!("preparation decides while lanes share TLBs"),
+        };
+        let (spared, root) = match decision {
+            Decision::First => return Ok(()),
+            Decision::Second => {
+                self.wait_for_translation(Cause::SecondLevel, config.second_level);
+                return Ok(());
+            }
+            Decision::Walk { spared, root } => (spared, root),
+        };
+        let translator = self.translator.as_mut().expect("as above");
+        translator.counts.walked(walk.kind, spared, root);
+        let first = translator.first;
+        let (_, line_log2) = self.backs[0].serving(Kind::Fetch);
+        let frames = &self.frames;
+        let frame = |page: PageId| frames.frame_of(page);
+        let all = accesses(&config, first, &walk.steps, (spared, root), 1 << line_log2, frame);
+        let reads = all.iter().filter(|(kind, ..)| *kind == Kind::Load).count();
+        (0..reads).for_each(|_| translator.counts.read());
+        let instructions = (handlers(&config)[0].end / 4, if root { config.root_handler } else { 0 });
+        if config.refill == crate::machine::Refill::Software {
+            self.wait_for_translation(Cause::Handler, instructions.0 + instructions.1);
+        }
+        let in_level_1 = config.agent() == Agent::Handler || config.reads == WalkEntry::Data;
+        if in_level_1 && self.front.is_none() {
+            self.translator.as_mut().expect("as above").passing = true;
+        } else {
+            for (kind, mapping, byte) in all {
+                let cycles = self.access_table(&config, kind, mapping, byte, tables)?;
+                let cause = if kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
+                let translator = self.translator.as_mut().expect("as above");
+                translator.counts.waited(cause, cycles);
+            }
+        }
+        self.note_before_access();
+        Ok(())
+    }
+
+    /// Notes the counts that tell which level serves the access behind a walk.
+    pub(super) fn note_before_access(&mut self) {
+        let before = [self.level_1_misses(), self.backs[0].demand_at_memory()];
+        if let Some(translator) = &mut self.translator {
+            translator.before = Some(before);
+        }
+    }
+
+    /// Returns the user's demand misses of the lane's own level 1.
+    fn level_1_misses(&self) -> u64 {
+        let caches = [Kind::Fetch, Kind::Load].map(|kind| self.backs[0].serving(kind).0);
+        let Some(front) = &self.front else { return 0 };
+        let of = |cache: usize| front.counters(cache).misses.demand();
+        if caches[0] == caches[1] { of(caches[0]) } else { of(caches[0]) + of(caches[1]) }
+    }
+
+    /// Counts the level that has served an access behind a walk. `missed` says whether it missed a shared front.
+    pub(super) fn after_walk(&mut self, kind: Kind, missed: Option<bool>) {
+        let now = [self.level_1_misses(), self.backs[0].demand_at_memory()];
+        let Some(translator) = &mut self.translator else { return };
+        let Some(before) = translator.before.take() else { return };
+        let level = if now[1] > before[1] {
+            Level::Memory
+        } else if missed.unwrap_or(now[0] > before[0]) {
+            Level::Behind
+        } else {
+            Level::First
+        };
+        translator.counts.served(kind, level);
+    }
+
+    /// Lets the processor wait for a cause that is no access.
+    fn wait_for_translation(&mut self, cause: Cause, cycles: u64) {
+        self.clock.now += cycles;
+        self.waited += cycles;
+        self.translator.as_mut().expect("called where addresses are translated").counts.waited(cause, cycles);
+    }
+
+    /// Makes one access of a walk. Returns the cycles that the processor waits.
+    fn access_table(
+        &mut self,
+        config: &TranslationConfig,
+        kind: Kind,
+        mapping: MappingId,
+        byte: u64,
+        tables: &Tables,
+    ) -> Result<u64> {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let (tree, back) = self.backs[0].parts();
+        let agent = config.agent();
+        let cycles = if config.reads == WalkEntry::Memory {
+            let unit = tree.config().caches[tree.config().data].line.log2();
+            let at = LineAddr { id: translation.page(mapping).0, line: (byte >> unit) as u32 };
+            let cycles = back.ask_memory(kind, at, Origin::new(agent, unit as u8), self.clock.now);
+            self.clock.now += cycles;
+            self.waited += cycles;
+            cycles
+        } else {
+            let mut injector = Injector {
+                kind: OccasionKind::PageChange,
+                touched: &TouchedLines::EVERYTHING,
+                tree,
+                front: self.front.as_mut(),
+                back,
+                translation,
+                resident: &|_| true,
+                private: None,
+                owned: 0,
+                agents: tree.config().agents,
+                now: self.clock.now,
+                waited: 0,
+            };
+            let cycles = match config.reads {
+                WalkEntry::Cache(cache) if kind == Kind::Load => {
+                    injector.ask(cache, agent, kind, mapping, byte)?
+                }
+                _ => injector.access(agent, kind, mapping, byte)?.cycles,
+            };
+            let Injector { now, waited, .. } = injector;
+            self.clock.now = now;
+            self.waited += waited;
+            cycles
+        };
+        if let Some(tap) = &mut self.tap {
+            self.backs[0].tapped(&translation, tap);
+        }
+        Ok(cycles)
+    }
+}

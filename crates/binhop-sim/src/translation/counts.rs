@@ -1,0 +1,145 @@
+//! `TranslationCounts` counts what translation does.
+
+use binhop_base::Kind;
+
+use crate::machine::MOST_TLBS;
+
+/// `Cause` is a cause of cycles that translation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Cause {
+    /// Hits in a second-level TLB.
+    SecondLevel,
+    /// The handlers' instructions, one cycle each.
+    Handler,
+    /// Waits for the handlers' instructions.
+    HandlerFetch,
+    /// Waits for entries of the page table.
+    Entries,
+}
+
+impl Cause {
+    /// Every cause, with its name in metrics and its meaning.
+    pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::SecondLevel, "second-level", "Cycles of hits in a second-level TLB."),
+        (Self::Handler, "handler", "Cycles of the handlers' instructions, one each."),
+        (Self::HandlerFetch, "handler-fetch", "Cycles that the processor waited for the handlers' instructions."),
+        (Self::Entries, "entries", "Cycles that the processor waited for entries of the page table."),
+    ];
+}
+
+/// `Level` is the level that serves an access after its translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Level {
+    /// Level 1.
+    First,
+    /// A cache behind level 1.
+    Behind,
+    /// Memory.
+    Memory,
+}
+
+impl Level {
+    /// Every level, with its name in metrics and its meaning.
+    pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::First, "level-1", "Accesses behind a walk that level 1 served."),
+        (Self::Behind, "behind", "Accesses behind a walk that a cache behind level 1 served."),
+        (Self::Memory, "memory", "Accesses behind a walk that memory served."),
+    ];
+}
+
+const KINDS: usize = 3;
+const WALKS: usize = MOST_TLBS * KINDS;
+const READS: usize = WALKS + KINDS;
+const SPARED: usize = READS + 1;
+const ROOTS: usize = SPARED + 1;
+const CYCLES: usize = ROOTS + 1;
+const SERVED: usize = CYCLES + Cause::ALL.len();
+const ALL: usize = SERVED + KINDS * Level::ALL.len();
+
+/// `TranslationCounts` holds all counts, in one array so that they add up in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranslationCounts([u64; ALL]);
+
+impl Default for TranslationCounts {
+    fn default() -> Self {
+        Self([0; ALL])
+    }
+}
+
+impl TranslationCounts {
+    /// Counts a miss of a TLB.
+    pub(crate) fn missed(&mut self, tlb: usize, kind: Kind) {
+        self.0[tlb * KINDS + kind as usize] += 1;
+    }
+
+    /// Returns the misses of a TLB.
+    pub(crate) fn misses(&self, tlb: usize, kind: Kind) -> u64 {
+        self.0[tlb * KINDS + kind as usize]
+    }
+
+    /// Counts a walk for an access of a kind. `spared` entries were in walk caches.
+    pub(crate) fn walked(&mut self, kind: Kind, spared: u32, root: bool) {
+        self.0[WALKS + kind as usize] += 1;
+        self.0[SPARED] += u64::from(spared);
+        self.0[ROOTS] += u64::from(root);
+    }
+
+    /// Counts an entry that was read.
+    pub(crate) fn read(&mut self) {
+        self.0[READS] += 1;
+    }
+
+    /// Adds cycles of a cause.
+    pub(crate) fn waited(&mut self, cause: Cause, cycles: u64) {
+        self.0[CYCLES + cause as usize] += cycles;
+    }
+
+    /// Counts an access that a level served after a walk.
+    pub(crate) fn served(&mut self, kind: Kind, level: Level) {
+        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize] += 1;
+    }
+
+    /// Returns the walks for accesses of a kind.
+    pub(crate) fn walks(&self, kind: Kind) -> u64 {
+        self.0[WALKS + kind as usize]
+    }
+
+    /// Returns the entries read, the entries that walk caches spared, and the walks that read the root's entry, too
+    /// (MIPS).
+    pub(crate) fn entries(&self) -> [u64; 3] {
+        [self.0[READS], self.0[SPARED], self.0[ROOTS]]
+    }
+
+    /// Returns the cycles of a cause.
+    pub(crate) fn cycles(&self, cause: Cause) -> u64 {
+        self.0[CYCLES + cause as usize]
+    }
+
+    /// Returns the accesses of a kind that a level served after a walk.
+    pub(crate) fn served_by(&self, kind: Kind, level: Level) -> u64 {
+        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize]
+    }
+}
+
+impl std::ops::AddAssign for TranslationCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
+}
+
+impl std::ops::Add for TranslationCounts {
+    type Output = Self;
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl std::ops::Sub for TranslationCounts {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self(std::array::from_fn(|count| self.0[count] - earlier.0[count]))
+    }
+}

@@ -1,0 +1,210 @@
+//! `translation` is what preparation and lanes have in common where addresses are translated: the walk of a page
+//! table, and the decision what a reference needs.
+//!
+//! # Rules
+//! - A TLB is asked at every access, with the virtual page and the address space. A first-level TLB answers within the
+//!   cycle of level 1.
+//! - A fault is handled before its translation: when a TLB is asked, the page is in memory, and the table maps it.
+//! - A miss of the last TLB walks the table. A page walker reads the entries in order, beginning behind what its walk
+//!   caches hold. A handler in software is fetched first, then it loads the entries.
+//! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that translates
+//!   data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a wired slot.
+//! - Then the TLBs are filled, and the access that missed goes on. A walk is done before it.
+//! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; so does an
+//!   eviction, in its lane. A fork removes all entries of the parent, whose pages it protects. An exec and an exit
+//!   remove all entries of the space.
+
+mod counts;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use binhop_base::{Kind, MappingId, PageId};
+use binhop_hw::{Mmu, TlbOutcome, TlbPage};
+use binhop_os::page_table::TableKind;
+
+use crate::machine::{Refill, TranslationConfig};
+use crate::occasion::Port;
+
+pub(crate) use counts::{Cause, Level, TranslationCounts};
+
+/// The bit that tells a page of the MIPS user table, as a TLB names it, from a page of the program.
+const OF_TABLE: u64 = 1 << 60;
+
+/// `WalkStep` is an entry that a walk reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalkStep {
+    /// The entry at a byte of a page of the table.
+    Entry {
+        mapping: MappingId,
+        offset: u32,
+    },
+    /// The entry of the frame that holds a page, in a table that begins at page number `base` of the tables. A lane that
+    /// does not hold the page has no such entry in the chain.
+    Frame {
+        page: PageId,
+        base: u32,
+    },
+}
+
+/// `Walk` is a reference that may need a translation.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    pub(crate) port: Port,
+    /// The kind of the access: fetch, load or store.
+    pub(crate) kind: Kind,
+    /// The page, as TLBs name it.
+    pub(crate) page: TlbPage,
+    /// The page that the table maps there.
+    pub(crate) mapped: PageId,
+    /// The entries of the table that lead to the page, root first.
+    pub(crate) steps: Arc<[WalkStep]>,
+    /// The last reference that lanes did not hear of, if there is one since the last look-up: its port, its page, and
+    /// its time.
+    pub(crate) dropped: Option<(Port, u64, u64)>,
+    /// The decision, if it is the same in every lane.
+    pub(crate) decision: Option<Decision>,
+    /// The instructions executed before the reference.
+    pub(crate) instructions: u64,
+}
+
+/// `Decision` is what a reference needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// A first-level TLB holds the page.
+    First,
+    /// A second-level TLB holds the page.
+    Second,
+    /// The table is walked.
+    Walk {
+        /// The entries that walk caches spare.
+        spared: u32,
+        /// True if the entry's own page missed the TLB, too (MIPS).
+        root: bool,
+    },
+}
+
+impl Walk {
+    /// Returns the name of the page of the MIPS user table that holds the page's entry.
+    pub(crate) fn page_of_entry(config: &TranslationConfig, page: TlbPage) -> TlbPage {
+        let in_table = config.table.page.log2() - config.table.entry.ilog2();
+        TlbPage { number: OF_TABLE | page.number >> in_table, ..page }
+    }
+
+    /// Asks the TLBs, and fills them where they miss. Counts the misses.
+    pub(crate) fn decide(
+        &self,
+        tlbs: &mut Tlbs,
+        config: &TranslationConfig,
+        shifts: &[u32],
+        counts: &mut TranslationCounts,
+    ) -> Decision {
+        let Self { port, kind, page, .. } = *self;
+        let mmu = &mut tlbs.mmu;
+        let first = config.serving[port as usize];
+        match mmu.look_up(port as usize, page) {
+            TlbOutcome::First(_) => return Decision::First,
+            TlbOutcome::Second(_) => {
+                counts.missed(first, kind);
+                return Decision::Second;
+            }
+            TlbOutcome::Miss => {
+                counts.missed(first, kind);
+                if let Some(second) = config.mmu.tlbs[first].next {
+                    counts.missed(second, kind);
+                }
+            }
+        }
+        let mut decision = (0, false);
+        if config.table.kind == TableKind::Mips {
+            let of_entry = Self::page_of_entry(config, page);
+            let data = Port::Data as usize;
+            decision.1 = mmu.look_up(data, of_entry) == TlbOutcome::Miss;
+            if decision.1 {
+                mmu.fill_wired(data, of_entry);
+            }
+        } else if !config.mmu.walk_caches.is_empty() {
+            let spared = mmu.walk_from(page.space, page.number, shifts);
+            mmu.fill_walk_caches(page.space, page.number, shifts, spared);
+            decision.0 = spared as u32;
+        }
+        mmu.fill(port as usize, page);
+        tlbs.filled.insert((page.space, page.number), self.mapped);
+        Decision::Walk { spared: decision.0, root: decision.1 }
+    }
+}
+
+/// `Tlbs` are the TLBs of a processor, with the pages whose translations they have held.
+#[derive(Clone, Debug)]
+pub struct Tlbs {
+    pub(crate) mmu: Mmu,
+    /// For each page of a space, the page of which TLBs were told last.
+    filled: BTreeMap<(u32, u64), PageId>,
+}
+
+impl Tlbs {
+    /// Makes empty TLBs. Address space 0 runs.
+    pub(crate) fn new(config: &TranslationConfig) -> Self {
+        let mut mmu = Mmu::new(&config.mmu);
+        mmu.switch(0);
+        Self { mmu, filled: BTreeMap::new() }
+    }
+
+    /// Removes the translation of a page of a space, if it leads to `page`.
+    pub(crate) fn evict(&mut self, space: u32, number: u64, page: PageId) {
+        if self.filled.get(&(space, number)) == Some(&page) {
+            self.mmu.invalidate(space, number, number);
+        }
+    }
+}
+
+/// `TlbEvent` is what happens to TLBs beside look-ups, fills and evictions.
+#[derive(Clone, Debug)]
+pub enum TlbEvent {
+    /// From here on each lane has TLBs of its own. They begin as a copy.
+    Own(Arc<Tlbs>),
+    /// Another address space runs.
+    Switch(u32),
+    /// The translations of a space's pages end, from the first to the last.
+    Pages(u32, [u64; 2]),
+    /// A space's pages are no longer mapped, from the first to the last; pages of the table that hold their entries may
+    /// be free.
+    Unmapped(u32, [u64; 2]),
+    /// The translations of a whole space end.
+    Space(u32),
+}
+
+impl TlbEvent {
+    /// Does to TLBs what the event says.
+    pub(crate) fn apply(&self, Tlbs { mmu, .. }: &mut Tlbs, config: &TranslationConfig) {
+        match *self {
+            Self::Own(_) => unreachable!("TLBs become a lane's own once"),
+            Self::Switch(space) => mmu.switch(space),
+            Self::Pages(space, pages) => mmu.invalidate(space, pages[0], pages[1]),
+            Self::Unmapped(space, pages) => {
+                mmu.invalidate(space, pages[0], pages[1]);
+                if config.table.kind == TableKind::Mips {
+                    let size_log2 = config.table.page.log2();
+                    let of = |number| Walk::page_of_entry(config, TlbPage { space, number, size_log2 });
+                    mmu.invalidate(space, of(pages[0]).number, of(pages[1]).number);
+                }
+            }
+            Self::Space(space) => mmu.invalidate_space(space),
+        }
+    }
+}
+
+/// Returns the bytes of the two handlers in their page: the handler that refills a TLB, and the handler for a page of
+/// the table itself. An instruction has four bytes.
+pub(crate) fn handlers(config: &TranslationConfig) -> [Range<u64>; 2] {
+    if config.refill == Refill::Hardware {
+        return [0..0, 0..0];
+    }
+    let refill = 4 * config.handler;
+    let root = refill.next_multiple_of(HANDLER_ALIGNMENT);
+    [0..refill, root..root + 4 * config.root_handler]
+}
+
+/// The handlers begin at multiples of this number of bytes.
+const HANDLER_ALIGNMENT: u64 = 128;

@@ -1,0 +1,491 @@
+//! These tests compare translation with a slow model: TLBs that are asked at every access, and walks that are made one
+//! access after the other.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
+use crate::whole_engine::{Injection, Observer, Slow, World, counts};
+use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Rng, Stream};
+use binhop_hw::Rules;
+use binhop_oracle::cache::Name;
+use binhop_oracle::cache_tree::CacheTree;
+use binhop_oracle::tlb::{Lookup, Mmu, MmuDesign, TlbDesign};
+use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
+use binhop_sim::{Machine, RunOptions, SwitchOptions, simulate};
+use binhop_trace::{EventBatch, Op};
+use proptest::prelude::*;
+
+const PAGE: u64 = 4096;
+const RESERVE: u32 = 64;
+/// The number that stands before the number of a page of the MIPS user table.
+const OF_TABLE: u64 = 1 << 60;
+const KINDS: [&str; 3] = ["fetch", "load", "store"];
+
+/// `Design` is a machine's translation, as the slow model and as settings of a machine.
+#[derive(Clone, Debug)]
+struct Design {
+    mmu: MmuDesign,
+    names: Vec<&'static str>,
+    kind: TableKind,
+    entry: u32,
+    software: bool,
+    /// The level that a page walker asks first.
+    reads: Option<&'static str>,
+    handlers: [u64; 2],
+    second_level: u64,
+    random: bool,
+}
+
+fn tlb(entries: usize, ways: usize, wired: usize, replacement: &'static str) -> TlbDesign {
+    let sets = (entries / ways) as u64;
+    let ways = if sets == 1 { ways - wired } else { ways };
+    TlbDesign { wired, sets, ways, replacement, pages: vec![12], next: None }
+}
+
+fn replacement() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["lru", "fifo", "random"])
+}
+
+prop_compose! {
+    fn design()(
+        first in (1..6usize, replacement()),
+        second in prop::option::of((1..4usize, 1..3usize, replacement())),
+        split in any::<bool>(),
+        wired in 0..3usize,
+        tagged in any::<bool>(),
+        spaces in prop::option::of(1..4usize),
+        table in 0..6usize,
+        walk_caches in prop::collection::vec(prop::option::of(1..4usize), 3),
+        software in any::<bool>(),
+        reads in prop::sample::select(vec![None, Some("l2"), Some("memory")]),
+        handlers in [1..20u64, 1..30u64],
+        second_level in 0..9u64,
+        random in any::<bool>(),
+    ) -> Design {
+        let wired = if second.is_some() { 0 } else { wired };
+        let mut tlbs = vec![tlb(first.0 + wired, first.0 + wired, wired, first.1)];
+        let mut names = vec!["tlb"];
+        if split {
+            tlbs.push(tlb(3, 3, 0, "plru"));
+            tlbs[1] = tlb(4, 2, 0, "plru");
+            names.push("dtlb");
+        }
+        if let Some((sets, ways, rule)) = second {
+            let last = tlbs.len();
+            tlbs.iter_mut().for_each(|tlb| tlb.next = Some(last));
+            tlbs.push(tlb(sets * ways, ways, 0, rule));
+            names.push("stlb");
+        }
+        let (kind, entry) = [
+            (TableKind::Mips, 4),
+            (TableKind::Radix { levels: 2 }, 4),
+            (TableKind::Radix { levels: 4 }, 8),
+            (TableKind::Radix { levels: 5 }, 8),
+            (TableKind::Hashed, 16),
+            (TableKind::Inverted, 16),
+        ][table];
+        let levels = if let TableKind::Radix { levels } = kind { levels } else { 0 };
+        let caches = (0..levels.saturating_sub(1) as usize).filter(|_| !software).filter_map(|level| {
+            let entries = (*walk_caches.get(level)?)?;
+            Some((level, tlb(entries, entries, 0, "lru")))
+        });
+        Design {
+            mmu: MmuDesign {
+                base_log2: 12,
+                ports: if split { [vec![0], vec![1]] } else { [vec![0], vec![0]] },
+                tlbs,
+                tagged,
+                spaces: spaces.filter(|_| tagged),
+                walk_caches: caches.collect(),
+            },
+            names,
+            kind,
+            entry,
+            software,
+            reads: reads.filter(|_| !software),
+            handlers,
+            second_level,
+            random,
+        }
+    }
+}
+
+impl Design {
+    /// Returns the machine with this translation.
+    fn of(&self, machine: &Machine) -> Machine {
+        let mut settings = vec!["translation=on".to_string()];
+        let mut set = |key: String, value: String| settings.push(format!("{key}={value}"));
+        let split = self.mmu.ports[0] != self.mmu.ports[1];
+        for (number, (tlb, name)) in self.mmu.tlbs.iter().zip(&self.names).enumerate() {
+            let key = |what: &str| format!("tlb.{name}.{what}");
+            let ways = tlb.ways + if tlb.sets == 1 { tlb.wired } else { 0 };
+            set(key("entries"), (ways * tlb.sets as usize).to_string());
+            set(key("ways"), ways.to_string());
+            set(key("replacement"), tlb.replacement.to_string());
+            if tlb.sets == 1 && tlb.wired > 0 {
+                set(key("wired"), tlb.wired.to_string());
+            }
+            if let Some(next) = tlb.next {
+                set(key("next"), self.names[next].to_string());
+            }
+            match (number, split) {
+                (0, false) => set(key("serves"), "all".to_string()),
+                (0, true) => set(key("serves"), "fetch".to_string()),
+                (1, true) => set(key("serves"), "data".to_string()),
+                _ => {}
+            }
+        }
+        let (form, levels) = match self.kind {
+            TableKind::Mips => ("mips", None),
+            TableKind::Radix { levels } => ("radix", Some(levels)),
+            TableKind::Hashed => ("hashed", None),
+            TableKind::Inverted => ("inverted", None),
+        };
+        let mut of = |what: &str, value: String| set(format!("translation.{what}"), value);
+        of("table", form.to_string());
+        levels.iter().for_each(|levels| of("levels", levels.to_string()));
+        of("entry", format!("{}B", self.entry));
+        of("refill", if self.software { "software" } else { "hardware" }.to_string());
+        self.reads.iter().for_each(|reads| of("reads", (*reads).to_string()));
+        of("tags", self.mmu.tagged.to_string());
+        of("asids", self.mmu.spaces.unwrap_or(0).to_string());
+        of("handler", self.handlers[0].to_string());
+        of("root-handler", self.handlers[1].to_string());
+        of("second-level", self.second_level.to_string());
+        of("reserve", format!("{}KiB", RESERVE * 4));
+        of("placement", if self.random { "random" } else { "fixed" }.to_string());
+        for (level, cache) in &self.mmu.walk_caches {
+            set(format!("walk-cache.{level}.entries"), cache.ways.to_string());
+        }
+        Machine::parse(&machine.resolved(), machine.name(), &settings).unwrap()
+    }
+}
+
+/// `SlowTranslation` asks its TLBs at every access.
+struct SlowTranslation {
+    design: Design,
+    machine: Machine,
+    mmu: Mmu,
+    tables: PageTables,
+    shifts: Vec<u32>,
+    frames: Vec<u64>,
+    asid: Asid,
+    /// The page to which each page of a space led when it was translated last.
+    filled: BTreeMap<(u32, u64), PageId>,
+    counts: BTreeMap<String, u64>,
+    /// The level-1 misses and memory accesses before the access that a walk precedes, and its kind.
+    before: Option<(Kind, [u64; 2])>,
+}
+
+/// Returns the user's demand misses of level 1, and the user's demand accesses to memory.
+fn demand(machine: &Machine, tree: &CacheTree) -> [u64; 2] {
+    let config = machine.tree().config();
+    let user = Agent::User.name();
+    let of = |cache: usize| -> u64 {
+        let counts = &tree.caches[cache].counts;
+        let kinds = [Kind::Fetch, Kind::Load, Kind::Store];
+        kinds.iter().filter_map(|&kind| counts.get(&(user, "misses", Some(kind.name())))).sum()
+    };
+    let misses =
+        if config.fetch == config.data { of(config.fetch) } else { of(config.fetch) + of(config.data) };
+    let reached = KINDS.iter().filter_map(|kind| tree.memory_counts.get(&(user, "accesses", kind))).sum();
+    [misses, reached]
+}
+
+impl SlowTranslation {
+    fn new(design: &Design, machine: &Machine, seed: u64) -> Self {
+        let above = machine.memory().frames.unwrap();
+        let mut frames: Vec<u64> = (0..=u64::from(RESERVE)).map(|frame| above + frame).collect();
+        if design.random {
+            Rng::new(seed).shuffle(Stream::new(Domain::Table, 0), &mut frames);
+        }
+        let page = machine.memory().page;
+        let config =
+            TableConfig { kind: design.kind, page, entry: design.entry, reserve: RESERVE, frames: above };
+        let tables = PageTables::new(&config).unwrap();
+        let mut mmu = Mmu::new(&design.mmu);
+        mmu.switch(0);
+        Self {
+            design: design.clone(),
+            machine: machine.clone(),
+            mmu,
+            shifts: tables.shifts().to_vec(),
+            tables,
+            frames,
+            asid: Asid(0),
+            filled: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            before: None,
+        }
+    }
+
+    fn add(&mut self, name: &str, count: u64) {
+        *self.counts.entry(name.to_string()).or_default() += count;
+    }
+
+    /// Makes one access of a walk. Returns its cycles.
+    fn access(&mut self, kind: Kind, table: u32, byte: u64, tree: &mut CacheTree, world: &World) -> u64 {
+        let config = self.machine.tree().config();
+        tree.agent = if self.design.software { Agent::Handler } else { Agent::Walk };
+        let mut ask = |cache: usize, costs| {
+            let by_mapping = self.machine.tree().takes_mapping(cache);
+            let name = World::table(table);
+            let name = if by_mapping { Name::Mapping(name.0) } else { Name::Page(name.0) };
+            let level_1 = cache == config.fetch || cache == config.data;
+            tree.ask(cache, kind, name, byte, costs && !level_1, world).0
+        };
+        let cycles = match self.design.reads {
+            Some("memory") => tree.ask_memory(kind),
+            Some(_) => ask(config.caches.iter().position(|cache| cache.name == "l2").unwrap(), true),
+            None => ask(if kind == Kind::Fetch { config.fetch } else { config.data }, false),
+        };
+        tree.agent = Agent::User;
+        cycles
+    }
+
+    fn walk(
+        &mut self,
+        next: &Injection,
+        spared: usize,
+        root: bool,
+        tree: &mut CacheTree,
+        world: &World,
+    ) {
+        let mut steps = Vec::new();
+        self.tables.walk(self.asid, next.page_no, &mut steps);
+        self.add(&format!("translation.{}.walks", next.kind.name()), 1);
+        self.add("translation.entries.spared", spared as u64);
+        self.add("translation.entries.root", u64::from(root));
+        let line = {
+            let config = self.machine.tree().config();
+            config.caches[config.fetch].line.bytes()
+        };
+        if self.design.software {
+            let [first, second] = self.design.handlers;
+            let instructions = first + if root { second } else { 0 };
+            tree.now += instructions;
+            self.add("translation.cycles.handler", instructions);
+            let start = (4 * first).next_multiple_of(128);
+            let codes = [Some(0..4 * first), root.then_some(start..start + 4 * second)];
+            for code in codes.into_iter().flatten() {
+                for number in code.start / line..code.end.div_ceil(line) {
+                    let cycles = self.access(Kind::Fetch, RESERVE, number * line, tree, world);
+                    self.add("translation.cycles.handler-fetch", cycles);
+                }
+            }
+        }
+        let skipped = if self.design.kind == TableKind::Mips { usize::from(!root) } else { spared };
+        for step in steps.into_iter().skip(skipped) {
+            let (table, byte) = match step {
+                Step::Entry { table, offset, .. } => (table, u64::from(offset)),
+                Step::Frame { page, base } => {
+                    let Some(frame) = world.resident_frame(page) else { continue };
+                    let byte = frame * u64::from(self.design.entry);
+                    (base + (byte / PAGE) as u32, byte % PAGE)
+                }
+            };
+            let cycles = self.access(Kind::Load, table, byte, tree, world);
+            self.add("translation.entries", 1);
+            self.add("translation.cycles.entries", cycles);
+        }
+    }
+}
+
+impl Observer for SlowTranslation {
+    fn inject(&mut self, next: &Injection, tree: &mut CacheTree, world: &mut World) {
+        world.place_tables(&self.frames);
+        let port = usize::from(next.kind != Kind::Fetch);
+        let page = (self.asid.0, next.page_no.0, 12);
+        let kind = next.kind.name();
+        let first = self.design.mmu.ports[port][0];
+        let second = self.design.mmu.tlbs[first].next;
+        let names = self.design.names.clone();
+        self.add(&format!("{}.{kind}.accesses", names[first]), 1);
+        match self.mmu.look_up(port, page) {
+            Lookup::First(_) => {}
+            Lookup::Second(second) => {
+                self.add(&format!("{}.{kind}.misses", names[first]), 1);
+                self.add(&format!("{}.{kind}.accesses", names[second]), 1);
+                self.add("translation.cycles.second-level", self.design.second_level);
+                tree.now += self.design.second_level;
+            }
+            Lookup::Nowhere => {
+                self.add(&format!("{}.{kind}.misses", names[first]), 1);
+                if let Some(second) = second {
+                    self.add(&format!("{}.{kind}.accesses", names[second]), 1);
+                    self.add(&format!("{}.{kind}.misses", names[second]), 1);
+                }
+                self.tables.map(self.asid, next.page_no, next.page, 12).unwrap();
+                let (mut spared, mut root) = (0, false);
+                if self.design.kind == TableKind::Mips {
+                    let entry = (self.asid.0, OF_TABLE | next.page_no.0 >> 10, 12);
+                    root = self.mmu.look_up(1, entry) == Lookup::Nowhere;
+                    if root {
+                        self.mmu.fill(1, entry, true);
+                    }
+                } else if !self.design.mmu.walk_caches.is_empty() {
+                    spared = self.mmu.walk(self.asid.0, next.page_no.0, &self.shifts);
+                }
+                self.mmu.fill(port, page, false);
+                self.filled.insert((page.0, page.1), next.page);
+                self.walk(next, spared, root, tree, world);
+                self.before = Some((next.kind, demand(&self.machine, tree)));
+            }
+        }
+    }
+
+    fn access(&mut self, _: &crate::whole_engine::SlowAccess, tree: &CacheTree, _: &World) {
+        if let Some((kind, before)) = self.before.take() {
+            let now = demand(&self.machine, tree);
+            let level = if now[1] > before[1] {
+                "memory"
+            } else if now[0] > before[0] {
+                "behind"
+            } else {
+                "level-1"
+            };
+            self.add(&format!("translation.{}.tlb-miss.{level}", kind.name()), 1);
+        }
+    }
+
+    fn evicted(&mut self, page: PageId, mappings: &[(Asid, PageNo)]) {
+        for &(Asid(asid), PageNo(number)) in mappings {
+            if self.filled.get(&(asid, number)) == Some(&page) {
+                self.mmu.invalidate(asid, number, number);
+            }
+        }
+    }
+
+    fn copied(&mut self, asid: Asid, page_no: PageNo) {
+        self.mmu.invalidate(asid.0, page_no.0, page_no.0);
+    }
+
+    fn event(&mut self, events: &EventBatch, row: usize) {
+        let op = Op::from_code(events.op()[row]).unwrap();
+        let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
+        let asid = Asid(addr as u32);
+        match op {
+            Op::Switch => {
+                self.asid = asid;
+                self.mmu.switch(asid.0);
+            }
+            Op::Map | Op::Unmap | Op::Protect => {
+                let pages = [addr / PAGE, addr / PAGE + count.saturating_sub(1)];
+                if count > 0 {
+                    self.mmu.invalidate(self.asid.0, pages[0], pages[1]);
+                    if op != Op::Protect {
+                        self.tables.unmap(self.asid, PageNo(pages[0]), PageNo(pages[1]));
+                        if self.design.kind == TableKind::Mips {
+                            let of = |page: u64| OF_TABLE | page >> 10;
+                            self.mmu.invalidate(self.asid.0, of(pages[0]), of(pages[1]));
+                        }
+                    }
+                }
+            }
+            Op::Fork => {
+                self.mmu.invalidate_space(events.arg0(row).unwrap() as u32);
+                self.mmu.invalidate_space(asid.0);
+            }
+            Op::Exec | Op::Exit => {
+                self.tables.drop_space(asid);
+                self.mmu.invalidate_space(asid.0);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn compare(machine: &Machine, design: &Design, events: &[Event]) {
+    if machine.memory().frames.is_none() || machine.tree().config().rules == Rules::Cachegrind {
+        return;
+    }
+    if design.reads == Some("l2") && !machine.tree().config().caches.iter().any(|cache| cache.name == "l2") {
+        return;
+    }
+    let machine = design.of(machine);
+    let events = batch(events);
+    let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
+    let fast = run(&machine, &events, 500, &options);
+    for seed in 0..2 {
+        let mut slow = Slow::new(&machine, seed, SlowTranslation::new(design, &machine, seed));
+        slow.run(&events);
+        let mut expected = slow.metrics();
+        let SlowTranslation { counts: of_slow, tables, .. } = slow.observer;
+        if machine.has_cost() {
+            let cycles: u64 =
+                of_slow.iter().filter(|(name, _)| name.starts_with("translation.cycles")).map(|(_, n)| n).sum();
+            expected.insert("translation.cycles".into(), cycles as f64);
+        }
+        expected.insert("translation.tables".into(), (u64::from(tables.most_used()) * PAGE) as f64);
+        let cost = machine.has_cost();
+        let kept = of_slow.into_iter().filter(|(name, _)| cost || !name.starts_with("translation.cycles"));
+        expected.extend(kept.map(|(name, count)| (name, count as f64)));
+        expected.retain(|_, value| *value > 0.0);
+        let mut fast = counts(&fast, seed as usize, 2);
+        fast.remove("translation.cpi");
+        // The slow model counts the other fetches of a run where it counts them in level 1.
+        let fetches = |counts: &mut BTreeMap<String, f64>| counts.remove("tlb.fetch.accesses");
+        fetches(&mut fast);
+        fetches(&mut expected);
+        for name in expected.keys().chain(fast.keys()) {
+            assert_eq!(fast.get(name), expected.get(name), "{}: {name}, seed {seed}", machine.name());
+        }
+    }
+    for other in [
+        run(&machine, &events, 7, &options),
+        run(&machine, &events, 500, &RunOptions { threads: 2, ..options.clone() }),
+        run(&machine, &events, 500, &RunOptions { share: false, ..options.clone() }),
+    ] {
+        assert_eq!(other.results, fast.results);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn translation_is_that_of_tlbs_asked_at_every_access(
+        number in 0..SMALL.len(),
+        design in design(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        compare(&machine(number), &design, &events);
+    }
+
+    #[test]
+    fn translation_under_scarce_memory(
+        number in 0..SMALL.len(),
+        design in design(),
+        events in prop::collection::vec(reference(), 1..600),
+    ) {
+        compare(&machine(number), &design, &events);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "takes minutes: 2,000 cases"]
+    fn translation_is_that_of_tlbs_asked_at_every_access_in_many_cases(
+        number in 0..SMALL.len(),
+        design in design(),
+        events in prop::collection::vec(event(), 1..600),
+    ) {
+        compare(&machine(number), &design, &events);
+    }
+}
+
+#[test]
+fn private_caches_and_translation_are_refused_together() {
+    let machine = Machine::parse(
+        &machine(0).resolved(),
+        "both",
+        &["translation.table=radix", "translation=on", "tlb.tlb.serves=all", "tlb.tlb.entries=4"].map(String::from),
+    );
+    let options = RunOptions { switches: Some(SwitchOptions::default()), ..RunOptions::default() };
+    let source = Box::new(Fixed::new(batch(&[Event::Switch(1)]), 7));
+    let problem = simulate(&machine.unwrap(), source, &options, None, &mut |_| Ok(())).unwrap_err();
+    assert!(problem.to_string().contains("translation=off"), "{problem}");
+}
