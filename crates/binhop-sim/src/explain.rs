@@ -172,6 +172,12 @@ impl FrontGroup {
             let all = names(&mut subscription.kinds());
             lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
         }
+        if self.machines().any(|machine| machines[machine].translation().is_some()) {
+            lines.push(
+                "  TLBs do not depend on placement: they are simulated once for all seeds, until a frame may change hands"
+                    .to_string(),
+            );
+        }
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
         let each = match most {
             1 => "machine".to_string(),

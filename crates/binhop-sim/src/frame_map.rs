@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn every_mapping_of_a_page_is_found_newest_first() {
         let mut tables = Tables::default();
-        let mapped = |page, virtual_page| Mapped { page: PageId(page), virtual_page: PageNo(virtual_page), space: 0 };
+        let mapped =
+            |page, virtual_page| Mapped { page: PageId(page), virtual_page: PageNo(virtual_page), space: 0 };
         tables.extend(&[mapped(0, 7), mapped(1, 8), mapped(0, 9)]);
         tables.extend(&[mapped(2, 7), mapped(0, 3)]);
         let of = |page| tables.mappings_of(PageId(page)).map(|mapping| mapping.0).collect::<Vec<_>>();

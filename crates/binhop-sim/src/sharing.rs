@@ -255,7 +255,8 @@ impl FrontGroup {
                 && machines[a].placement() == machines[b].placement()
         };
         let lanes = group(cells, equal);
-        let by_frame = machines[cells[0]].translation().is_some_and(|translation| translation.reads_by_frame());
+        let by_frame =
+            machines[cells[0]].translation().is_some_and(|translation| translation.reads_by_frame());
         let sharing = match FrontSharing::of(tree, lanes.len() * seeds, subscription) {
             _ if !share => FrontSharing::Off,
             FrontSharing::Shared if by_frame => FrontSharing::Tables,

@@ -244,14 +244,7 @@ impl SlowTranslation {
         cycles
     }
 
-    fn walk(
-        &mut self,
-        next: &Injection,
-        spared: usize,
-        root: bool,
-        tree: &mut CacheTree,
-        world: &World,
-    ) {
+    fn walk(&mut self, next: &Injection, spared: usize, root: bool, tree: &mut CacheTree, world: &World) {
         let mut steps = Vec::new();
         self.tables.walk(self.asid, next.page_no, &mut steps);
         self.add(&format!("translation.{}.walks", next.kind.name()), 1);
@@ -413,8 +406,11 @@ fn compare(machine: &Machine, design: &Design, events: &[Event]) {
         let mut expected = slow.metrics();
         let SlowTranslation { counts: of_slow, tables, .. } = slow.observer;
         if machine.has_cost() {
-            let cycles: u64 =
-                of_slow.iter().filter(|(name, _)| name.starts_with("translation.cycles")).map(|(_, n)| n).sum();
+            let cycles: u64 = of_slow
+                .iter()
+                .filter(|(name, _)| name.starts_with("translation.cycles"))
+                .map(|(_, n)| n)
+                .sum();
             expected.insert("translation.cycles".into(), cycles as f64);
         }
         expected.insert("translation.tables".into(), (u64::from(tables.most_used()) * PAGE) as f64);
@@ -482,7 +478,8 @@ fn private_caches_and_translation_are_refused_together() {
     let machine = Machine::parse(
         &machine(0).resolved(),
         "both",
-        &["translation.table=radix", "translation=on", "tlb.tlb.serves=all", "tlb.tlb.entries=4"].map(String::from),
+        &["translation.table=radix", "translation=on", "tlb.tlb.serves=all", "tlb.tlb.entries=4"]
+            .map(String::from),
     );
     let options = RunOptions { switches: Some(SwitchOptions::default()), ..RunOptions::default() };
     let source = Box::new(Fixed::new(batch(&[Event::Switch(1)]), 7));

@@ -106,8 +106,18 @@ impl Machine {
 
     /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
-        let Inner { name, memory, placement, tree, has_cost, cycle_time, kernel, translation, notes, resolved } =
-            &*self.0;
+        let Inner {
+            name,
+            memory,
+            placement,
+            tree,
+            has_cost,
+            cycle_time,
+            kernel,
+            translation,
+            notes,
+            resolved,
+        } = &*self.0;
         let agents = agents.others().fold(tree.config().agents, Agents::with);
         Self(Arc::new(Inner {
             name: name.clone(),

@@ -113,12 +113,18 @@ fn check_tlb(name: &str, keys: &mut At<TlbKeys>, taken: &[&str], page: PowerOfTw
         Associativity::Ways(ways) => ways,
     };
     if number > full || !full.is_multiple_of(number) {
-        let rule = format!("entries / ways is the number of sets, a whole number; there are {entries} entries");
+        let rule =
+            format!("entries / ways is the number of sets, a whole number; there are {entries} entries");
         return wrong(number.to_string(), "ways", &rule, "take a divisor of the entries, or \"full\"");
     }
     if *replacement == TlbReplacement::Plru && !number.is_power_of_two() {
         let rule = "plru needs a number of ways that is a power of two";
-        return wrong(number.to_string(), "ways", rule, "take another number of ways, or another replacement");
+        return wrong(
+            number.to_string(),
+            "ways",
+            rule,
+            "take another number of ways, or another replacement",
+        );
     }
     if wired.0 > 0 && number != full {
         let rule = "only a fully associative TLB has wired entries";

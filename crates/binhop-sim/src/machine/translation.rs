@@ -137,7 +137,8 @@ impl TranslationConfig {
 
     /// Returns whether a walk's entries in level 1 depend on the frames of pages.
     pub(crate) fn reads_by_frame(&self) -> bool {
-        self.table.kind == TableKind::Inverted && (self.refill == Refill::Software || self.reads == WalkEntry::Data)
+        self.table.kind == TableKind::Inverted
+            && (self.refill == Refill::Software || self.reads == WalkEntry::Data)
     }
 
     /// Returns the agent that reads page tables.
@@ -183,7 +184,12 @@ pub(super) fn check_translation(
     };
     let Some(tlbs) = tlbs else {
         let rule = "translation needs a TLB: one [tlb.NAME] for each";
-        return Err(Problem::request("missing", &format!("{place}: tlb"), rule, "add a section like [tlb.dtlb]"));
+        return Err(Problem::request(
+            "missing",
+            &format!("{place}: tlb"),
+            rule,
+            "add a section like [tlb.dtlb]",
+        ));
     };
     let page = tree.page;
     let reads = check_reads(keys, tree, at)?;

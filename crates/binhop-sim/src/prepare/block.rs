@@ -149,7 +149,7 @@ pub enum Control {
     WalkPassed,
     /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
     /// `FrontCounts` the counts of a shared front.
-    Mark(Mark, StreamCounts, Option<Arc<FrontCounts>>),
+    Mark(Mark, Box<StreamCounts>, Option<Arc<FrontCounts>>),
     /// An interval after the last switch ends here, `since` instructions after the switch. `instructions` is the
     /// number of instructions executed before.
     Piece {

@@ -27,7 +27,7 @@ impl Prepare {
     pub(super) fn mark(&mut self, mark: Mark) {
         // A lane's clock is right at every mark, because the next row counts its instructions from here.
         self.instructions_at_row = self.stream.instructions;
-        self.control(Control::Mark(mark, self.stream(), None));
+        self.control(Control::Mark(mark, Box::new(self.stream()), None));
     }
 
     /// Passes the end of the warm-up, if it lies in the next `count` references.

@@ -59,8 +59,8 @@ use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
 use residency::ResidencyHorizon;
 use trace_segments::TraceSegment;
-use translation::Translator;
 pub(crate) use trace_segments::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
+use translation::Translator;
 
 /// `Seen` counts the events that are no references, and the events that were not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

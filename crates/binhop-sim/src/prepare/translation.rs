@@ -223,7 +223,7 @@ impl Prepare {
     }
 
     /// Does something to the TLBs, wherever they are.
-    fn to_tlbs(&mut self, event: TlbEvent) {
+    fn tell_tlbs(&mut self, event: TlbEvent) {
         let Some(translator) = &mut self.translator else { return };
         translator.last = [None; 2];
         match &mut translator.tlbs {
@@ -234,7 +234,7 @@ impl Prepare {
 
     /// Notes that another address space runs.
     pub(super) fn switch_tlbs(&mut self) {
-        self.to_tlbs(TlbEvent::Switch(self.running.asid.0));
+        self.tell_tlbs(TlbEvent::Switch(self.running.asid.0));
     }
 
     /// Removes the translations that an event ends. The event is no reference, and has been read.
@@ -251,20 +251,20 @@ impl Prepare {
                 let log2 = self.page.log2();
                 let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
                 if op == Op::Protect {
-                    self.to_tlbs(TlbEvent::Pages(here.0, pages));
+                    self.tell_tlbs(TlbEvent::Pages(here.0, pages));
                     return;
                 }
                 translator.tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
-                self.to_tlbs(TlbEvent::Unmapped(here.0, pages));
+                self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
             }
             Op::Fork => {
                 let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
-                self.to_tlbs(TlbEvent::Space(parent));
-                self.to_tlbs(TlbEvent::Space(addr as u32));
+                self.tell_tlbs(TlbEvent::Space(parent));
+                self.tell_tlbs(TlbEvent::Space(addr as u32));
             }
             Op::Exec | Op::Exit => {
                 translator.tables.drop_space(Asid(addr as u32));
-                self.to_tlbs(TlbEvent::Space(addr as u32));
+                self.tell_tlbs(TlbEvent::Space(addr as u32));
             }
             _ => {}
         }
@@ -273,7 +273,7 @@ impl Prepare {
     /// Removes the translation of a page that the running space has copied on its first write.
     pub(super) fn end_translation(&mut self, page_no: u64) {
         if self.translator.is_some() {
-            self.to_tlbs(TlbEvent::Pages(self.running.asid.0, [page_no; 2]));
+            self.tell_tlbs(TlbEvent::Pages(self.running.asid.0, [page_no; 2]));
         }
     }
 

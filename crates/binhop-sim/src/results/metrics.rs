@@ -6,8 +6,8 @@ use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePol
 
 use super::tally::Tally;
 use super::translation;
-use crate::translation::Cause;
 use crate::machine::Machine;
+use crate::translation::Cause;
 
 /// `MetricInfo` is a metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,20 +11,37 @@ const KINDS: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];
 
 /// Metrics that do not depend on a list: name, unit and meaning.
 const LIST: &[(&str, &str, &str)] = &[
-    ("<tlb>.<kind>.accesses", "accesses", "Accesses that asked this TLB. A first-level TLB is asked at every access."),
+    (
+        "<tlb>.<kind>.accesses",
+        "accesses",
+        "Accesses that asked this TLB. A first-level TLB is asked at every access.",
+    ),
     ("<tlb>.<kind>.misses", "misses", "Accesses whose page this TLB did not hold."),
     ("translation.<kind>.walks", "walks", "Accesses before which the page table was walked."),
     ("translation.entries", "entries", "Entries of page tables that walks read."),
-    ("translation.entries.spared", "entries", "Entries that walks did not read, because walk caches held them."),
+    (
+        "translation.entries.spared",
+        "entries",
+        "Entries that walks did not read, because walk caches held them.",
+    ),
     ("translation.entries.root", "entries", "Walks of the MIPS table that read the root's entry, too."),
-    ("translation.tables", "bytes", "The maximum number of bytes that page tables took at one time, up to the end of the phase."),
+    (
+        "translation.tables",
+        "bytes",
+        "The maximum number of bytes that page tables took at one time, up to the end of the phase.",
+    ),
     ("translation.cycles", "cycles", "Cycles that translation took. Only with [cost]."),
-    ("translation.cpi", PER_INSTRUCTION_CYCLES, "Cycles of translation per instruction executed. Only with [cost]."),
+    (
+        "translation.cpi",
+        PER_INSTRUCTION_CYCLES,
+        "Cycles of translation per instruction executed. Only with [cost].",
+    ),
 ];
 
 /// Returns every metric of translation.
 pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
-    let fixed = LIST.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
+    let fixed =
+        LIST.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
     let causes = Cause::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
         name: format!("translation.cycles.{name}"),
         unit: "cycles",

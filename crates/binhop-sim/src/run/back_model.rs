@@ -2,17 +2,17 @@
 
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front,
-    IndexBy, LruStack, Next, Request, Tree,
+    Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front, IndexBy,
+    LruStack, Next, Request, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
-use crate::translation::TranslationCounts;
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
+use crate::translation::TranslationCounts;
 
 /// `Common` holds the counters of a lane that are the same for all its cells.
 pub(crate) struct Common<'a> {

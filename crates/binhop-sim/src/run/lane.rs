@@ -187,7 +187,9 @@ impl Lane {
         match &block.entries {
             Entries::Requests(requests) => {
                 let requests = &requests[entries];
-                if let Some(translator) = self.translator.as_mut().filter(|translator| translator.is_passing()) {
+                if let Some(translator) =
+                    self.translator.as_mut().filter(|translator| translator.is_passing())
+                {
                     for request in requests {
                         let before = self.backs[0].waited();
                         self.backs[0].replay(std::slice::from_ref(request), None, &translation);
@@ -383,7 +385,7 @@ impl Lane {
                     front: self.front.as_ref(),
                     shared: shared.as_deref(),
                     stacks: &self.stacks,
-                    stream: *stream,
+                    stream: **stream,
                     translation: self.translator.as_ref().map(|translator| translator.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),

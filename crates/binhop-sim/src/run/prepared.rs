@@ -107,8 +107,8 @@ impl Prepared {
             panic!("the machines share a preparation and a front")
         };
         let group = &stream.groups[0];
-        let mut front = (group.sharing == FrontSharing::Shared)
-            .then(|| SharedFront::of(group, &self.machines, options));
+        let mut front =
+            (group.sharing == FrontSharing::Shared).then(|| SharedFront::of(group, &self.machines, options));
         let mut unheard = |_: &Progress| Ok(());
         let reporter = ProgressReporter::new(options.length, &mut unheard);
         let check_interrupt = || reporter.check_interrupt();

@@ -4,16 +4,18 @@
 use std::sync::Arc;
 
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, Result, Rng, Translation};
-use binhop_hw::{AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree};
-
-use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{
-    Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
+use binhop_hw::{
+    AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree,
 };
+
 use super::translate::accesses;
+use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::Subscription;
 use crate::options::RunOptions;
+use crate::prepare::{
+    Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
+};
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
 use crate::translation::{Decision, Walk};
@@ -80,7 +82,7 @@ impl SharedFront {
             at = position;
             let control = match control {
                 Control::Mark(mark, stream, _) => {
-                    Control::Mark(*mark, *stream, Some(Arc::new(self.counts(*mark, *stream))))
+                    Control::Mark(*mark, stream.clone(), Some(Arc::new(self.counts(*mark, **stream))))
                 }
                 Control::Walk(walk) => {
                     controls.push((passed.requests.len() as u32, control.clone()));
@@ -115,7 +117,9 @@ impl SharedFront {
 
     /// Makes the accesses of a walk, if they go through level 1. Returns whether they do.
     fn walk(&mut self, walk: &Walk, passed: &mut Passed) -> bool {
-        let Some((config, first)) = &self.translation else { unreachable!("walks are for machines that translate") };
+        let Some((config, first)) = &self.translation else {
+            unreachable!("walks are for machines that translate")
+        };
         let Some(Decision::Walk { spared, root }) = walk.decision else { return false };
         let agent = config.agent();
         if agent == Agent::Walk && config.reads != WalkEntry::Data {

@@ -13,7 +13,9 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TablePlacement, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::prepare::own_page;
-use crate::translation::{Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, WalkStep, handlers};
+use crate::translation::{
+    Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, WalkStep, handlers,
+};
 use crate::unit::Injector;
 
 /// `LaneTranslator` is what a lane knows of TLBs and page tables.

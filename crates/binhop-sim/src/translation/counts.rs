@@ -23,7 +23,11 @@ impl Cause {
     pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::SecondLevel, "second-level", "Cycles of hits in a second-level TLB."),
         (Self::Handler, "handler", "Cycles of the handlers' instructions, one each."),
-        (Self::HandlerFetch, "handler-fetch", "Cycles that the processor waited for the handlers' instructions."),
+        (
+            Self::HandlerFetch,
+            "handler-fetch",
+            "Cycles that the processor waited for the handlers' instructions.",
+        ),
         (Self::Entries, "entries", "Cycles that the processor waited for entries of the page table."),
     ];
 }

@@ -36,16 +36,10 @@ const OF_TABLE: u64 = 1 << 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkStep {
     /// The entry at a byte of a page of the table.
-    Entry {
-        mapping: MappingId,
-        offset: u32,
-    },
+    Entry { mapping: MappingId, offset: u32 },
     /// The entry of the frame that holds a page, in a table that begins at page number `base` of the tables. A lane that
     /// does not hold the page has no such entry in the chain.
-    Frame {
-        page: PageId,
-        base: u32,
-    },
+    Frame { page: PageId, base: u32 },
 }
 
 /// `Walk` is a reference that may need a translation.
