@@ -99,6 +99,11 @@ impl PageTables {
         (self.levels() - 1 - level) * self.index_bits()
     }
 
+    /// Returns the logarithm of the pages in a region: 256 MiB, or what an entry of the root maps if it is more.
+    fn region_log2(&self) -> u32 {
+        (28 - self.page_log2).max(if self.is_tree() { self.shift(0) } else { 0 })
+    }
+
     /// Returns the bytes of a root table of MIPS.
     fn root_bytes(&self) -> u32 {
         self.entry << (31 - self.page_log2 - self.index_bits())
@@ -121,7 +126,7 @@ impl PageTables {
 
     /// Returns the number of a page in a tree; `None` if the tree cannot express it, or does not yet.
     fn number(&self, asid: Asid, page_no: u64) -> Option<u64> {
-        let region_log2 = 28 - self.page_log2;
+        let region_log2 = self.region_log2();
         if self.has_regions() {
             let mut numbers = self.regions.iter().filter(|((of, _), _)| *of == asid);
             let ((_, number), _) = numbers.find(|(_, upper)| **upper == page_no >> region_log2)?;
@@ -209,7 +214,7 @@ impl PageTables {
 
     /// Forgets regions, table pages and pieces that hold nothing.
     fn shrink(&mut self) {
-        let region_log2 = 28 - self.page_log2;
+        let region_log2 = self.region_log2();
         let (translations, has_regions) = (&self.translations, self.has_regions());
         let lives = |asid: Asid, upper: u64| {
             translations.iter().any(|it| it.asid == asid && it.page_no >> region_log2 == upper)
@@ -275,9 +280,9 @@ impl PageTables {
             }
             _ => return false,
         }
-        let region_log2 = 28 - self.page_log2;
+        let region_log2 = self.region_log2();
         if self.has_regions() && self.number(asid, page_no).is_none() {
-            let count = 1 << (self.address_bits() - 28);
+            let count = 1 << (self.address_bits() - self.page_log2 - region_log2);
             let Some(free) = (0..count).find(|number| !self.regions.contains_key(&(asid, *number))) else {
                 return false;
             };

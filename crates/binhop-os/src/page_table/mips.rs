@@ -44,7 +44,7 @@ pub(super) fn shape(config: &TableConfig) -> Result<TreeShape> {
             &format!("pages of {}, entries of {}B", Bytes(config.page.bytes()), config.entry),
             "translation.table",
             "a page of the mips table maps less than 2GiB, and the root table for 2GiB fits in a page",
-            "take entries of 4B and pages of 4KiB to 32KiB",
+            "take entries of 4B and pages of 4KiB to 64KiB",
         ));
     };
     Ok(TreeShape {

@@ -18,9 +18,9 @@
 //! # Regions
 //! A table for 32-bit addresses serves programs with 64-bit addresses, too: each address space numbers the
 //! regions of 256 MiB that it maps densely, in order of first touch, and the number replaces the upper bits of
-//! the address. A region that loses its last page gives its number back, and the lowest free number is used
-//! next. The rule is ours. A program of the 1990s needs at most as many regions as the table has, and its
-//! table then has the shape that the program's own addresses would give it, up to the order of regions.
+//! the address. (A region is larger if an entry of the root maps more, with pages of 64 KiB for example.) A
+//! region that loses its last page gives its number back, and the lowest free number is used next. The rule is
+//! ours. A program whose addresses fit into the table needs no more regions than the table has.
 //!
 //! # Cost
 //! A walk costs one lookup of the address space and a few loads. A map costs a walk. An unmap costs the

@@ -1,6 +1,6 @@
 //! What each form refuses, and how the refusal reads.
 
-use binhop_base::{PageId, PageNo, PowerOfTwo};
+use binhop_base::{Asid, PageId, PageNo, PowerOfTwo};
 use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableKind, form};
 
 use super::{PAGE_LOG2, SPACE, config, page_no, tables};
@@ -104,6 +104,20 @@ fn a_reserve_that_is_too_small_is_refused() {
     // The fixed pages of a hash table are taken at once: 2^20 frames need 2^21 slots of 16 bytes.
     let problem = refused(TableConfig { frames: 1 << 20, ..config(TableKind::Hashed, 16) });
     assert!(problem.contains("8192 table pages (32MiB)"), "{problem}");
+}
+
+/// A table page holds two alias entries of 2 KiB, and the reserve has one table page for them.
+#[test]
+fn a_translation_may_take_the_alias_entry_that_it_frees() {
+    let inverted = TableConfig { reserve: 3, frames: 2, ..config(TableKind::Inverted, 2048) };
+    let mut tables = PageTables::new(&inverted).unwrap();
+    for (asid, page) in [(0, 0), (1, 1), (2, 0), (3, 0)] {
+        tables.map(Asid(asid), PageNo(5), PageId(page), PAGE_LOG2).unwrap();
+    }
+    assert!(tables.map(Asid(4), PageNo(5), PageId(0), PAGE_LOG2).is_err());
+    tables.map(Asid(3), PageNo(5), PageId(1), PAGE_LOG2).unwrap();
+    assert_eq!((tables.used(), tables.entries()), (3, 4));
+    tables.check().unwrap();
 }
 
 #[test]
