@@ -175,9 +175,10 @@ def metrics() -> str:
     """Returns the page on the metrics of a result."""
     text = "# Metrics\n\n" + MADE
     text += (
-        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, and `<kind>` for a\n"
-        "[kind of access](#kinds-of-access). Counts are whole numbers. A ratio whose denominator is 0 is null, never 0. A\n"
-        "result does not contain metrics that its machine cannot have.\n\n"
+        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB, and `<kind>`\n"
+        "for a [kind of access](#kinds-of-access). Counts are whole numbers. A ratio whose denominator is 0 is null, never 0.\n"
+        "A result does not contain metrics that its machine cannot have, and metrics of TLBs and translation only with\n"
+        "`translation.active = true`.\n\n"
     )
     text += table(binhop.counters())
     text += (
@@ -384,7 +385,7 @@ def glossary() -> str:
     text += (
         "\n## Agents\n\nMisses of an agent that executes instructions count in MPI. The processor waits for some agents, and not\n"
         "for others. The counts of an agent other than the user have the agent's name before the kind, as in\n"
-        "`l2.walk.load.misses`. The machines of today have the user only.\n\n"
+        "`l2.walk.load.misses`. Without translation the bundled machines have the user only.\n\n"
     )
     agents = [
         (name, _yes(facts, "mpi"), _yes(facts, "waited"), meaning)

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 import binhop
+
+FRAMELESS = ("two-level", "cachegrind-like")
+"""The bundled machines whose placement is identity."""
 
 
 def test_a_machine_is_checked_when_it_is_made_and_never_changes() -> None:
@@ -25,6 +30,22 @@ def test_what_is_resolved_parses_back_to_the_same_machine(name: str) -> None:
     again = binhop.Machine.parse(machine.resolved(), name)
     assert again == machine
     assert hash(again) == hash(machine)
+
+
+@pytest.mark.parametrize("name", binhop.machines()["name"])
+def test_a_bundled_machine_states_its_tlbs_and_leaves_them_out_unless_asked(name: str) -> None:
+    described = tomllib.loads(binhop.Machine.load(name).resolved())
+    assert described["tlb"]
+    assert described["translation"]["active"] is False
+
+
+@pytest.mark.parametrize("name", [name for name in binhop.machines()["name"] if name not in FRAMELESS])
+def test_a_bundled_machine_with_frames_translates(name: str) -> None:
+    machine = binhop.Machine.load(name, ["translation=on"])
+    result = binhop.simulate(machine, "lin", length=20_000, seeds=2)
+    assert result.value("translation.fetch.walks") > 0
+    first = next(tlb for tlb in tomllib.loads(machine.resolved())["tlb"])
+    assert result.value(f"{first}.fetch.misses") >= result.value("translation.fetch.walks")
 
 
 def test_a_wrong_machine_names_value_place_rule_and_remedy() -> None:

@@ -300,6 +300,7 @@ mod tests {
     use super::*;
     use crate::machine::BUNDLED;
     use crate::results::tally::ByAgent;
+    use crate::translation::TranslationCounts;
 
     /// A machine that has what some bundled machines lack: a write buffer and stream buffers.
     const BUFFERED: &str = r#"memory = { size = "1MiB", page = "4KiB" }
@@ -323,17 +324,27 @@ mod tests {
     fn every_listed_metric_is_reported_and_every_reported_metric_is_listed() {
         let listed = metrics();
         let mut missing: Vec<&str> = listed.iter().map(|info| info.name.as_str()).collect();
-        for (name, toml) in BUNDLED.iter().map(|it| (it.name, it.toml)).chain([("buffered", BUFFERED)]) {
-            let machine = Machine::parse(toml, name, &[]).expect("a machine");
+        // Bundled machines with an operating system are taken with translation, too.
+        let plain = BUNDLED.iter().map(|it| (it.name, it.toml)).chain([("buffered", BUFFERED)]);
+        let machines = plain.flat_map(|(name, toml)| {
+            let on = Machine::parse(toml, name, &["translation=on".to_string()]);
+            [Some(Machine::parse(toml, name, &[]).expect("a machine")), on.ok()]
+        });
+        for machine in machines.flatten() {
+            let name = machine.name();
             let caches = &machine.tree().config().caches;
-            each(&machine, &Tally::zero(caches.len()), |reported, unit, _| {
+            let tlbs = machine.translation().map_or(&[][..], |translation| &translation.mmu.tlbs);
+            let counts = machine.translation().map(|_| TranslationCounts::default());
+            let tally = Tally { translation: counts, ..Tally::zero(caches.len()) };
+            each(&machine, &tally, |reported, unit, _| {
                 let is_of = |info: &&MetricInfo| {
                     let with_kind = |name: &str| {
                         let mut kinds = Kind::ALL.iter();
                         kinds.any(|kind| name.replace("<kind>", kind.name()) == reported)
                     };
-                    let mut names = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
-                    names.any(|name| with_kind(&name))
+                    let of_caches = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
+                    let of_tlbs = tlbs.iter().map(|tlb| info.name.replace("<tlb>", &tlb.name));
+                    of_caches.chain(of_tlbs).any(|name| with_kind(&name))
                 };
                 let found = listed.iter().find(is_of);
                 let info = found.unwrap_or_else(|| panic!("{name}: {reported} is reported and not listed"));
