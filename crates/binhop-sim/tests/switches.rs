@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, run};
-use crate::whole_engine::{Observer, Slow, SlowAccess, World};
+use crate::whole_engine::{Observer, Slow, SlowAccess, World, references};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
 use binhop_base::{Kind, PageId, Rng};
@@ -171,6 +171,16 @@ impl SlowSwitches {
         self.course.clear();
     }
 
+    /// Begins the measured part. What is left of the segment belongs to no switch.
+    fn measure(&mut self) {
+        self.costs.clear();
+        self.pieces.clear();
+        self.counts.clear();
+        self.course.clear();
+        (self.executed, self.waited) = (0, [0; 2]);
+        self.segment = (self.segment.0, self.segment.1, "none", None);
+    }
+
     fn total(&self) -> [u64; 2] {
         self.waited.map(|waited| self.executed + waited)
     }
@@ -310,6 +320,10 @@ impl Observer for Watched {
         slow.lives.get_mut(&running).unwrap().tree.now += count;
         let total = slow.total();
         slow.course.push((slow.executed, total));
+    }
+
+    fn measure(&mut self) {
+        self.slow.measure();
     }
 
     fn flush(&mut self, page: PageId, world: &World) {
@@ -460,19 +474,58 @@ fn a_cache_that_may_hold_a_line_twice_is_refused() {
     assert!(problem.to_string().contains("twice"), "{problem}");
 }
 
-fn compare(machine: &Machine, events: &EventBatch) {
+/// `Part` says which part of a trace is measured: so many parts of 256 of its instructions are run, and so many parts
+/// of 256 of the references in them are the warm-up.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    run: u8,
+    warmup: u8,
+}
+
+/// The whole trace.
+const WHOLE: Part = Part { run: u8::MAX, warmup: 0 };
+
+impl Part {
+    /// Returns the most instructions of a run, and the references of its warm-up.
+    fn of(self, events: &EventBatch) -> (Option<u64>, u64) {
+        let rows =
+            || (0..events.len()).map(|row| (Op::from_code(events.op()[row]).unwrap(), events.count()[row]));
+        let instructions = |op, count| if op == Op::Fetch { u64::from(count) } else { 0 };
+        let all: u64 = rows().map(|(op, count)| instructions(op, count)).sum();
+        let most = (self.run < u8::MAX).then(|| (all * u64::from(self.run) / 256).max(1));
+        let (mut executed, mut run) = (0, 0);
+        for (op, count) in rows() {
+            executed += instructions(op, count);
+            if most.is_some_and(|most| executed > most) {
+                break;
+            }
+            run += references(op, count);
+        }
+        (most, run * u64::from(self.warmup) / 256)
+    }
+}
+
+/// Draws a part; most are the whole trace, or all of it behind a warm-up.
+fn part() -> impl Strategy<Value = Part> {
+    (prop_oneof![Just(u8::MAX), any::<u8>()], prop_oneof![Just(0), any::<u8>()])
+        .prop_map(|(run, warmup)| Part { run, warmup })
+}
+
+fn compare(machine: &Machine, events: &EventBatch, part: Part) {
     let config = machine.tree().config();
     let twice = config.caches.iter().any(|cache| two_places(machine, cache));
     if machine.memory().frames.is_none() || config.rules == Rules::Cachegrind || twice {
         return;
     }
     let switches = Some(SwitchOptions { raw: true });
-    let options = RunOptions { seeds: vec![0, 1], switches, ..RunOptions::default() };
+    let (instructions, warmup) = part.of(events);
+    let options = RunOptions { seeds: vec![0, 1], switches, instructions, warmup, ..RunOptions::default() };
     let fast = run(machine, events, 500, &options);
     let tables = fast.switches.as_ref().unwrap();
     for seed in 0..2 {
         let watched = Watched { slow: SlowSwitches::new(machine, seed), shared: None };
         let mut slow = Slow::new(machine, seed, watched);
+        (slow.warmup, slow.most_instructions) = (warmup, instructions.unwrap_or(u64::MAX));
         slow.run(events);
         let mut slow = slow.observer.slow;
         let (asid, life) = slow.running;
@@ -528,8 +581,9 @@ proptest! {
     fn private_caches_are_those_of_computers_of_their_own(
         number in 0..SMALL.len(),
         events in prop::collection::vec(switching(), 1..250),
+        part in part(),
     ) {
-        compare(&machine(number), &batch(&events));
+        compare(&machine(number), &batch(&events), part);
     }
 }
 
@@ -540,8 +594,9 @@ proptest! {
     fn private_caches_follow_inclusive_caches_too(
         machine in inclusive(),
         events in prop::collection::vec(switching(), 1..250),
+        part in part(),
     ) {
-        compare(&machine, &batch(&events));
+        compare(&machine, &batch(&events), part);
     }
 }
 
@@ -553,8 +608,9 @@ proptest! {
     fn private_caches_are_those_of_computers_of_their_own_in_many_cases(
         number in 0..SMALL.len(),
         events in prop::collection::vec(switching(), 1..500),
+        part in part(),
     ) {
-        compare(&machine(number), &batch(&events));
+        compare(&machine(number), &batch(&events), part);
     }
 }
 
@@ -572,6 +628,8 @@ fn long_segments_are_divided_into_intervals() {
     }
     let events = events.finish();
     for number in [2, 4] {
-        compare(&machine(number), &events);
+        for part in [WHOLE, Part { run: 200, warmup: 90 }] {
+            compare(&machine(number), &events, part);
+        }
     }
 }

@@ -30,6 +30,8 @@ pub trait Observer {
     fn instructions(&mut self, _count: u64) {}
     /// The lines of a page leave.
     fn flush(&mut self, _page: PageId, _world: &World) {}
+    /// The measured part begins.
+    fn measure(&mut self) {}
     /// An event that is no reference comes next.
     fn event(&mut self, _events: &EventBatch, _row: usize) {}
 }
@@ -104,8 +106,14 @@ impl Translation for World {
     }
 }
 
+/// `Slow` simulates a trace on a machine, event by event.
 pub struct Slow<O> {
     pub observer: O,
+    /// The references before the measured part.
+    pub warmup: u64,
+    /// The run ends before the fetch in which a further instruction lies.
+    pub most_instructions: u64,
+    warms_up: bool,
     machine: Machine,
     seed: u64,
     spaces: Spaces,
@@ -123,6 +131,15 @@ pub struct Slow<O> {
 
 const PAGE: u64 = 4096;
 
+/// Returns the references of an event: each instruction of a fetch is one.
+pub fn references(op: Op, count: u32) -> u64 {
+    match op {
+        Op::Fetch => count.into(),
+        Op::Load | Op::Store | Op::Modify => 1,
+        _ => 0,
+    }
+}
+
 impl<O: Observer> Slow<O> {
     pub fn new(machine: &Machine, seed: u64, observer: O) -> Self {
         let config = machine.tree().config();
@@ -132,6 +149,9 @@ impl<O: Observer> Slow<O> {
         let pool = machine.placement().settings.pool;
         Self {
             observer,
+            warmup: 0,
+            most_instructions: u64::MAX,
+            warms_up: false,
             machine: machine.clone(),
             seed,
             spaces: Spaces::new(PAGE, PAGE, 8 << 20),
@@ -149,12 +169,19 @@ impl<O: Observer> Slow<O> {
     }
 
     pub fn run(&mut self, events: &EventBatch) {
+        self.warms_up = self.warmup > 0;
         for row in 0..events.len() {
             let op = Op::from_code(events.op()[row]).unwrap();
             let (addr, size, count) = (events.addr()[row], events.size()[row], events.count()[row]);
             let asid = Asid(addr as u32);
             if op as u8 > Op::Modify as u8 {
                 self.observer.event(events, row);
+            } else if self.warms_up && self.references + references(op, count) > self.warmup {
+                self.warms_up = false;
+                self.observer.measure();
+            }
+            if op == Op::Fetch && self.instructions + u64::from(count) > self.most_instructions {
+                return;
             }
             match op {
                 Op::Fetch => {
