@@ -11,6 +11,7 @@
 //! - A segment without instructions has no piece. Its cycles are in the sums over segments alone.
 //! - The sums of a life are in memory until the life ends. Then they lie in a log.
 
+mod checks;
 mod counts;
 mod curves;
 pub(crate) mod pieces;
@@ -18,6 +19,7 @@ mod readings;
 mod tables;
 mod tally;
 
+pub(crate) use checks::Totals;
 pub(crate) use counts::{CauseOfSegment, Side};
 pub(crate) use readings::{SegmentKey, SwitchReadings};
 pub use tables::SwitchTables;

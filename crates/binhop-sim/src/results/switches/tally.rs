@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use binhop_base::{Asid, PageId, Problem, Result};
+use binhop_base::{Asid, PageId, Result};
 
+use super::checks::{Totals, check};
 use super::counts::{
     BUFFER, CYCLES, CauseOfSegment, HELD, INSTRUCTIONS, KERNEL, LOST, Layout, MISSES, REORDERED, REPLACED,
     RESTORED, SAME, SEGMENTS, SHORT, Side, TRUNCATED,
@@ -12,7 +13,6 @@ use super::counts::{
 use super::curves::{Curve, Piece};
 use super::readings::{CodePage, POINT_RECORD, SegmentKey, SwitchReadings};
 use crate::prepare::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
-use crate::results::account::broken;
 use crate::results::spill::{Log, Spill};
 
 /// `Access` is what one access cost in the caches of one side.
@@ -287,13 +287,12 @@ impl SwitchTally {
         Ok(())
     }
 
-    /// Returns everything counted. The last segment has been ended. `instructions` and `waited` are those of the
-    /// measured part.
+    /// Returns everything counted. The last segment has been ended.
     ///
     /// # Errors
-    /// The sums over the segments are not the totals, which is a defect of the simulator; or the log cannot be
-    /// written.
-    pub(crate) fn finish(mut self, instructions: u64, waited: u64, seed: u64) -> Result<SwitchReadings> {
+    /// The sums over the segments are not the totals of the measured part, or do not agree with each other, which is a
+    /// defect of the simulator; or the log cannot be written.
+    pub(crate) fn finish(mut self, totals: &Totals, seed: u64) -> Result<SwitchReadings> {
         for (key, counts) in std::mem::take(&mut self.costs) {
             log_cost(&mut self.ended_costs, key, &counts)?;
         }
@@ -309,34 +308,27 @@ impl SwitchTally {
             pages: self.pages,
             pieces: self.pieces.map(Log::seal),
         };
-        let sums = readings.sum_of_costs()?;
-        for (what, sum, total) in [
-            ("instructions", sums[INSTRUCTIONS], instructions),
-            ("cycles", sums[CYCLES], instructions + waited),
-        ] {
-            if sum != total {
-                return Err(self::unequal(sum, what, total, seed));
-            }
-        }
-        for side in [Side::Shared, Side::Private] {
-            let levels = (0..=readings.caches()).flat_map(|level| [(level, false), (level, true)]);
-            let parts: u64 = levels.map(|(level, data)| sums[self.layout.wait(level, data, side)]).sum();
-            let parts = parts + sums[BUFFER + side as usize] + sums[KERNEL + side as usize];
-            let total = sums[CYCLES + side as usize] - sums[INSTRUCTIONS];
-            if parts != total {
-                return Err(self::unequal(parts, "cycles waited by level", total, seed));
-            }
-        }
+        check(&readings, totals, seed)?;
         Ok(readings)
     }
-}
 
-fn unequal(sum: u64, what: &str, total: u64, seed: u64) -> Box<Problem> {
-    broken(
-        &format!("{sum} {what} over all segments"),
-        &format!("the sum over segments is the total ({total})"),
-        seed,
-    )
+    /// Adds a piece to the sums over all segments, to break them.
+    #[cfg(test)]
+    pub(super) fn add_to_all(&mut self, piece: &Piece) {
+        self.all.add(piece);
+    }
+
+    /// Adds a piece to the sums over the segments of a cause, to break them.
+    #[cfg(test)]
+    pub(super) fn add_to_cause(&mut self, cause: CauseOfSegment, piece: &Piece) {
+        self.by_cause[cause as usize].add(piece);
+    }
+
+    /// Adds a piece to the sums over the segments of a life, to break them.
+    #[cfg(test)]
+    pub(super) fn add_to_life(&mut self, asid: Asid, life: u32, piece: &Piece) {
+        self.by_life.entry((asid, life)).or_default().add(piece);
+    }
 }
 
 fn log_cost(log: &mut Log, key: SegmentKey, counts: &[u64]) -> Result<()> {

@@ -30,7 +30,9 @@ use binhop_hw::{Answer, Computer, Invalidation, Level, Tree};
 
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{StreamCounts, Turn};
-use crate::results::switches::{Access, CauseOfSegment, SegmentKey, Side, SwitchReadings, SwitchTally};
+use crate::results::switches::{
+    Access, CauseOfSegment, SegmentKey, Side, SwitchReadings, SwitchTally, Totals,
+};
 use crate::unit::{PrivateSide, SharedCaches};
 use evictors::Evictors;
 use happenings::{Happenings, Move};
@@ -53,6 +55,10 @@ pub(crate) struct PrivateCaches {
     /// asks. There the marks of reordered lines suffice.
     evictors: Box<[Option<Evictors>]>,
     born: u32,
+    /// The cycles on the clocks of the computers that were given back.
+    cycles_of_ended: u64,
+    /// The cycles on all clocks when the measured part began.
+    cycles_before: u64,
     /// Room for what happens in an access.
     in_shared: Happenings,
     in_private: Happenings,
@@ -99,6 +105,8 @@ impl PrivateCaches {
             holdings: Holdings::new(tree),
             evictors: (0..tree.config().caches.len()).map(|cache| Evictors::of(tree, cache)).collect(),
             born: 0,
+            cycles_of_ended: 0,
+            cycles_before: 0,
             in_shared: Happenings::default(),
             in_private: Happenings::default(),
             tally,
@@ -394,6 +402,7 @@ impl PrivateCaches {
         let life = &mut self.lives[place];
         if let Some(computer) = life.computer.take() {
             computer.check()?;
+            self.cycles_of_ended += computer.now;
         }
         let (asid, number) = life.key;
         self.places.remove(&life.key);
@@ -412,9 +421,16 @@ impl PrivateCaches {
         self.tally.piece(since, instructions);
     }
 
+    /// Returns the cycles on the clocks of all computers.
+    fn clocks(&self) -> u64 {
+        let alive = self.lives.iter().filter_map(|life| life.computer.as_ref());
+        self.cycles_of_ended + alive.map(|computer| computer.now).sum::<u64>()
+    }
+
     /// Begins the measured part.
     pub(crate) fn measure(&mut self, instructions: u64) {
         self.reach(instructions);
+        self.cycles_before = self.clocks();
         self.tally.measure(instructions);
     }
 
@@ -429,7 +445,7 @@ impl PrivateCaches {
     /// Returns what was counted in the measured part, which had so many instructions and waits.
     ///
     /// # Errors
-    /// An invariant of the private caches is broken; sums are not the totals.
+    /// An invariant of the private caches is broken; sums are not the totals, or not what the clocks show.
     pub(crate) fn finish(self, instructions: u64, waited: u64, seed: u64) -> Result<SwitchReadings> {
         for life in &self.lives {
             if let Some(computer) = &life.computer {
@@ -443,7 +459,8 @@ impl PrivateCaches {
         let direct: Vec<usize> = (0..self.evictors.len())
             .filter(|&cache| config.caches[cache].ways == 1 && self.evictors[cache].is_none() && !inclusive)
             .collect();
-        let readings = self.tally.finish(instructions, waited, seed)?;
+        let cycles = [instructions + waited, self.clocks() - self.cycles_before];
+        let readings = self.tally.finish(&Totals { instructions, cycles }, seed)?;
         for cache in direct {
             let reordered = readings.reordered(cache)?;
             if reordered > 0 {

@@ -188,3 +188,39 @@ proptest! {
         }
     }
 }
+
+/// Runs a few instructions and an access in a life whose clock is wrong by so many cycles, up to the end of the run.
+fn finish_with(wrong: u64) -> Result<SwitchReadings> {
+    let toml = MACHINE.replace("TAG", "").replace("WRITE", "").replace("BUFFER", "");
+    let toml = toml.replace("REPLACEMENT", "lru").replace("SIZE", "16KiB");
+    let machine = Machine::parse(&toml, "small", &[]).unwrap();
+    let tree = machine.tree();
+    let (mut tables, mut frames) = (Tables::default(), FrameMap::default());
+    tables.extend(&[Mapped { page: PageId(0), virtual_page: PageNo(0), space: 0 }]);
+    frames.put(PageId(0), FrameNo(0));
+    let translation = LaneTranslation { tables: &tables, frames: Some(&frames) };
+    let (mut front, mut back) = (Front::new(tree, Rng::new(5)), Back::new(tree, Rng::new(5)));
+    let mut private = PrivateCaches::new(tree, 5, SwitchTally::new(3, false, &std::sync::Arc::default()));
+    let mut shared = Computer::over(&mut front, &mut back, 0);
+    let mut waited = 0;
+    // Life 0 of address space 1 ends while it is away, and its clock counts all the same.
+    for (executed, asid) in [(0, 1), (10, 2)] {
+        private
+            .turn(&Turn { process: asid, asid: Asid(asid), life: 0, switch: Switch::default() }, executed)?;
+        private.reach(executed + 10);
+        let at = LineAddr { id: 0, line: asid };
+        waited += private.access(&mut shared, Agent::User, Kind::Load, at, &translation).cycles;
+    }
+    private.lives[private.running].computer.as_mut().unwrap().now += wrong;
+    private.life_ended(Asid(1), 0)?;
+    let stream = StreamCounts { instructions: 20, ..StreamCounts::default() };
+    private.end(&stream)?;
+    private.finish(20, waited, 5)
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_reported() {
+    finish_with(0).unwrap();
+    let problem = finish_with(1).unwrap_err().to_string();
+    assert!(problem.contains("cycles in private caches"), "{problem}");
+}
