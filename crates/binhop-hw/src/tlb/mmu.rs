@@ -237,6 +237,34 @@ impl Mmu {
         self.tlbs[last.tlb as usize].counts.ports[port].accesses += references;
     }
 
+    /// Returns the base page that each port referenced last, if the page is as large as a base page and its entry is
+    /// still there; `u64::MAX` otherwise. [`Mmu::is_last`] holds for it.
+    #[must_use]
+    pub fn last_pages(&self) -> [u64; 2] {
+        [FETCH_PORT, DATA_PORT].map(|port| {
+            let last = &self.ports[port].last;
+            if last.shift == 0 { last.number } else { u64::MAX }
+        })
+    }
+
+    /// Looks a page up in the first level, for one reference. If the page is not there, nothing changes, and the
+    /// reference is not counted: the caller looks it up with [`Mmu::look_up`].
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    #[inline(always)]
+    pub fn find_first(&mut self, port: usize, page: TlbPage) -> bool {
+        let key = PageKey::new(page);
+        let first = self.first_level(port, key);
+        let Some(slot) = self.tlbs[first].array.find(key) else { return false };
+        self.note_pending();
+        let tlb = &mut self.tlbs[first];
+        tlb.counts.ports[port].accesses += 1;
+        tlb.array.touch(slot);
+        self.set_last(port, first, slot, key);
+        true
+    }
+
     /// Looks up a page for one reference. A hit in a second-level TLB fills the first level.
     ///
     /// # Panics

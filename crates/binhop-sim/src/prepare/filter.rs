@@ -144,6 +144,21 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// `SkippedPages` translates the pages of rows that are skipped.
+pub(super) trait SkippedPages {
+    /// Translates the page of a reference from its first to its last byte, by the code of its operation, at a time.
+    /// Returns false if the row must not be skipped; nothing has changed then.
+    fn translate(&mut self, op: usize, first: u64, last: u64, time: u64) -> bool;
+}
+
+/// Addresses are translated at no cost.
+impl SkippedPages for () {
+    #[inline(always)]
+    fn translate(&mut self, _: usize, _: u64, _: u64, _: u64) -> bool {
+        true
+    }
+}
+
 /// Returns the first and the last line of a reference. An address that wraps lies on other lines than the
 /// last lines of memory.
 #[inline]
@@ -203,22 +218,31 @@ impl Filters {
     /// skipped. The function stops at the latest at a row that is no reference, and at a row that touches
     /// more than one line, or more than two lines in a run of instructions. `runs` says whether the columns
     /// hold such runs.
+    ///
+    /// A row is skipped only if `pages` says that its page needs no look-up.
     #[inline]
-    pub(super) fn skip(&mut self, columns: Columns<'_>, runs: bool, clock: &mut u64) -> usize {
+    pub(super) fn skip<P: SkippedPages>(
+        &mut self,
+        columns: Columns<'_>,
+        runs: bool,
+        clock: &mut u64,
+        pages: &mut P,
+    ) -> usize {
         match (self.timed, runs, self.same_slots) {
-            (false, false, true) => self.skip_by::<false, false, true>(columns, clock),
-            (false, false, false) => self.skip_by::<false, false, false>(columns, clock),
-            (false, true, _) => self.skip_by::<false, true, false>(columns, clock),
-            (true, false, _) => self.skip_by::<true, false, false>(columns, clock),
-            (true, true, _) => self.skip_by::<true, true, false>(columns, clock),
+            (false, false, true) => self.skip_by::<false, false, true, P>(columns, clock, pages),
+            (false, false, false) => self.skip_by::<false, false, false, P>(columns, clock, pages),
+            (false, true, _) => self.skip_by::<false, true, false, P>(columns, clock, pages),
+            (true, false, _) => self.skip_by::<true, false, false, P>(columns, clock, pages),
+            (true, true, _) => self.skip_by::<true, true, false, P>(columns, clock, pages),
         }
     }
 
     #[inline(always)]
-    fn skip_by<const TIMED: bool, const RUNS: bool, const ALIKE: bool>(
+    fn skip_by<const TIMED: bool, const RUNS: bool, const ALIKE: bool, P: SkippedPages>(
         &mut self,
         columns: Columns<'_>,
         clock: &mut u64,
+        pages: &mut P,
     ) -> usize {
         let Columns { op, addr, size, count } = columns;
         let rows = op.len();
@@ -249,14 +273,22 @@ impl Filters {
                     break;
                 }
                 let Some(second) = sure(last) else { break };
+                if !pages.translate(way, addr[row], end, if TIMED { now + 1 } else { now + row as u64 + 1 }) {
+                    break;
+                }
                 if TIMED {
                     times[slot] = now + 1;
                     times[second] = now + 2;
                     now += 2;
                 }
-            } else if TIMED {
-                now += ways.accesses[way];
-                times[slot] = now;
+            } else {
+                if !pages.translate(way, addr[row], end, if TIMED { now + 1 } else { now + row as u64 + 1 }) {
+                    break;
+                }
+                if TIMED {
+                    now += ways.accesses[way];
+                    times[slot] = now;
+                }
             }
             row += 1;
         }
@@ -480,7 +512,7 @@ mod tests {
             while !rest.op.is_empty() {
                 let (mut slow, mut slow_clock) = (filters.clone(), clock);
                 let expected = skip_slowly(&mut slow, &rest, &mut slow_clock);
-                let skipped = filters.skip(rest.columns(), runs, &mut clock);
+                let skipped = filters.skip(rest.columns(), runs, &mut clock, &mut ());
                 prop_assert_eq!((skipped, clock), (expected, slow_clock));
                 prop_assert_eq!(&filters, &slow);
                 rest = rest.from(skipped);

@@ -314,15 +314,15 @@ impl Prepare {
     }
 
     /// Takes in events. The compiler specialises the function for references that stay whole, as cachegrind's
-    /// rules need them (`WHOLE`), and for units that ask for occasions (`OCCASIONS`).
+    /// rules need them (`WHOLE`), and for units that ask for occasions or TLBs (`OCCASIONS`).
     fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
         batch: &EventBatch,
         emit: Emit<'_>,
     ) -> Result<Flow> {
-        if !WHOLE && !OCCASIONS && self.lines_are_bounded() {
+        if !WHOLE && self.occasions.is_none() && self.lines_are_bounded() {
             for rows in chunk_rows(batch.len()) {
-                if self.feed_plain(batch, rows, emit)? == Flow::Done {
+                if self.feed_plain::<OCCASIONS>(batch, rows, emit)? == Flow::Done {
                     return Ok(Flow::Done);
                 }
             }

@@ -1,4 +1,4 @@
-//! This part of preparation takes in the rows of a stream without occasions, which is the common case.
+//! This part of preparation takes in the rows of a stream without units, which is the common case.
 //!
 //! Most rows are references that no cache needs to see. They are skipped in one loop that reads the filters
 //! alone. Their share of the stream's counts is summed from the columns afterwards. Nobody reads the counts
@@ -25,7 +25,7 @@ impl Prepare {
 
     /// Takes in rows. Where [`lines_are_bounded`](Self::lines_are_bounded), the bound on sizes is checked
     /// only for rows that are not skipped.
-    pub(super) fn feed_plain(
+    pub(super) fn feed_plain<const TRANSLATES: bool>(
         &mut self,
         batch: &EventBatch,
         mut rows: Range<usize>,
@@ -43,7 +43,7 @@ impl Prepare {
             let mut counted = row;
             let end = rows.len().min(row.saturating_add(self.rows_before_cut(counts.most)));
             while row < end {
-                row += self.filters.skip(columns.part(row..end), counts.most > 1, &mut self.clock);
+                row += self.skip::<TRANSLATES>(columns.part(row..end), counts.most > 1);
                 if row == end || !is_plain(columns, row, self.line_log2[FETCH], self.line_log2[self.data]) {
                     break;
                 }
@@ -51,7 +51,7 @@ impl Prepare {
                     self.count(columns.part(counted..row), counts);
                     counted = row;
                 }
-                self.refer_to_lines(columns, row)?;
+                self.refer_to_lines::<TRANSLATES>(columns, row)?;
                 self.flush_if_full(emit)?;
                 row += 1;
             }
@@ -62,7 +62,7 @@ impl Prepare {
                 {
                     return self.end_at(batch, exceeded, emit);
                 }
-                if self.feed_row::<false, false>(batch, rows.start + row)? {
+                if self.feed_row::<false, TRANSLATES>(batch, rows.start + row)? {
                     return self.finish(emit).map(|()| Flow::Done);
                 }
                 self.flush_if_full(emit)?;
@@ -70,6 +70,19 @@ impl Prepare {
             }
         }
         too_long.map_or(Ok(Flow::On), |exceeded| self.end_at(batch, exceeded, emit))
+    }
+
+    /// Skips rows that no cache and no lane's TLB needs to see. Returns their number.
+    #[inline]
+    fn skip<const TRANSLATES: bool>(&mut self, columns: Columns<'_>, runs: bool) -> usize {
+        if !TRANSLATES {
+            return self.filters.skip(columns, runs, &mut self.clock, &mut ());
+        }
+        let translator = self.translator.as_mut().expect("called where addresses are translated");
+        let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
+        let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
+        pages.tell();
+        skipped
     }
 
     /// Returns the number of rows that surely lie before the next cut if each row holds at most `most`
@@ -81,17 +94,17 @@ impl Prepare {
     }
 
     /// Makes the accesses of a reference that [`is_plain`].
-    fn refer_to_lines(&mut self, columns: Columns<'_>, row: usize) -> Result<()> {
+    fn refer_to_lines<const TRANSLATES: bool>(&mut self, columns: Columns<'_>, row: usize) -> Result<()> {
         let op = columns.op[row];
         let port = if op == Op::Fetch as u8 { FETCH } else { self.data };
         let lines = lines(columns.addr[row], columns.size[row], self.line_log2[port]);
         match op {
-            0 => self.access_lines::<false>(port, lines, Kind::Fetch),
-            1 => self.access_lines::<false>(port, lines, Kind::Load),
-            2 => self.access_lines::<false>(port, lines, Kind::Store),
+            0 => self.access_lines::<TRANSLATES>(port, lines, Kind::Fetch),
+            1 => self.access_lines::<TRANSLATES>(port, lines, Kind::Load),
+            2 => self.access_lines::<TRANSLATES>(port, lines, Kind::Store),
             _ => {
-                self.access_lines::<false>(port, lines, Kind::Load)?;
-                self.access_lines::<false>(port, lines, Kind::Store)
+                self.access_lines::<TRANSLATES>(port, lines, Kind::Load)?;
+                self.access_lines::<TRANSLATES>(port, lines, Kind::Store)
             }
         }
     }

@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageNo, Result};
-use binhop_hw::TlbPage;
+use binhop_hw::{Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 use binhop_trace::{EventBatch, Op};
 
-use super::filter::Shape;
+use super::filter::{Shape, SkippedPages};
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
@@ -80,6 +80,12 @@ impl Translator {
         }
     }
 
+    /// Returns the TLBs for rows that are skipped, while all lanes share the TLBs.
+    pub(super) fn skipped_pages(&mut self, asid: Asid) -> Option<TlbPages<'_>> {
+        let (log2, mmu) = (self.config.table.page.log2(), &mut self.tlbs.as_mut()?.mmu);
+        Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
+    }
+
     /// Returns the page tables.
     fn tables(&self) -> &PageTables {
         &self.tables
@@ -134,6 +140,59 @@ impl Translator {
                 }
             }
         }
+    }
+}
+
+/// `TlbPages` are TLBs that all lanes share, while rows are skipped.
+pub(super) struct TlbPages<'a> {
+    mmu: &'a mut Mmu,
+    log2: u32,
+    space: u32,
+    /// The page that each port referenced last; `u64::MAX` for no page.
+    last: [u64; 2],
+    /// The references of each port to this page that the TLBs do not know of, and the time of the last of them.
+    references: [u64; 2],
+    times: [u64; 2],
+}
+
+impl TlbPages<'_> {
+    /// Tells the TLBs of the references that they do not know of.
+    #[inline]
+    pub(super) fn tell(&mut self) {
+        for port in 0..2 {
+            if self.references[port] > 0 {
+                self.mmu.note_last_use(port, self.references[port], self.times[port]);
+                self.references[port] = 0;
+            }
+        }
+    }
+
+    /// Asks the first-level TLB for a page that its port did not reference last.
+    #[inline(always)]
+    fn find(&mut self, port: usize, number: u64) -> bool {
+        self.tell();
+        let page = TlbPage { space: self.space, number, size_log2: self.log2 };
+        let found = self.mmu.find_first(port, page);
+        if found {
+            self.last[port] = number;
+        }
+        found
+    }
+}
+
+impl SkippedPages for TlbPages<'_> {
+    #[inline(always)]
+    fn translate(&mut self, op: usize, first: u64, last: u64, time: u64) -> bool {
+        let (port, number) = (usize::from(op > 0), first >> self.log2);
+        if last >> self.log2 != number {
+            return false;
+        }
+        if self.last[port] == number {
+            self.references[port] += 1;
+            self.times[port] = time;
+            return true;
+        }
+        self.find(port, number)
     }
 }
 
