@@ -26,9 +26,9 @@ choice!(TlbReplacement);
 /// The largest number of TLBs that a machine has.
 pub(crate) const MOST_TLBS: usize = 6;
 
-/// `Tlbs` are the TLBs of a machine, in the order of the description.
+/// `TlbConfigs` are the TLBs of a machine, in the order of the description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tlbs {
+pub(crate) struct TlbConfigs {
     pub(crate) all: Vec<TlbConfig>,
     /// The TLB that translates instruction fetches, and the TLB that translates loads and stores.
     pub(crate) serving: [usize; 2],
@@ -39,7 +39,7 @@ pub(super) fn check_tlbs(
     sections: Option<&mut At<Named<TlbKeys>>>,
     taken: &[&str],
     page: PowerOfTwo,
-) -> Result<Option<Tlbs>> {
+) -> Result<Option<TlbConfigs>> {
     let Some(At { value: Named(sections), place }) = sections else { return Ok(None) };
     if sections.is_empty() || sections.len() > MOST_TLBS {
         return Err(Problem::request(
@@ -87,7 +87,7 @@ pub(super) fn check_tlbs(
             ));
         }
     }
-    Ok(Some(Tlbs { all, serving }))
+    Ok(Some(TlbConfigs { all, serving }))
 }
 
 fn check_tlb(name: &str, keys: &mut At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -> Result<TlbConfig> {

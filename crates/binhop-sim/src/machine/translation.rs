@@ -10,7 +10,7 @@ use super::document::Located;
 use super::forms::{Named, UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::memory::Memory;
-use super::tlb::Tlbs;
+use super::tlb::TlbConfigs;
 
 keys! {
     /// The keys of `[translation]`.
@@ -157,7 +157,7 @@ impl TranslationConfig {
 
 /// What `[translation]` is checked against.
 pub(super) struct Around<'a> {
-    pub(super) tlbs: Option<Tlbs>,
+    pub(super) tlbs: Option<TlbConfigs>,
     pub(super) tree: &'a TreeConfig,
     pub(super) memory: &'a Memory,
     pub(super) place: &'a str,

@@ -11,7 +11,6 @@ pub(crate) mod spill;
 pub(crate) mod switches;
 mod table_file;
 pub(crate) mod tally;
-mod translation;
 
 pub use long_table::{Batches, LongTable};
 pub use metrics::{MetricInfo, metrics};

@@ -15,7 +15,6 @@ mod report;
 mod rounds;
 mod shared_front;
 mod threads;
-mod translate;
 mod worker;
 mod worst_case;
 

@@ -8,7 +8,6 @@ use binhop_hw::{
     AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree,
 };
 
-use super::translate::accesses;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::Subscription;
@@ -18,7 +17,7 @@ use crate::prepare::{
 };
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
-use crate::translation::{Decision, Walk};
+use crate::translation::{Decision, Walk, accesses};
 
 /// `SharedFront` is the front that all lanes share.
 pub(crate) struct SharedFront {

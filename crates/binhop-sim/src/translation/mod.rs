@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Kind, MappingId, PageId};
+use binhop_base::{FrameNo, Kind, MappingId, PageId};
 use binhop_hw::{Mmu, TlbOutcome, TlbPage};
 use binhop_os::page_table::TableKind;
 
@@ -202,3 +202,44 @@ pub(crate) fn handlers(config: &TranslationConfig) -> [Range<u64>; 2] {
 
 /// The handlers begin at multiples of this number of bytes.
 const HANDLER_ALIGNMENT: u64 = 128;
+
+/// Returns the accesses of a walk in order: the kind, the mapping and the byte. `frame` returns the frame that a page
+/// has in the lane, if it has a frame.
+pub(crate) fn accesses(
+    config: &TranslationConfig,
+    first: MappingId,
+    steps: &[WalkStep],
+    (spared, root): (u32, bool),
+    line: u64,
+    frame: impl Fn(PageId) -> Option<FrameNo>,
+) -> Vec<(Kind, MappingId, u64)> {
+    let (table, mut all) = (&config.table, Vec::new());
+    let code = MappingId(first.0 + table.reserve);
+    let [refill, of_root] = handlers(config);
+    let fetch = |all: &mut Vec<_>, bytes: std::ops::Range<u64>| {
+        if !bytes.is_empty() {
+            let lines = bytes.start / line..bytes.end.div_ceil(line);
+            all.extend(lines.map(|number| (Kind::Fetch, code, number * line)));
+        }
+    };
+    fetch(&mut all, refill);
+    let is_mips = table.kind == TableKind::Mips;
+    let from = if is_mips { usize::from(!root) } else { spared as usize };
+    if root {
+        fetch(&mut all, of_root);
+    }
+    for step in &steps[from.min(steps.len())..] {
+        match *step {
+            WalkStep::Entry { mapping, offset } => all.push((Kind::Load, mapping, offset.into())),
+            WalkStep::Frame { page, base } => {
+                if let Some(FrameNo(frame)) = frame(page) {
+                    let byte = frame * u64::from(table.entry);
+                    let page = table.page.bytes();
+                    let mapping = MappingId(first.0 + base + (byte / page) as u32);
+                    all.push((Kind::Load, mapping, byte % page));
+                }
+            }
+        }
+    }
+    all
+}

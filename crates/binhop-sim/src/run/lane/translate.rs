@@ -8,13 +8,13 @@ use binhop_base::{Domain, PageNo};
 use binhop_hw::{Origin, Request};
 use binhop_os::page_table::PageTables;
 
-use super::lane::Lane;
+use super::Lane;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TablePlacement, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::prepare::own_page;
 use crate::translation::{
-    Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, WalkStep, handlers,
+    Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handlers,
 };
 use crate::unit::Injector;
 
@@ -96,47 +96,6 @@ impl LaneTranslator {
         let cause = if request.kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
         self.counts.waited(cause, cycles);
     }
-}
-
-/// Returns the accesses of a walk in order: the kind, the mapping and the byte. `frame` returns the frame that a page
-/// has in the lane, if it has a frame.
-pub(super) fn accesses(
-    config: &TranslationConfig,
-    first: MappingId,
-    steps: &[WalkStep],
-    (spared, root): (u32, bool),
-    line: u64,
-    frame: impl Fn(PageId) -> Option<FrameNo>,
-) -> Vec<(Kind, MappingId, u64)> {
-    let (table, mut all) = (&config.table, Vec::new());
-    let code = MappingId(first.0 + table.reserve);
-    let [refill, of_root] = handlers(config);
-    let fetch = |all: &mut Vec<_>, bytes: std::ops::Range<u64>| {
-        if !bytes.is_empty() {
-            let lines = bytes.start / line..bytes.end.div_ceil(line);
-            all.extend(lines.map(|number| (Kind::Fetch, code, number * line)));
-        }
-    };
-    fetch(&mut all, refill);
-    let is_mips = table.kind == binhop_os::page_table::TableKind::Mips;
-    let from = if is_mips { usize::from(!root) } else { spared as usize };
-    if root {
-        fetch(&mut all, of_root);
-    }
-    for step in &steps[from.min(steps.len())..] {
-        match *step {
-            WalkStep::Entry { mapping, offset } => all.push((Kind::Load, mapping, offset.into())),
-            WalkStep::Frame { page, base } => {
-                if let Some(FrameNo(frame)) = frame(page) {
-                    let byte = frame * u64::from(table.entry);
-                    let page = table.page.bytes();
-                    let mapping = MappingId(first.0 + base + (byte / page) as u32);
-                    all.push((Kind::Load, mapping, byte % page));
-                }
-            }
-        }
-    }
-    all
 }
 
 impl Lane {

@@ -2,9 +2,9 @@
 
 use binhop_base::Kind;
 
-use super::metrics::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
-use super::tally::Tally;
+use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
 use crate::machine::{Machine, Refill, TranslationConfig};
+use crate::results::tally::Tally;
 use crate::translation::{Cause, Level, TranslationCounts};
 
 const KINDS: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];

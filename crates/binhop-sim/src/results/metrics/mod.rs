@@ -1,11 +1,12 @@
 //! This file names the metrics that a run reports, with their units and meanings, and decides which metrics
 //! a machine has.
 
+mod translation;
+
 use binhop_base::{Agents, Kind};
 use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
 
 use super::tally::Tally;
-use super::translation;
 use crate::machine::Machine;
 use crate::translation::Cause;
 

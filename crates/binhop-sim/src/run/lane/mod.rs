@@ -1,6 +1,8 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod translate;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,10 +12,6 @@ use binhop_os::PoolPolicy;
 use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
-use super::back_model::{BackModel, Clock, Common};
-use super::private::PrivateCaches;
-use super::recency::BlockRecency;
-use super::translate::LaneTranslator;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
@@ -23,16 +21,20 @@ use crate::results::account::Account;
 use crate::results::detail::{Logged, Repeats};
 use crate::results::spill::Spill;
 use crate::results::switches::{SwitchReadings, SwitchTally};
+use crate::run::back_model::{BackModel, Clock, Common};
+use crate::run::private::PrivateCaches;
+use crate::run::recency::BlockRecency;
 use crate::sharing::LaneCells;
 use crate::unit::{InLane, Injector, PrivateSide};
+use translate::LaneTranslator;
 
 /// `Lane` is one placement of one seed, with everything that depends on the placement.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
-    pub(super) frames: Frames,
-    pub(super) frame_map: FrameMap,
+    frames: Frames,
+    frame_map: FrameMap,
     /// The lane's own front; `None` while the front is shared.
-    pub(super) front: Option<Front>,
+    front: Option<Front>,
     /// One back for each cell. The cells are machines of one placement and one front.
     pub(crate) backs: Vec<BackModel>,
     /// Stacks, each of which simulates several backs that differ in ways only.
@@ -41,7 +43,7 @@ pub(crate) struct Lane {
     known_hits: Option<KnownHitFilter>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
-    pub(super) clock: Clock,
+    clock: Clock,
     /// Room for the mappings of a page whose frame changes hands, oldest first.
     mappings: Vec<MappingId>,
     /// The private caches of each life, if switches are observed. Then the lane has one cell and a front of its own.
@@ -49,17 +51,17 @@ pub(crate) struct Lane {
     /// The unit that acts at occasions, if there is a unit. Then the lane has one cell.
     unit: Option<InLane>,
     /// What the lane knows of TLBs and page tables, if addresses are translated. Then the lane has one cell.
-    pub(super) translator: Option<Box<LaneTranslator>>,
+    translator: Option<Box<LaneTranslator>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
     /// The cycles waited for the unit and within the front. The cycles within a shared front are added when
     /// the sharing ends.
-    pub(super) waited: u64,
+    waited: u64,
     /// Every placement, if the options ask for placements.
     log: Option<Vec<Logged>>,
     /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
     /// lane has one cell.
-    pub(super) tap: Option<Vec<MemoryAccess>>,
+    tap: Option<Vec<MemoryAccess>>,
 }
 
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
