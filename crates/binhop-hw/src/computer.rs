@@ -10,7 +10,9 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Transla
 
 use crate::{
     Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Level, Origin, Resident, Rules,
-    Tree, Witness, cache::cachegrind, witness::pass_on_lines,
+    SparseBytes, Tree, Witness,
+    cache::{Cache, cachegrind},
+    witness::pass_on_lines,
 };
 
 /// Front and back with the processor's clock. A computer owns its front and back, or borrows them.
@@ -50,6 +52,21 @@ impl Computer {
     #[must_use]
     pub fn sparse(tree: &Tree, rng: Rng) -> Self {
         Self::over(Front::sparse(tree, rng), Back::sparse(tree, rng), 0)
+    }
+
+    /// Returns the bytes that [`Computer::sparse`] takes.
+    #[must_use]
+    pub fn sparse_bytes(tree: &Tree) -> SparseBytes {
+        let config = tree.config();
+        // Both stages have a place for every cache.
+        let places = 2 * config.caches.len() * size_of::<Option<Cache>>();
+        let start = SparseBytes { fixed: (size_of::<Self>() + places) as u64, ..SparseBytes::default() };
+        let of = config.caches.iter().map(|cache| cache.sparse_bytes(config.page));
+        of.fold(start, |sum, of| SparseBytes {
+            fixed: sum.fixed.saturating_add(of.fixed),
+            page: sum.page.saturating_add(of.page),
+            most: sum.most.saturating_add(of.most),
+        })
     }
 }
 

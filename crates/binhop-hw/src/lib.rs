@@ -23,7 +23,7 @@ mod tree;
 mod witness;
 
 pub use back::{Back, Bound, WitnessedBack};
-pub use cache::Resident;
+pub use cache::{Resident, SparseBytes};
 pub use choice::{CostRule, IndexBy, Rules, TagBy, TlbReplacement, WritePolicy, WritebackOrder};
 pub use computer::Computer;
 pub use config::{CacheConfig, Next, StreamConfig, TreeConfig, WriteBufferConfig};

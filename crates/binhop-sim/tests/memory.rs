@@ -6,7 +6,7 @@ mod common;
 #[path = "../../binhop-trace/tests/counting/mod.rs"]
 mod counting;
 
-use binhop_sim::{Machine, RunOptions, estimated_memory, simulate};
+use binhop_sim::{Machine, RunOptions, SwitchOptions, estimated_memory, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
@@ -87,4 +87,75 @@ fn policies_with_state_take_what_is_estimated() {
 fn intervals_and_replacements_take_what_is_estimated() {
     compare("zen-4k", &[], 1000, Some(100));
     compare("zen-4k", &["cache.l3.replacement=srrip", "cache.l2.replacement=plru"], 1000, None);
+}
+
+/// The pages that each process of [`processes`] has.
+const PAGES_OF_A_PROCESS: u64 = 60;
+
+/// Returns references of processes that take turns. In each turn a process accesses every 128 bytes of its pages, which
+/// are the lines of level 2 on `mb90-2b`, and runs for a million instructions. So its curves are as long as curves get.
+fn processes(processes: u64, turns: u64) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    for turn in 0..turns * processes {
+        rows.push_args(Op::Switch, 1 + turn % processes, 1, 0, [Some(2), None]);
+        for page in 0..PAGES_OF_A_PROCESS {
+            for line in 0..32u64 {
+                let address = page << 12 | line << 7;
+                if page % 4 == 0 {
+                    rows.push(Op::Fetch, address, 16, 2300);
+                } else {
+                    rows.push(if line % 4 == 0 { Op::Store } else { Op::Load }, address, 8, 1);
+                }
+            }
+        }
+    }
+    rows.finish()
+}
+
+/// Returns the bytes that a run of processes with switches takes on `mb90-2b`, and what is estimated.
+fn with_switches(number: u64, turns: u64, seeds: u64) -> (u64, u64) {
+    let machine = Machine::load("mb90-2b", &[]).unwrap();
+    let events = processes(number, turns);
+    let options = RunOptions {
+        seeds: (0..seeds).collect(),
+        switches: Some(SwitchOptions::default()),
+        ..RunOptions::default()
+    };
+    let growth = [number * PAGES_OF_A_PROCESS, number, 0];
+    let estimated = estimated_memory(std::slice::from_ref(&machine), &options, seeds as usize, growth);
+    (peak(&machine, &events, &options), estimated)
+}
+
+#[test]
+fn private_caches_take_what_is_estimated() {
+    let _turn = turn();
+    for (processes, turns) in [(30, 3), (120, 2)] {
+        let [few, many] = [1, 5].map(|seeds| with_switches(processes, turns, seeds));
+        let of_a_seed = [(many.0 - few.0) / 4, (many.1 - few.1) / 4];
+        let what = format!("{processes} processes: {few:?}, {many:?}, a seed {of_a_seed:?}");
+        println!("{what}");
+        assert!(few.0 <= few.1 && many.0 <= many.1, "more than estimated: {what}");
+        assert!(of_a_seed[0] <= of_a_seed[1], "a seed takes more than estimated: {what}");
+        assert!(of_a_seed[1] <= 2 * of_a_seed[0], "a seed takes less than half of what is estimated: {what}");
+    }
+}
+
+/// Asserts what MB90's largest design may take: 300 processes at 32 placements, less than 2 GB.
+fn assert_less_than_2_gb(bytes: u64) {
+    println!("300 processes at 32 placements: {bytes} bytes");
+    assert!(bytes < 2_000_000_000, "{bytes}");
+}
+
+#[test]
+fn placements_of_300_processes_take_less_than_a_32nd_of_2_gb_each() {
+    let _turn = turn();
+    let [few, many] = [1, 3].map(|seeds| with_switches(300, 2, seeds).0);
+    assert_less_than_2_gb(few + 31 * (many - few) / 2);
+}
+
+#[test]
+#[ignore = "a measurement: takes a minute"]
+fn three_hundred_processes_at_32_placements_take_less_than_2_gb() {
+    let _turn = turn();
+    assert_less_than_2_gb(with_switches(300, 2, 32).0);
 }

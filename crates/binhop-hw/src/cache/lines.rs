@@ -206,14 +206,17 @@ pub(crate) struct SparseLines {
 impl SparseLines {
     /// Returns the lines of a cache, empty; `None` if the cache has few chunks.
     fn new(config: &CacheConfig, shape: ArrayShape, page: PowerOfTwo) -> Option<Self> {
+        let (chunks, sets) = Self::divided(config, page)?;
+        let shape = ArrayShape { sets: sets as usize, ..shape };
+        let chunks = Chunks::new(chunks as usize, sets.ilog2());
+        Some(Self { chunks, replacement: config.replacement, shape })
+    }
+
+    /// Returns the number of chunks of a cache, and the sets of a chunk; `None` if the cache is dense.
+    fn divided(config: &CacheConfig, page: PowerOfTwo) -> Option<(u64, u64)> {
         let lines_in_page = (page.bytes() / config.line.bytes()).max(1);
         let chunks = config.sets() / lines_in_page;
-        let shape = ArrayShape { sets: lines_in_page as usize, ..shape };
-        (chunks >= FEWEST_CHUNKS).then(|| Self {
-            chunks: Chunks::new(chunks as usize, lines_in_page.ilog2()),
-            replacement: config.replacement,
-            shape,
-        })
+        (chunks >= FEWEST_CHUNKS).then_some((chunks, lines_in_page))
     }
 
     fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
@@ -427,6 +430,17 @@ impl Lines {
     }
 }
 
+/// `SparseBytes` is the memory that sparse caches take: see [`Front::sparse`](crate::Front::sparse).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SparseBytes {
+    /// The bytes from the start.
+    pub fixed: u64,
+    /// The bytes for each page whose lines come, where the index is not hashed beyond the page.
+    pub page: u64,
+    /// The most bytes that pages take.
+    pub most: u64,
+}
+
 impl CacheConfig {
     /// The bytes that one such cache allocates from the start: a word for each line, and what the replacement keeps.
     /// The system provides their memory page by page, as sets are touched. What the cache keeps of each page that was accessed comes on top: a bit for each line.
@@ -435,6 +449,16 @@ impl CacheConfig {
         let (ways, sets) = (u64::from(self.ways), self.sets());
         let kept = if ways == 1 { 0 } else { self.replacement.bytes_of_a_set(ways) };
         sets.saturating_mul(ways * size_of::<u64>() as u64 + kept)
+    }
+
+    /// The bytes that one such cache takes if it is sparse, in a machine with pages of this size.
+    pub(crate) fn sparse_bytes(&self, page: PowerOfTwo) -> SparseBytes {
+        let Some((chunks, _)) = SparseLines::divided(self, page) else {
+            return SparseBytes { fixed: self.state_bytes(), ..SparseBytes::default() };
+        };
+        let fixed = size_of::<SparseLines>() as u64 + chunks * size_of::<Option<Box<Lines>>>() as u64;
+        let chunk = size_of::<Lines>() as u64 + self.state_bytes().div_ceil(chunks);
+        SparseBytes { fixed, page: chunk, most: chunk.saturating_mul(chunks) }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
     request::MEMORY,
 };
+pub use lines::SparseBytes;
 use lines::{EMPTY, Lines, Storage, Word};
 use stream_buffers::StreamBuffers;
 use write_buffer::WriteBuffer;

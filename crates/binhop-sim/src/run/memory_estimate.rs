@@ -6,7 +6,9 @@
 //!   front from where the sharing may end) and of each back, or of a stack in place of several backs; buffers
 //!   between levels; its tallies and its meter. Each page takes its place in two tables, and a bit for each
 //!   of its lines in each cache. Each process takes a share until the meter's table is full; a record that
-//!   goes to the disk leaves a place in a list.
+//!   goes to the disk leaves a place in a list. If switches are observed, each process takes private caches, in which
+//!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
+//!   gone.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Tables* are the tables of results of all seeds, and the logs of their meters. Tables of intervals and
@@ -20,6 +22,7 @@
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, Request};
 
+use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
 use crate::options::RunOptions;
@@ -65,10 +68,12 @@ struct Sum {
     /// The bytes of a process, as long as the table of a meter has room for it.
     slot: u64,
     interval: u64,
-    /// The bytes of the private caches of a process, and the bytes that a page takes in them. A cache takes memory
-    /// only for the sets that were used, so the smaller of both sums counts.
+    /// The most bytes that pages take in the private caches of a process, and the bytes of each page in them. The smaller
+    /// of both sums counts.
     private_of_process: u64,
     private_of_page: u64,
+    /// The bytes of a page in no list that doubles.
+    page_alone: u64,
 }
 
 impl Sum {
@@ -76,6 +81,7 @@ impl Sum {
         let private = self.private_of_process.saturating_mul(growth.processes);
         let parts = [
             private.min(self.private_of_page.saturating_mul(growth.pages.max(1))),
+            self.page_alone.saturating_mul(growth.pages),
             self.fixed,
             self.page.saturating_mul(growth.pages.max(1).checked_next_power_of_two().unwrap_or(u64::MAX)),
             self.process.saturating_mul(growth.processes),
@@ -93,6 +99,7 @@ impl Sum {
         self.interval = self.interval.saturating_add(other.interval);
         self.private_of_process = self.private_of_process.saturating_add(other.private_of_process);
         self.private_of_page = self.private_of_page.saturating_add(other.private_of_page);
+        self.page_alone = self.page_alone.saturating_add(other.page_alone);
     }
 }
 
@@ -121,21 +128,19 @@ fn of_cache(cache: &CacheConfig, machine: &Machine, options: &RunOptions) -> Sum
     Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
 }
 
-/// The bytes of memory that the system gives at once.
-const SYSTEM_PAGE: u64 = 4096;
-/// The bytes of what is known of one process beside its caches: its curve and its costs.
-const PRIVATE: u64 = 32 << 10;
-
-/// Returns the bytes of one cache in the private caches of processes.
-fn of_private(cache: &CacheConfig, machine: &Machine) -> Sum {
-    let lines = machine.memory().page.bytes() >> cache.line.log2();
-    let sets = lines.saturating_mul(u64::from(cache.ways)).saturating_mul(size_of::<u64>() as u64);
+/// Returns the bytes of the private caches of processes, with what is known of them.
+///
+/// Each process is one life. The pages of a trace are counted as its mappings, so a page that several processes share
+/// counts once for each.
+fn of_private(machine: &Machine) -> Sum {
+    let PrivateBytes { life, page_in_caches, most_in_caches, page_in_lists, page_in_marks } =
+        PrivateBytes::of(machine.tree());
     Sum {
-        // A level behind another level keeps the last evictor of each line.
-        page: lines * size_of::<u32>() as u64,
-        process: PRIVATE / 4,
-        private_of_process: cache.state_bytes(),
-        private_of_page: sets.max(SYSTEM_PAGE).saturating_mul(2),
+        process: life,
+        private_of_process: most_in_caches,
+        private_of_page: page_in_caches,
+        page: page_in_lists,
+        page_alone: page_in_marks,
         ..Sum::default()
     }
 }
@@ -229,11 +234,11 @@ impl MemoryEstimate {
             let buffers = if behind > 1 { BUFFERS } else { 0 };
             self.seed.add(Sum { fixed: 3 * tally + buffers, ..Sum::default() });
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
+            if options.switches.is_some() {
+                self.seed.add(of_private(machine));
+            }
             let stacked = cells.stack_of(cell, machines).is_some();
             for (number, cache) in config.caches.iter().enumerate() {
-                if options.switches.is_some() {
-                    self.seed.add(of_private(cache, machine));
-                }
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
                     // A machine in a stack has no back of its own.

@@ -101,6 +101,10 @@ impl Curve {
         points[piece.number].add(piece);
     }
 
+    /// The most bytes of the points of a curve.
+    pub(crate) const MOST_BYTES: usize =
+        INTERVAL_LENGTHS.len() * (INTERVALS_OF_A_SEGMENT as usize).next_power_of_two() * size_of::<Point>();
+
     /// Returns every point with its interval's length in instructions and its number.
     pub(crate) fn points(&self) -> impl Iterator<Item = (u64, usize, &Point)> {
         INTERVAL_LENGTHS.iter().zip(&self.points).flat_map(|(&length, points)| {

@@ -63,6 +63,9 @@ pub(crate) struct SwitchTally {
 /// length, end, instructions and cycles.
 pub(crate) const PIECE_RECORD: usize = 1 + SegmentKey::WIDTH + 1 + 5;
 
+/// The causes and system calls for which most lives have costs at most.
+const CAUSES_OF_A_LIFE: usize = 8;
+
 impl SwitchTally {
     pub(crate) fn new(caches: usize, raw: bool, spill: &Arc<Spill>) -> Self {
         let layout = Layout::new(caches);
@@ -87,6 +90,17 @@ impl SwitchTally {
             pieces: raw.then(|| Log::new(spill)),
             waiting: Vec::new(),
         }
+    }
+
+    /// Returns the bytes of a page of code in lists, which may be twice as long as they need.
+    pub(crate) fn bytes_of_page() -> u64 {
+        (size_of::<CodePage>() + size_of::<u32>()) as u64
+    }
+
+    /// Returns the bytes of the curve of a life, and of its costs.
+    pub(crate) fn bytes_of_life(caches: usize) -> u64 {
+        let row = size_of::<(SegmentKey, Box<[u64]>)>() + Layout::new(caches).width() * size_of::<u64>();
+        (Curve::MOST_BYTES + CAUSES_OF_A_LIFE * row) as u64
     }
 
     /// Adds what an access of the program cost.

@@ -17,10 +17,23 @@ pub(super) struct Evictors {
 impl Evictors {
     pub(super) fn of(tree: &Tree, cache: usize) -> Option<Self> {
         let config = tree.config();
-        let asked = config.caches.iter().any(|above| above.next == Next::Cache(cache));
-        let serves = cache == config.fetch || cache == config.data;
         let page_lines_log2 = config.page.log2() - config.caches[cache].line.log2();
-        (asked || !serves).then(|| Self { page_lines_log2, lives: Vec::new() })
+        Self::serve(tree, cache).then(|| Self { page_lines_log2, lives: Vec::new() })
+    }
+
+    /// Returns whether a cache of a tree needs evictors.
+    fn serve(tree: &Tree, cache: usize) -> bool {
+        let config = tree.config();
+        let asked = config.caches.iter().any(|above| above.next == Next::Cache(cache));
+        asked || !(cache == config.fetch || cache == config.data)
+    }
+
+    /// Returns the bytes that the evictors of all caches of a tree keep of a page.
+    pub(super) fn bytes_of_page(tree: &Tree) -> u64 {
+        let config = tree.config();
+        let lines = |cache: usize| 1u64 << (config.page.log2() - config.caches[cache].line.log2());
+        let kept = (0..config.caches.len()).filter(|&cache| Self::serve(tree, cache));
+        kept.map(|cache| lines(cache) * size_of::<u32>() as u64).sum()
     }
 
     fn place(&self, at: LineAddr) -> usize {

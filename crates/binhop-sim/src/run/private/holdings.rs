@@ -67,6 +67,11 @@ pub(super) struct HoldingId {
 }
 
 impl Names {
+    /// The words of the marks of one kind in a holding.
+    fn words(&self) -> usize {
+        self.lines.div_ceil(64)
+    }
+
     fn first(&self, name: u32) -> Option<usize> {
         (*self.first.get(name as usize)?).checked_sub(1).map(|at| at as usize)
     }
@@ -131,6 +136,16 @@ impl Holdings {
         };
         let caches = config.caches.iter().map(lines).collect();
         Self { by_page, by_mapping, caches }
+    }
+
+    /// Returns the bytes of a page that a life holds: in lists, which may be twice as long as they need, and for marks.
+    pub(super) fn bytes_of_page(tree: &Tree) -> [u64; 2] {
+        let Self { by_page, by_mapping, .. } = Self::new(tree);
+        let used = [by_page, by_mapping].into_iter().filter(|names| names.lines > 0);
+        used.fold([0; 2], |[lists, marks], names| {
+            let list = size_of::<u32>() + size_of::<Holding>();
+            [lists + list as u64, marks + (2 * names.words() * size_of::<u64>()) as u64]
+        })
     }
 
     fn names(&self, by_mapping: bool) -> &Names {
@@ -216,7 +231,7 @@ impl Holdings {
         }
         let (word, bit) = self.place(mark, cache, line);
         let names = self.names_mut(holding.by_mapping);
-        let words = names.lines.div_ceil(64);
+        let words = names.words();
         let of = &mut names.holdings[holding.at];
         if of.marks.is_empty() {
             of.marks = vec![0; 2 * words].into();
@@ -233,6 +248,6 @@ impl Holdings {
     fn place(&self, mark: LineMark, cache: usize, line: u32) -> (usize, u64) {
         let (by_mapping, first) = self.caches[cache];
         let place = first + line as usize;
-        (mark as usize * self.names(by_mapping).lines.div_ceil(64) + place / 64, 1 << (place % 64))
+        (mark as usize * self.names(by_mapping).words() + place / 64, 1 << (place % 64))
     }
 }

@@ -20,6 +20,7 @@
 mod evictors;
 mod happenings;
 mod holdings;
+mod life;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,8 @@ use crate::unit::{PrivateSide, SharedCaches};
 use evictors::Evictors;
 use happenings::{Happenings, Move};
 use holdings::{HolderId, Holdings, LineMark};
+pub(crate) use life::PrivateBytes;
+use life::PrivateLife;
 
 /// `PrivateCaches` holds the computers of all lives, and what is known of the difference to the shared caches.
 pub(crate) struct PrivateCaches {
@@ -63,33 +66,6 @@ pub(crate) struct PrivateCaches {
     in_shared: Happenings,
     in_private: Happenings,
     tally: SwitchTally,
-}
-
-/// `PrivateLife` is one life with its computer.
-struct PrivateLife {
-    key: (Asid, u32),
-    /// The number of the life among all lives, from 1.
-    number: u32,
-    /// The number of times that it has left.
-    times_left: u32,
-    /// `None` once the life has ended and left.
-    computer: Option<Box<Computer>>,
-    ended: bool,
-    /// Why the life has left; `None` if it has not run.
-    left: Option<(CauseOfSegment, Option<u64>)>,
-    /// For each cache, the lines that both the shared and the private cache hold, now and when the life left.
-    held: Box<[u64]>,
-    held_before: Box<[u64]>,
-    /// For each cache, the lines held when the life left that are not in both caches now.
-    lost: Box<[u64]>,
-    /// True if the life has run.
-    has_run: bool,
-}
-
-impl PrivateLife {
-    fn holder(&self, place: usize) -> HolderId {
-        HolderId { place: place as u32, number: self.number }
-    }
 }
 
 impl PrivateCaches {
