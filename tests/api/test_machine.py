@@ -48,6 +48,13 @@ def test_a_bundled_machine_with_frames_translates(name: str) -> None:
     assert result.value(f"{first}.fetch.misses") >= result.value("translation.fetch.walks")
 
 
+def test_a_tlb_that_is_fully_associative_stays_so_when_it_grows() -> None:
+    machine = binhop.Machine.load("jm97")
+    larger = machine.with_settings("tlb.tlb.entries=128")
+    assert larger == binhop.Machine.load("jm97", ["tlb.tlb.entries=128"])
+    assert tomllib.loads(larger.resolved())["tlb"]["tlb"]["ways"] == "full"
+
+
 def test_a_wrong_machine_names_value_place_rule_and_remedy() -> None:
     with pytest.raises(binhop.RequestError) as caught:
         binhop.Machine.load("kh90", ["cache.l2.size=3MiB"])

@@ -36,7 +36,7 @@ pub(crate) struct TlbConfigs {
 
 /// Checks the sections, for machines whose pages have `page` bytes.
 pub(super) fn check_tlbs(
-    sections: Option<&mut At<Named<TlbKeys>>>,
+    sections: Option<&At<Named<TlbKeys>>>,
     taken: &[&str],
     page: PowerOfTwo,
 ) -> Result<Option<TlbConfigs>> {
@@ -50,7 +50,7 @@ pub(super) fn check_tlbs(
         ));
     }
     let mut all = Vec::new();
-    for (name, keys) in sections.iter_mut() {
+    for (name, keys) in sections {
         all.push(check_tlb(name, keys, taken, page)?);
     }
     for (number, (_, At { value: keys, place })) in sections.iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) fn check_tlbs(
     Ok(Some(TlbConfigs { all, serving }))
 }
 
-fn check_tlb(name: &str, keys: &mut At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -> Result<TlbConfig> {
+fn check_tlb(name: &str, keys: &At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -> Result<TlbConfig> {
     let At { value: TlbKeys { entries, ways, replacement, wired, .. }, place } = keys;
     let wrong = |value: String, key: &str, rule: &str, remedy: &str| {
         Err(Problem::request(&value, &format!("{place}.{key}"), rule, remedy))
@@ -138,7 +138,6 @@ fn check_tlb(name: &str, keys: &mut At<TlbKeys>, taken: &[&str], page: PowerOfTw
         let rule = "the tree of plru spans all ways, so no entry is wired";
         return wrong(wired.0.to_string(), "wired", rule, "take another replacement, or wired = 0");
     }
-    *ways = Associativity::Ways(number);
     Ok(TlbConfig {
         name: name.to_string(),
         entries,

@@ -166,7 +166,7 @@ pub(super) struct Around<'a> {
 /// Checks the sections. Returns what a run simulates; `None` if translation is not active.
 pub(super) fn check_translation(
     keys: Option<&mut At<TranslationKeys>>,
-    walk_caches: Option<&mut At<Named<WalkCacheKeys>>>,
+    walk_caches: Option<&At<Named<WalkCacheKeys>>>,
     around: Around<'_>,
 ) -> Result<Option<TranslationConfig>> {
     let Around { tlbs, tree, memory, place } = around;
@@ -314,7 +314,7 @@ fn check_table(keys: &mut TranslationKeys, place: &str) -> Result<TableKind> {
 }
 
 fn check_walk_caches(
-    sections: Option<&mut At<Named<WalkCacheKeys>>>,
+    sections: Option<&At<Named<WalkCacheKeys>>>,
     kind: TableKind,
     refill: Refill,
 ) -> Result<Vec<WalkCacheConfig>> {
@@ -328,7 +328,7 @@ fn check_walk_caches(
         ));
     };
     let mut all = Vec::new();
-    for (name, At { value: keys, place }) in sections.iter_mut() {
+    for (name, At { value: keys, place }) in sections {
         let wrong = |value: &str, at: &str, rule: &str, remedy: &str| {
             Err(Problem::request(value, &format!("{place}{at}"), rule, remedy))
         };
@@ -348,7 +348,6 @@ fn check_walk_caches(
             let rule = "entries / ways is the number of sets, a whole number from 1";
             return wrong(&entries.to_string(), ".entries", rule, "take a multiple of the ways");
         }
-        keys.ways = Associativity::Ways(ways);
         all.push(WalkCacheConfig { level, entries, ways: ways as u32 });
     }
     all.sort_by_key(|cache| cache.level);
