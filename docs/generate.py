@@ -145,7 +145,16 @@ cycle takes. It changes no count.
 """
 
 
-BEHIND = {"write-buffer": WRITE_BUFFER, "stream-buffers": STREAM_BUFFERS, "cost": COST}
+TRANSLATION = """
+[translation.md](translation.md) says how addresses are translated and describes the forms of page tables. `--set
+translation=on` is `--set translation.active=true`. `binhop translate` simulates a machine with translation and without.
+"""
+BEHIND = {
+    "write-buffer": WRITE_BUFFER,
+    "stream-buffers": STREAM_BUFFERS,
+    "cost": COST,
+    "translation": TRANSLATION,
+}
 """The text behind the keys of a section."""
 
 

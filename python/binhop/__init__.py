@@ -32,6 +32,7 @@ from binhop.run import explain, simulate, simulate_all
 from binhop.switch_surface import switch_surface
 from binhop.switching import SwitchResult, switches
 from binhop.traces import Trace
+from binhop.translation import TranslationResult, translate
 from binhop.until import simulate_until
 
 docstrings.keep()
@@ -49,6 +50,7 @@ __all__ = [
     "RunError",
     "SwitchResult",
     "Trace",
+    "TranslationResult",
     "__version__",
     "compare",
     "counters",
@@ -70,5 +72,6 @@ __all__ = [
     "simulate_until",
     "switch_surface",
     "switches",
+    "translate",
     "workloads",
 ]

@@ -24,6 +24,7 @@ COMPARISON = binhop.compare(
 )
 TURNS = binhop.Trace.mix(["lin", "tree"], 500, length=5_000)
 SWITCHES = binhop.switches("zen-4k", TURNS, seeds=1)
+TRANSLATION = binhop.translate("jm97", TRACE, seeds=1)
 CACHE = conflicts.Cache(frames=64, bins=8, ways=1)
 
 SOUND: dict[Callable[..., Any], dict[str, Any]] = {
@@ -47,6 +48,7 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.placements: {"machine": "two-level", "trace": TRACE},
     binhop.repeated_misses: {"machine": "two-level", "trace": TRACE},
     binhop.switches: {"machine": "zen-4k", "trace": TURNS, "seeds": 1},
+    binhop.translate: {"machines": ["jm97"], "trace": TRACE, "seeds": 1},
     binhop.switch_surface: {
         "machines": ["zen-4k"],
         "traces": ["lin", "tree"],
@@ -70,6 +72,7 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.Trace.write: {"self": TRACE, "path": "x.parquet"},
     binhop.Result.summary: {"self": RESULT},
     binhop.Result.tables: {"self": RESULT},
+    binhop.TranslationResult.summary: {"self": TRANSLATION},
     binhop.SwitchResult.summary: {"self": SWITCHES},
     binhop.SwitchResult.tables: {"self": SWITCHES},
     binhop.SwitchResult.to_json: {"self": SWITCHES},

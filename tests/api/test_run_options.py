@@ -31,6 +31,7 @@ TAKERS: dict[Callable[..., Any], type] = {
     binhop.compare: PassOptions,
     binhop.switches: RunOptions,
     binhop.switch_surface: RunOptions,
+    binhop.translate: RunOptions,
 }
 NOT_ON_THE_COMMAND_LINE = {
     "instructions": "--length is in references, as rates and times are",

@@ -37,6 +37,11 @@ size = "64KiB"
 line = "32B"
 ways = 1
 next = "memory"
+[tlb.tlb]
+serves = "all"
+entries = 4
+[translation]
+table = "radix"
 """
 STUDY = """
 name = "s\\u001b[2J\\u009b"
@@ -114,6 +119,8 @@ DONE = [
     ("paging", TRACE, "--json", "-"),
     ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--out", "out"),
     ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--json", "-"),
+    ("translate", TRACE, "--machine", "m.toml,zen-4k", *COSTS, "--seeds", "2", "--out", "out"),
+    ("translate", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
     ("sweep", "s.toml", "--out", "out"),
     ("sweep", "s.toml", "--explain"),
     ("sweep", "s.toml", "--json", "-"),

@@ -50,6 +50,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("sweep", "s.toml"),
     ("paging", "a.din", "trace.parquet", "--sizes", "1MiB,2MiB", "--colors", "1,4,64"),
     ("switches", "two.parquet", "--machine", "zen-4k", "--seeds", "2"),
+    ("translate", "lin", "--machine", "zen-4k,jm97", "--length", "20k", "--seeds", "2"),
     ("inspect", "a.din"),
     ("inspect", "trace.parquet"),
     ("inspect", "mult1", "--length", "20k"),

@@ -72,6 +72,10 @@ WRITES: dict[str, tuple[list[str], list[str]]] = {
     "paging --json": (["paging", "s.parquet", "-q", "--json"], ["s.parquet"]),
     "switches --json": ([*SWITCHES, "--json"], ["two.parquet", "m.toml"]),
     "switches --segments": ([*SWITCHES, "--segments"], ["two.parquet", "m.toml"]),
+    "translate --json": (
+        ["translate", "s.parquet", "--machine", "m.toml", "--seeds", "1", "-q", "--json"],
+        ["s.parquet", "m.toml"],
+    ),
     "sweep --json": (["sweep", "s.toml", "-q", "--json"], ["s.toml", "m.toml", "s.din"]),
     "inspect --json": (["inspect", "s.parquet", "-q", "--json"], ["s.parquet"]),
     "lint --json": (["lint", "s.din", "-q", "--json"], ["s.din"]),

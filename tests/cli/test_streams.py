@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": "sweep s.toml --explain",
     "paging": "paging s.din",
     "switches": "switches client-server --length 60k --machine zen-4k --seeds 1",
+    "translate": "translate s.din --machine jm97 --seeds 1",
     "inspect": "inspect s.din",
     "lint": "lint s.din",
     "trace head": "trace head s.din",

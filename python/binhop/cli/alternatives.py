@@ -52,17 +52,18 @@ def alternatives_of(
     own: Sequence[OwnPolicy] = (),
     *,
     traces: int = 1,
+    place: str = "compare",
 ) -> list[Alternative]:
     """Returns every machine with every combination of the settings' values, named by what differs.
 
     With a map of addresses, the placement that it records is one more policy; each policy in Python is one
     more, too. A single alternative is accepted only if there are several traces, which are then compared with
-    each other.
+    each other. Errors name `place`.
     """
     for name in machines:
         if machines.count(name) > 1:
             rule = "this machine is given twice"
-            raise RequestError(name, "compare", rule, "name it once; --set gives it alternatives")
+            raise RequestError(name, place, rule, "name it once; --set gives it alternatives")
     choices = _choices(settings)
     if v2p is not None:
         choices = _with_map(choices, v2p)
@@ -75,7 +76,7 @@ def alternatives_of(
     if combinations > MOST:
         rule = f"a comparison takes at most {MOST} alternatives"
         remedy = "make several comparisons, or a study"
-        raise RequestError(f"{combinations} combinations", "compare", rule, remedy)
+        raise RequestError(f"{combinations} combinations", place, rule, remedy)
     made = []
     for machine in machines:
         for picked in product(*(several for _, several in choices)):
@@ -93,7 +94,7 @@ def alternatives_of(
                 for key, value in named
             ]
             made.append((machine, " ".join(words), loaded, policy))
-    _all_differ(made)
+    _all_differ(made, place)
     called = _called({machine: loaded.name for machine, _, loaded, _ in reversed(made)})
     alternatives = [
         Alternative(f"{called[machine]} {words}".strip() or loaded.name, loaded, policy and policy.policy)
@@ -178,11 +179,11 @@ def _called(names: dict[str, str]) -> dict[str, str]:
     return {path: name if given.count(name) == 1 else path for path, name in names.items()}
 
 
-def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, OwnPolicy | None]]) -> None:
+def _all_differ(made: Sequence[tuple[str, str, binhop.Machine, OwnPolicy | None]], where: str) -> None:
     """Refuses settings that change nothing: a reader would take their difference, 0, for a finding."""
     for place, (machine, words, loaded, policy) in enumerate(made):
         for second, others, other, theirs in made[:place]:
             if loaded == other and policy is theirs:
                 rule = f"is the same machine as {f'{second} {others}'.strip()}"
                 remedy = "leave one of them out"
-                raise RequestError(f"{machine} {words}".strip(), "compare", rule, remedy)
+                raise RequestError(f"{machine} {words}".strip(), where, rule, remedy)

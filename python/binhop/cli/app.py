@@ -22,6 +22,7 @@ from binhop.cli import (
     switches,
     trace,
     traces,
+    translate,
 )
 from binhop.cli.panels import RecordingCommand, SimulationCommand
 
@@ -55,6 +56,7 @@ app.command("compare", cls=SimulationCommand)(compare.compare)
 app.command("sweep", cls=SimulationCommand)(sweep.sweep)
 app.command("paging", cls=SimulationCommand)(paging.paging)
 app.command("switches", cls=SimulationCommand)(switches.switches)
+app.command("translate", cls=SimulationCommand)(translate.translate)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
 app.command("record", cls=RecordingCommand, context_settings={"allow_interspersed_args": False})(

@@ -31,6 +31,12 @@ def machines(incomplete: str) -> list[str]:
     return [*_begin((name for name, *_ in _binhop.machines()), incomplete), *_files(incomplete, ".toml")]
 
 
+def machine_list(incomplete: str) -> list[str]:
+    """Completes the last machine of a list with commas."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in machines(begun)]
+
+
 def machines_and_traces(incomplete: str) -> list[str]:
     """Completes an argument of `compare`: machines and traces."""
     return list(dict.fromkeys([*machines(incomplete), *traces(incomplete)]))

@@ -23,6 +23,7 @@ from binhop.tables import FORMS, TEXT, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
 from binhop.tables.switches import cost_tables
+from binhop.tables.translation import translation_tables
 
 if TYPE_CHECKING:
     from binhop.reproduce.claims import Claim
@@ -78,8 +79,8 @@ def report(
         typer.Option(
             "--table",
             metavar="FORM",
-            help="Print the tables of run, compare, sweep or switches in this form, and make nothing: "
-            f"{', '.join(FORMS)}.",
+            help="Print the tables of run, compare, sweep, switches or translate in this form, and make "
+            f"nothing: {', '.join(FORMS)}.",
         ),
     ] = None,
     quiet: Annotated[
@@ -88,7 +89,7 @@ def report(
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
-    Of reproduce: page, tables, claims, figures. Of run, compare, paging, switches: figures.
+    Of reproduce: page, tables, claims, figures. Of run, compare, paging, switches, translate: figures.
     Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
     """
     place = Path(directory)
@@ -148,7 +149,7 @@ def _put_tables(place: Path, facts: dict[str, Any], form: str) -> None:
         table_form.put(tables, notes, form)
         return
     for table in tables:
-        show.print_table(table, gap=1 if table.grouped else 2)
+        show.print_table(table, gap=1 if "alternatives" in facts else 2)
     for note in notes:
         show.console().print(f"note: {note}")
 
@@ -165,7 +166,9 @@ def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
     if facts.get("switches"):
         costs, curves, pages = (read_parquet(place / f"{name}.parquet") for name in SWITCH_TABLES)
         return cost_tables(costs, curves, pages, facts)
+    if facts.get("translation"):
+        return translation_tables(read_parquet(place / "summary.parquet"))
     if "machine" in facts:
         return run_tables(read_parquet(place / "results.parquet"), 0.95)
-    rule = "is no result of run, compare, sweep or switches: there are no tables to print"
+    rule = "is no result of run, compare, sweep, switches or translate: there are no tables to print"
     raise RequestError(str(place), "--table", rule, "leave --table out")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 64
 """The most alternatives of a comparison. A study takes more."""
+_SECTIONS = ("cache", "placement", "tlb", "translation")
+"""The sections that the name of an alternative leaves out."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,13 @@ def label(key: str, value: str) -> str:
 
     >>> label("placement.policy", "hierarchical"), label("cache.l2.size", "4MiB"), label("cache.l2.ways", "2")
     ('hierarchical', 'l2 4MiB', 'l2 ways 2')
+    >>> label("translation.levels", "5"), label("tlb.stlb.entries", "1024")
+    ('levels 5', 'stlb entries 1024')
     """
     words = key.split(".")
     if words[-1] in ("policy", "size", "name"):
         words.pop()
-    if words and (words[0] in ("cache", "placement") or words[0] == "memory" != words[-1]):
+    if words and (words[0] in _SECTIONS or words[0] == "memory" != words[-1]):
         words.pop(0)
     return " ".join([*words, value])
 

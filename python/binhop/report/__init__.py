@@ -10,12 +10,14 @@ from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
 from binhop.report.style import held, in_words
 from binhop.report.switches import draw_switches
+from binhop.report.translation import draw_translation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "redraw"]
+__all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "draw_translation"]
+__all__ += ["redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
@@ -45,4 +47,6 @@ def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
         return draw_paging(directory)
     if provenance.get("switches"):
         return draw_switches(directory)
+    if provenance.get("translation"):
+        return draw_translation(directory)
     return draw(directory)

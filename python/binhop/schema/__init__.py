@@ -18,6 +18,7 @@ OUTPUTS: dict[str, Any] = {
     "sweep": results.SweepOutput,
     "paging": results.PagingOutput,
     "switches": results.SwitchesOutput,
+    "translate": results.TranslateOutput,
     "inspect": reports.InspectOutput,
     "lint": list[reports.BrokenRule],
     "doctor": list[reports.DoctorFinding],

@@ -1,4 +1,4 @@
-"""The JSON of simulations: the output of run, compare, sweep, paging and switches, and the objects in it."""
+"""The JSON of simulations: the output of commands that simulate, and the objects in it."""
 
 from __future__ import annotations
 
@@ -194,6 +194,62 @@ class SwitchesProvenance(RunProvenance):
     """The nanoseconds of a cycle, if the machine states them."""
     processes: dict[str, dict[str, str]]
     """The commands of each workload's address spaces, where the trace names them."""
+
+
+class TranslateProvenance(Provenance):
+    """The inputs of a measurement of translation."""
+
+    translation: Literal[True]
+    """Marks a measurement of translation."""
+    designs: dict[str, str]
+    """The machine of each design, in order."""
+    confidence: float
+    """The confidence of the intervals."""
+    seeds: list[int]
+    """The numbers of the placements."""
+    warmup: int
+    """The references at the start that are reported apart."""
+    interval: int | None
+    """The instructions in an interval of the series."""
+    policy: str | None
+    """The name of a placement policy in Python, in place of the machines'."""
+    descriptions: dict[str, str]
+    """Each design's machine, resolved, as TOML."""
+
+
+class TranslationFigure(JsonObject):
+    """One figure of translation, as a mean over placements."""
+
+    workload: str
+    """The trace's name."""
+    design: str
+    """The design's name."""
+    group: Literal["all", "tlb", "cause", "event", "cache"]
+    """The kind of the row: the whole design, or one TLB, cause of overhead, event or cache."""
+    name: str | None
+    """The TLB, the cause, the level that serves the event's accesses, or the cache."""
+    side: Literal["fetch", "data"] | None
+    """The side of an event."""
+    tlb: Literal["hit", "miss"] | None
+    """Whether the accesses of an event walk the page table: `miss`."""
+    metric: str
+    """The name of the figure: see docs/translation.md."""
+    unit: str
+    """A ratio's unit has a `/` in it."""
+    n: int
+    """The number of placements in which the figure is defined."""
+    mean: float | None
+    """The mean."""
+    low: float | None
+    """The lower end of its interval (Student's t); null for one placement."""
+    high: float | None
+    """The upper end."""
+    confidence: float
+    """The confidence of the interval."""
+    min: float | None
+    """The smallest value."""
+    max: float | None
+    """The largest value."""
 
 
 class SwitchFigure(JsonObject):
@@ -406,6 +462,17 @@ class SwitchesOutput(JsonObject):
     pages: list[SwitchPage]
     """The pages of code with the most excess."""
     provenance: SwitchesProvenance
+    """The inputs from which the command can be repeated."""
+
+
+class TranslateOutput(JsonObject):
+    """The output of `binhop translate --json`."""
+
+    version: Literal[1] = Field(alias="schema")
+    """The version of this object."""
+    rows: list[TranslationFigure]
+    """Every figure, with its interval."""
+    provenance: TranslateProvenance
     """The inputs from which the command can be repeated."""
 
 
