@@ -220,10 +220,16 @@ impl Prepare {
         let asid = self.running.asid;
         let translator = self.translator.as_mut().expect("called where addresses are translated");
         let size_log2 = translator.config.table.page.log2();
+        let page = TlbPage { space: asid.0, number: page_no, size_log2 };
+        if let Some(tlbs) = &mut translator.tlbs
+            && tlbs.mmu.find_first(port as usize, page)
+        {
+            return Ok(false);
+        }
         let mut walk = Walk {
             port,
             kind,
-            page: TlbPage { space: asid.0, number: page_no, size_log2 },
+            page,
             mapped: self.spaces.page_of(mapping),
             steps: Arc::default(),
             dropped: translator.dropped.take(),
