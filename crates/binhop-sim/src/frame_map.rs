@@ -13,8 +13,6 @@ use crate::prepare::Mapped;
 pub(crate) struct Tables {
     page: Vec<PageId>,
     virtual_page: Vec<PageNo>,
-    /// The number of each mapping's address space.
-    space: Vec<u32>,
     /// For each mapping, the previous mapping of the same page. A page's first mapping names itself.
     before: Vec<MappingId>,
     /// For each page, its first mapping.
@@ -29,7 +27,6 @@ impl Tables {
             let mapping = MappingId(self.page.len() as u32);
             self.page.push(mapped.page);
             self.virtual_page.push(mapped.virtual_page);
-            self.space.push(mapped.space);
             let before = match self.newest.get_mut(mapped.page.index()) {
                 Some(newest) => std::mem::replace(newest, mapping),
                 // Pages are numbered in the order of their first mappings.
@@ -42,16 +39,6 @@ impl Tables {
             };
             self.before.push(before);
         }
-    }
-
-    /// Returns the number of a mapping's address space.
-    pub(crate) fn space_of(&self, mapping: MappingId) -> u32 {
-        self.space[mapping.index()]
-    }
-
-    /// Returns the virtual page of a mapping.
-    pub(crate) fn virtual_page_of(&self, mapping: MappingId) -> PageNo {
-        self.virtual_page[mapping.index()]
     }
 
     /// Returns every mapping of a page, newest first.
@@ -142,8 +129,7 @@ mod tests {
     #[test]
     fn every_mapping_of_a_page_is_found_newest_first() {
         let mut tables = Tables::default();
-        let mapped =
-            |page, virtual_page| Mapped { page: PageId(page), virtual_page: PageNo(virtual_page), space: 0 };
+        let mapped = |page, virtual_page| Mapped { page: PageId(page), virtual_page: PageNo(virtual_page) };
         tables.extend(&[mapped(0, 7), mapped(1, 8), mapped(0, 9)]);
         tables.extend(&[mapped(2, 7), mapped(0, 3)]);
         let of = |page| tables.mappings_of(PageId(page)).map(|mapping| mapping.0).collect::<Vec<_>>();

@@ -250,6 +250,4 @@ pub struct Mapped {
     pub page: PageId,
     /// The virtual page number of the mapping.
     pub virtual_page: PageNo,
-    /// The number of the mapping's address space; `u32::MAX` for the kernel's.
-    pub space: u32,
 }

@@ -42,8 +42,7 @@ impl Prepare {
         for mapping in self.known_mappings..self.spaces.mappings() {
             let mapping = MappingId(mapping as u32);
             let (page, virtual_page) = (self.spaces.page_of(mapping), self.spaces.virtual_page(mapping));
-            let space = self.spaces.asid_of(mapping).map_or(u32::MAX, |asid| asid.0);
-            self.mappings.push(Mapped { page, virtual_page, space });
+            self.mappings.push(Mapped { page, virtual_page });
         }
         self.known_mappings = self.spaces.mappings();
     }

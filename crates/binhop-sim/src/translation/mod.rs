@@ -124,7 +124,7 @@ impl Walk {
             decision.0 = spared as u32;
         }
         mmu.fill(port as usize, page);
-        tlbs.filled.insert((page.space, page.number), self.mapped);
+        tlbs.fill((page.space, page.number), self.mapped);
         Decision::Walk { spared: decision.0, root: decision.1 }
     }
 }
@@ -135,6 +135,8 @@ pub struct Tlbs {
     pub(crate) mmu: Mmu,
     /// For each page of a space, the page of which TLBs were told last.
     filled: BTreeMap<(u32, u64), PageId>,
+    /// For each page, the pages of spaces under which TLBs were told of it.
+    told: BTreeMap<PageId, Vec<(u32, u64)>>,
 }
 
 impl Tlbs {
@@ -142,13 +144,26 @@ impl Tlbs {
     pub(crate) fn new(config: &TranslationConfig) -> Self {
         let mut mmu = Mmu::new(&config.mmu);
         mmu.switch(0);
-        Self { mmu, filled: BTreeMap::new() }
+        Self { mmu, filled: BTreeMap::new(), told: BTreeMap::new() }
     }
 
-    /// Removes the translation of a page of a space, if it leads to `page`.
-    pub(crate) fn evict(&mut self, space: u32, number: u64, page: PageId) {
-        if self.filled.get(&(space, number)) == Some(&page) {
-            self.mmu.invalidate(space, number, number);
+    /// Notes that TLBs were told of a page.
+    fn fill(&mut self, of_space: (u32, u64), page: PageId) {
+        if self.filled.insert(of_space, page) != Some(page) {
+            let places = self.told.entry(page).or_default();
+            if !places.contains(&of_space) {
+                places.push(of_space);
+            }
+        }
+    }
+
+    /// Removes every translation of a page that has left memory. The page keeps its places: when it leaves memory again,
+    /// they are removed again, and with them what walk caches hold of their entries.
+    pub(crate) fn evict(&mut self, page: PageId) {
+        for &(space, number) in self.told.get(&page).into_iter().flatten() {
+            if self.filled.get(&(space, number)) == Some(&page) {
+                self.mmu.invalidate(space, number, number);
+            }
         }
     }
 }

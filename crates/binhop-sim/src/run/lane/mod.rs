@@ -418,7 +418,7 @@ impl Lane {
         let Here { controls, number, tables, recency } = here;
         let placed = self.frames.place(request, recency.at(controls, number))?;
         if let (Some(translator), Some(evicted)) = (&mut self.translator, placed.evicted) {
-            translator.evicted(evicted, tables);
+            translator.evicted(evicted);
         }
         // The frame changes hands, so the lines of the page that it held leave every level. They are found by
         // the frame.

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Agent, FrameNo, Kind, LineAddr, MappingId, PageId, Result, Rng, Stream, Translation};
-use binhop_base::{Domain, PageNo};
+use binhop_base::{
+    Agent, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, Result, Rng, Stream, Translation,
+};
 use binhop_hw::{Origin, Request};
 use binhop_os::page_table::PageTables;
 
@@ -73,12 +74,8 @@ impl LaneTranslator {
     }
 
     /// Removes the translations of a page that has left memory.
-    pub(super) fn evicted(&mut self, page: PageId, tables: &Tables) {
-        let Some(tlbs) = &mut self.tlbs else { return };
-        for mapping in tables.mappings_of(page) {
-            let PageNo(number) = tables.virtual_page_of(mapping);
-            tlbs.evict(tables.space_of(mapping), number, page);
-        }
+    pub(super) fn evicted(&mut self, page: PageId) {
+        self.tlbs.iter_mut().for_each(|tlbs| tlbs.evict(page));
     }
 
     /// Returns whether the requests of a walk arrive that a shared front has made.

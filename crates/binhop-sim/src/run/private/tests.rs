@@ -116,7 +116,7 @@ proptest! {
         let (mut tables, mut frames) = (Tables::default(), FrameMap::default());
         let page_of = |asid: u32, seen: u32| if seen < 2 { seen } else { 2 + asid * (SEEN - 2) + seen - 2 };
         for asid in 0..SPACES {
-            let mapped = |seen| Mapped { page: PageId(page_of(asid, seen)), virtual_page: PageNo(seen.into()), space: asid };
+            let mapped = |seen| Mapped { page: PageId(page_of(asid, seen)), virtual_page: PageNo(seen.into()) };
             tables.extend(&(0..SEEN).map(mapped).collect::<Vec<_>>());
         }
         let pages = 2 + SPACES * (SEEN - 2);
@@ -196,7 +196,7 @@ fn finish_with(wrong: u64) -> Result<SwitchReadings> {
     let machine = Machine::parse(&toml, "small", &[]).unwrap();
     let tree = machine.tree();
     let (mut tables, mut frames) = (Tables::default(), FrameMap::default());
-    tables.extend(&[Mapped { page: PageId(0), virtual_page: PageNo(0), space: 0 }]);
+    tables.extend(&[Mapped { page: PageId(0), virtual_page: PageNo(0) }]);
     frames.put(PageId(0), FrameNo(0));
     let translation = LaneTranslation { tables: &tables, frames: Some(&frames) };
     let (mut front, mut back) = (Front::new(tree, Rng::new(5)), Back::new(tree, Rng::new(5)));
