@@ -60,7 +60,7 @@ python-test: build
 
 test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
-	cargo test --release --locked --quiet --workspace --test integration $(TESTED) -- --ignored
+	cargo test --release --locked --quiet --workspace --tests $(TESTED) -- --ignored
 
 lint: build
 	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.

@@ -84,7 +84,6 @@ PAPERS: dict[str, Paper] = {
             "mb90",
             "the effect of context switches on cache performance (1990)",
             "binhop.reproduce.mb90",
-            published="quick",
         ),
     )
 }
