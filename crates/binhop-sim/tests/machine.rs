@@ -224,6 +224,32 @@ const WITH: &[&[&str]] = &[
     &["placement.policy=recorded"],
     &["cache.l1d.write=through", "write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"],
     &["cost.l2=20", "cost.memory=90"],
+    &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix"],
+    &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
+    &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation=on"],
+    &["tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
+    // A TLB whose first level serves data beside another for fetches, and a second level that must be named.
+    &[
+        "tlb.itlb.entries=4",
+        "tlb.itlb.serves=fetch",
+        "tlb.tlb.entries=8",
+        "translation.table=mips",
+        "translation=on",
+    ],
+    &[
+        "tlb.tlb.entries=8",
+        "tlb.tlb.serves=all",
+        "tlb.first.entries=16",
+        "translation.table=mips",
+        "translation=on",
+    ],
+    &[
+        "tlb.tlb.entries=8",
+        "tlb.tlb.serves=all",
+        "walk-cache.0.entries=8",
+        "translation.table=radix",
+        "translation=on",
+    ],
 ];
 
 /// Returns values for a key of this form, as users write them: every choice that the form names, and some others.
@@ -256,6 +282,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.has_cost(),
             machine.cycle_time(),
             machine.kernel().clone(),
+            machine.translation().cloned(),
         )
     };
     for key in keys().filter(|key| key.keys.is_empty()) {
@@ -264,6 +291,8 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             ("cache", name) => vec![format!("cache.l2.{name}"), format!("cache.l1i.{name}")],
             ("write-buffer", name) => vec![format!("write-buffer.l1d.{name}")],
             ("stream-buffers", name) => vec![format!("stream-buffers.l1d.{name}")],
+            ("tlb", name) => vec![format!("tlb.tlb.{name}")],
+            ("walk-cache", name) => vec![format!("walk-cache.0.{name}")],
             ("kernel", name) => vec![format!("kernel.fault.{name}")],
             ("cost", "LEVEL") => vec!["cost.memory".to_string()],
             (section, name) => vec![format!("{section}.{name}")],

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
+use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use crate::whole_engine::{Injection, Observer, Slow, World, counts};
 use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Rng, Stream};
-use binhop_hw::Rules;
+use binhop_hw::{CacheConfig, Rules};
 use binhop_oracle::cache::Name;
 use binhop_oracle::cache_tree::CacheTree;
 use binhop_oracle::tlb::{Lookup, Mmu, MmuDesign, TlbDesign};
@@ -350,8 +350,11 @@ impl Observer for SlowTranslation {
         }
     }
 
-    fn copied(&mut self, asid: Asid, page_no: PageNo) {
-        self.mmu.invalidate(asid.0, page_no.0, page_no.0);
+    fn made(&mut self, asid: Asid, page_no: PageNo, page: PageId) {
+        let before = self.tables.walk(asid, page_no, &mut Vec::new());
+        if before.is_some_and(|before| before.page != page) {
+            self.mmu.invalidate(asid.0, page_no.0, page_no.0);
+        }
     }
 
     fn event(&mut self, events: &EventBatch, row: usize) {
@@ -393,7 +396,16 @@ fn compare(machine: &Machine, design: &Design, events: &[Event]) {
     if machine.memory().frames.is_none() || machine.tree().config().rules == Rules::Cachegrind {
         return;
     }
-    if design.reads == Some("l2") && !machine.tree().config().caches.iter().any(|cache| cache.name == "l2") {
+    let begins = |cache: &CacheConfig| cache.name == "l2" && !cache.inclusive;
+    if design.reads == Some("l2")
+        && !machine
+            .tree()
+            .config()
+            .caches
+            .iter()
+            .enumerate()
+            .any(|(number, cache)| begins(cache) && !machine.tree().in_front(number))
+    {
         return;
     }
     let machine = design.of(machine);
@@ -447,6 +459,15 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
     ) {
         compare(&machine(number), &design, &events);
+    }
+
+    #[test]
+    fn translation_above_inclusive_caches(
+        machine in inclusive(),
+        design in design(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        compare(&machine, &design, &events);
     }
 
     #[test]

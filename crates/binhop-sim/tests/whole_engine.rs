@@ -21,7 +21,7 @@ pub trait Observer {
     /// A page has left memory, which had these places in address spaces.
     fn evicted(&mut self, _page: PageId, _mappings: &[(Asid, PageNo)]) {}
     /// A store has made a page.
-    fn copied(&mut self, _asid: Asid, _page_no: PageNo) {}
+    fn made(&mut self, _asid: Asid, _page_no: PageNo, _page: PageId) {}
     /// Before an access that the slow caches are about to make.
     fn before(&mut self, _tree: &CacheTree) {}
     /// After the access, which waited so many cycles for this level.
@@ -246,7 +246,7 @@ impl<O: Observer> Slow<O> {
             self.world.mappings.push((touched.page, page_no, self.asid));
         }
         if touched.new_page && kind == Kind::Store {
-            self.observer.copied(self.asid, page_no);
+            self.observer.made(self.asid, page_no, touched.page);
         }
         self.report_dead_pages();
         if self.frames.frame_of(touched.page).is_none() {

@@ -37,7 +37,8 @@ pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
 pub(crate) use tlb::MOST_TLBS;
-pub(crate) use translation::{Refill, TablePlacement, TranslationConfig, WalkEntry};
+pub use translation::TranslationConfig;
+pub(crate) use translation::{HANDLER_ALIGNMENT, Refill, TablePlacement, WalkEntry};
 
 use crate::nearest;
 
@@ -198,7 +199,8 @@ impl Machine {
     }
 
     /// Returns how the machine translates addresses; `None` if a run does not simulate that.
-    pub(crate) fn translation(&self) -> Option<&Arc<TranslationConfig>> {
+    #[must_use]
+    pub fn translation(&self) -> Option<&Arc<TranslationConfig>> {
         self.0.translation.as_ref()
     }
 
@@ -226,7 +228,9 @@ impl Machine {
     /// Returns whether the results depend on the seed.
     #[must_use]
     pub fn is_random(&self) -> bool {
+        let draws = |translation: &Arc<TranslationConfig>| translation.placement == TablePlacement::Random;
         self.0.placement.policy().is_random(&self.0.placement.settings)
+            || self.0.translation.as_ref().is_some_and(draws)
             || self.0.tree.config().caches.iter().any(binhop_hw::CacheConfig::draws)
     }
 

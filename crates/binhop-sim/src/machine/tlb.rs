@@ -45,8 +45,8 @@ pub(super) fn check_tlbs(
         return Err(Problem::request(
             &sections.len().to_string(),
             place,
-            &format!("a machine with TLBs has 1 to {MOST_TLBS}"),
-            "leave the section out, or TLBs",
+            &format!("a machine has 1 to {MOST_TLBS} TLBs, or no section tlb"),
+            "remove TLBs, or the section",
         ));
     }
     let mut all = Vec::new();

@@ -2,7 +2,7 @@
 //! a TLB is refilled.
 
 use binhop_base::{Agent, Agents, Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{MmuConfig, Rules, TreeConfig, WalkCacheConfig};
+use binhop_hw::{MmuConfig, Rules, Tree, TreeConfig, WalkCacheConfig};
 use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableForm, TableKind};
 
 use super::cache::Associativity;
@@ -114,9 +114,12 @@ pub(crate) enum WalkEntry {
     Memory,
 }
 
+/// The handlers begin at multiples of this number of bytes.
+pub(crate) const HANDLER_ALIGNMENT: u64 = 128;
+
 /// `TranslationConfig` says how a machine translates addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TranslationConfig {
+pub struct TranslationConfig {
     pub(crate) mmu: MmuConfig,
     /// The TLB that translates instruction fetches, and the TLB that translates loads and stores.
     pub(crate) serving: [usize; 2],
@@ -199,6 +202,18 @@ pub(super) fn check_translation(
     let frames = memory.frames.unwrap_or(0);
     let entry = keys.entry.as_ref().map_or(0, |at| at.value.0);
     let table = TableConfig { kind, page, entry: u32::try_from(entry).unwrap_or(u32::MAX), reserve, frames };
+    let handlers = (4 * u64::from(keys.handler.0)).next_multiple_of(HANDLER_ALIGNMENT);
+    if handlers + 4 * u64::from(keys.root_handler.0) > page.bytes() {
+        return Err(Problem::request(
+            &format!("{} and {} instructions", keys.handler.0, keys.root_handler.0),
+            &format!("{at}.handler"),
+            &format!(
+                "both handlers lie in one page of {}, with 4 bytes an instruction; the second begins at a multiple of {HANDLER_ALIGNMENT} bytes",
+                Bytes(page.bytes())
+            ),
+            "make the handlers shorter",
+        ));
+    }
     let config = TranslationConfig {
         mmu: MmuConfig {
             base_log2: page.log2(),
@@ -260,6 +275,12 @@ fn check_reads(keys: &TranslationKeys, tree: &TreeConfig, place: &str) -> Result
     let names = || tree.caches.iter().map(|cache| cache.name.as_str());
     match tree.caches.iter().position(|cache| cache.name == *name) {
         Some(cache) if cache == tree.data => Ok(WalkEntry::Data),
+        Some(cache) if Tree::new(tree.clone()).in_front(cache) => Err(Problem::request(
+            name,
+            at,
+            "a page walker asks the cache that serves data, a cache behind level 1, or memory; level 1 and an inclusive cache belong together",
+            "name the cache that serves data, leave reads out, or name a cache further behind",
+        )),
         Some(cache) => Ok(WalkEntry::Cache(cache)),
         None => {
             let remedy = match crate::nearest(name, names()) {
@@ -333,7 +354,9 @@ fn check_walk_caches(
             Err(Problem::request(value, &format!("{place}{at}"), rule, remedy))
         };
         let last = levels - 1;
-        let Some(level) = name.parse::<u32>().ok().filter(|&level| level < last) else {
+        let Some(level) =
+            name.parse::<u32>().ok().filter(|&level| level < last && level.to_string() == *name)
+        else {
             let rule = format!(
                 "the levels of a walk are numbered from 0, the root; the entries of the last of {levels} levels go into the TLB"
             );

@@ -145,8 +145,9 @@ pub enum Control {
     AfterWalk(Kind, Option<bool>),
     /// Something happens to the TLBs of each lane, or lanes get TLBs of their own.
     Tlb(TlbEvent),
-    /// The accesses of a walk that a shared front has made end here.
-    WalkPassed,
+    /// The accesses of a walk that a shared front has made end here. Its fetches and its loads took so many cycles
+    /// within the front.
+    WalkPassed([u64; 2]),
     /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
     /// `FrontCounts` the counts of a shared front.
     Mark(Mark, Box<StreamCounts>, Option<Arc<FrontCounts>>),

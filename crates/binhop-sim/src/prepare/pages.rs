@@ -81,7 +81,7 @@ impl Prepare {
             // This may be a copy on write. Then the lines known under this virtual page belong to another
             // page.
             self.forget_lines();
-            self.end_translation(page_no);
+            self.end_translation(page_no, touch.page);
         }
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);

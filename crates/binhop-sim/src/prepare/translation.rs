@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Kind, MappingId, PageNo, Result};
+use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_hw::{Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 use binhop_trace::{EventBatch, Op};
@@ -28,10 +28,8 @@ pub(super) struct Translator {
     tables: PageTables,
     /// The mapping of page 0 of the tables. The page of the handlers comes behind the pages of the tables.
     first: MappingId,
-    /// The page that each port referenced last and that lanes were told of, once each lane has TLBs of its own.
+    /// Once each lane has TLBs of its own: the page of the last reference of which lanes were told, at its port.
     last: [Option<u64>; 2],
-    /// The last reference that lanes were not told of since the last look-up: its port, its page, and its time.
-    dropped: Option<(Port, u64, u64)>,
     shapes: [Shape; 2],
     trace_page: u64,
     /// Room for the steps of a walk.
@@ -52,7 +50,6 @@ impl Translator {
             tables: PageTables::new(&config.table)?,
             first: MappingId(first),
             last: [None; 2],
-            dropped: None,
             shapes,
             trace_page,
             steps: Vec::new(),
@@ -70,13 +67,8 @@ impl Translator {
                 }
                 last
             }
-            None => {
-                let last = self.last[port as usize] == Some(page_no);
-                if last {
-                    self.dropped = Some((port, page_no, now));
-                }
-                last
-            }
+            // The port has asked last, and for this page: a further use changes nothing.
+            None => self.last[port as usize] == Some(page_no),
         }
     }
 
@@ -86,13 +78,19 @@ impl Translator {
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
     }
 
+    /// Returns the page that the table maps at a page of a space.
+    fn maps(&mut self, asid: Asid, page_no: u64) -> Option<PageId> {
+        self.steps.clear();
+        self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
+    }
+
     /// Returns the page tables.
     fn tables(&self) -> &PageTables {
         &self.tables
     }
 
     /// Returns the entries that lead to a page. The table maps the page from here on.
-    fn walk(&mut self, asid: Asid, page_no: u64, page: binhop_base::PageId) -> Result<Arc<[WalkStep]>> {
+    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId) -> Result<Arc<[WalkStep]>> {
         let log2 = self.config.table.page.log2();
         self.tables.map(asid, PageNo(page_no), page, log2)?;
         self.steps.clear();
@@ -232,7 +230,6 @@ impl Prepare {
             page,
             mapped: self.spaces.page_of(mapping),
             steps: Arc::default(),
-            dropped: translator.dropped.take(),
             decision: None,
             instructions: self.stream.instructions,
         };
@@ -314,7 +311,27 @@ impl Prepare {
                     return;
                 }
                 let log2 = self.page.log2();
-                let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
+                let mut pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
+                if op != Op::Protect {
+                    // Where pages of the machine are larger than those of the trace, a page may go on at either end.
+                    let spaces = &self.spaces;
+                    let mut stays = |number: u64| {
+                        let there = translator.maps(here, number);
+                        there.is_some() && there == spaces.existing_page(here, PageNo(number))
+                    };
+                    if stays(pages[1]) {
+                        if pages[0] == pages[1] {
+                            return;
+                        }
+                        pages[1] -= 1;
+                    }
+                    if stays(pages[0]) {
+                        if pages[0] == pages[1] {
+                            return;
+                        }
+                        pages[0] += 1;
+                    }
+                }
                 if op == Op::Protect {
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
                     return;
@@ -335,9 +352,11 @@ impl Prepare {
         }
     }
 
-    /// Removes the translation of a page that the running space has copied on its first write.
-    pub(super) fn end_translation(&mut self, page_no: u64) {
-        if self.translator.is_some() {
+    /// Removes the translation of a page of the running space whose first write may have copied another page there.
+    pub(super) fn end_translation(&mut self, page_no: u64, page: PageId) {
+        let asid = self.running.asid;
+        let Some(translator) = &mut self.translator else { return };
+        if translator.maps(asid, page_no).is_some_and(|other| other != page) {
             self.tell_tlbs(TlbEvent::Pages(self.running.asid.0, [page_no; 2]));
         }
     }

@@ -85,8 +85,8 @@ impl SharedFront {
                 }
                 Control::Walk(walk) => {
                     controls.push((passed.requests.len() as u32, control.clone()));
-                    if self.walk(walk, &mut passed) {
-                        controls.push((passed.requests.len() as u32, Control::WalkPassed));
+                    if let Some(cycles) = self.walk(walk, &mut passed) {
+                        controls.push((passed.requests.len() as u32, Control::WalkPassed(cycles)));
                     }
                     before_walk = self.misses();
                     continue;
@@ -114,16 +114,18 @@ impl SharedFront {
         }
     }
 
-    /// Makes the accesses of a walk, if they go through level 1. Returns whether they do.
-    fn walk(&mut self, walk: &Walk, passed: &mut Passed) -> bool {
+    /// Makes the accesses of a walk, if they go through level 1. Returns the cycles that its fetches and
+    /// its loads took within the front; `None` if the walk does not go through level 1.
+    fn walk(&mut self, walk: &Walk, passed: &mut Passed) -> Option<[u64; 2]> {
         let Some((config, first)) = &self.translation else {
             unreachable!("walks are for machines that translate")
         };
-        let Some(Decision::Walk { spared, root }) = walk.decision else { return false };
+        let Some(Decision::Walk { spared, root }) = walk.decision else { return None };
         let agent = config.agent();
         if agent == Agent::Walk && config.reads != WalkEntry::Data {
-            return false;
+            return None;
         }
+        let mut all = [0; 2];
         let front = self.front.as_mut().expect("called while the front is shared");
         let translation = LaneTranslation { tables: &self.tables, frames: None };
         let tree = self.tree.config();
@@ -133,9 +135,11 @@ impl SharedFront {
             let cache = if kind == Kind::Fetch { self.fetch } else { self.data };
             let id = if self.tree.takes_mapping(cache) { mapping.0 } else { translation.page(mapping).0 };
             let at = LineAddr { id, line: (byte >> tree.caches[cache].line.log2()) as u32 };
-            self.waited += front.ask(cache, agent, kind, at, 0, &translation, &mut passed.requests);
+            let cycles = front.ask(cache, agent, kind, at, 0, &translation, &mut passed.requests);
+            self.waited += cycles;
+            all[usize::from(kind != Kind::Fetch)] += cycles;
         }
-        true
+        Some(all)
     }
 
     /// Returns the user's demand misses of level 1.

@@ -47,9 +47,9 @@ pub(crate) enum Level {
 impl Level {
     /// Every level, with its name in metrics and its meaning.
     pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Self::First, "level-1", "Accesses behind a walk that level 1 served."),
-        (Self::Behind, "behind", "Accesses behind a walk that a cache behind level 1 served."),
-        (Self::Memory, "memory", "Accesses behind a walk that memory served."),
+        (Self::First, "level-1", "Accesses after a walk that level 1 served."),
+        (Self::Behind, "behind", "Accesses after a walk that a cache behind level 1 served."),
+        (Self::Memory, "memory", "Accesses after a walk that memory served."),
     ];
 }
 

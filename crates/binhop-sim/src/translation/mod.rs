@@ -24,7 +24,7 @@ use binhop_base::{FrameNo, Kind, MappingId, PageId};
 use binhop_hw::{Mmu, TlbOutcome, TlbPage};
 use binhop_os::page_table::TableKind;
 
-use crate::machine::{Refill, TranslationConfig};
+use crate::machine::{HANDLER_ALIGNMENT, Refill, TranslationConfig};
 use crate::occasion::Port;
 
 pub(crate) use counts::{Cause, Level, TranslationCounts};
@@ -54,9 +54,6 @@ pub struct Walk {
     pub(crate) mapped: PageId,
     /// The entries of the table that lead to the page, root first.
     pub(crate) steps: Arc<[WalkStep]>,
-    /// The last reference that lanes did not hear of, if there is one since the last look-up: its port, its page, and
-    /// its time.
-    pub(crate) dropped: Option<(Port, u64, u64)>,
     /// The decision, if it is the same in every lane.
     pub(crate) decision: Option<Decision>,
     /// The instructions executed before the reference.
@@ -214,9 +211,6 @@ pub(crate) fn handlers(config: &TranslationConfig) -> [Range<u64>; 2] {
     let root = refill.next_multiple_of(HANDLER_ALIGNMENT);
     [0..refill, root..root + 4 * config.root_handler]
 }
-
-/// The handlers begin at multiples of this number of bytes.
-const HANDLER_ALIGNMENT: u64 = 128;
 
 /// Returns the accesses of a walk in order: the kind, the mapping and the byte. `frame` returns the frame that a page
 /// has in the lane, if it has a frame.

@@ -24,7 +24,7 @@ const LIST: &[(&str, &str, &str)] = &[
         "entries",
         "Entries that walks did not read, because walk caches held them.",
     ),
-    ("translation.entries.root", "entries", "Walks of the MIPS table that read the root's entry, too."),
+    ("translation.entries.root", "walks", "Walks of the MIPS table that read the root's entry, too."),
     (
         "translation.tables",
         "bytes",
@@ -84,8 +84,9 @@ pub(super) fn each(
         let name = format!("translation.{}.walks", kind.name());
         visit(name, "walks", Some(whole(counts.walks(kind))));
     }
-    for (name, count) in ["", ".spared", ".root"].iter().zip(counts.entries()) {
-        visit(format!("translation.entries{name}"), "entries", Some(whole(count)));
+    let entries = [("", "entries"), (".spared", "entries"), (".root", "walks")];
+    for ((name, unit), count) in entries.into_iter().zip(counts.entries()) {
+        visit(format!("translation.entries{name}"), unit, Some(whole(count)));
     }
     let tables = tally.stream.tables * machine.memory().page.bytes();
     visit("translation.tables".to_string(), "bytes", Some(whole(tables)));

@@ -342,9 +342,9 @@ impl Lane {
                 self.clock.reach(walk.instructions);
                 self.translate(walk, here.tables)?;
             }
-            Control::WalkPassed => {
+            Control::WalkPassed(cycles) => {
                 if let Some(translator) = &mut self.translator {
-                    translator.passed();
+                    translator.passed(*cycles);
                 }
                 self.note_before_access();
             }

@@ -83,9 +83,11 @@ impl LaneTranslator {
         self.passing
     }
 
-    /// Notes that the requests of a walk have arrived.
-    pub(super) fn passed(&mut self) {
+    /// Notes that the requests of a walk have arrived, whose fetches and loads took so many cycles in the shared front.
+    pub(super) fn passed(&mut self, [fetches, entries]: [u64; 2]) {
         self.passing = false;
+        self.counts.waited(Cause::HandlerFetch, fetches);
+        self.counts.waited(Cause::Entries, entries);
     }
 
     /// Adds the cycles that the processor waited for a request of a walk.
@@ -108,14 +110,7 @@ impl Lane {
                 }
                 decision
             }
-            (None, Some(tlbs)) => {
-                if let Some((port, page, now)) = walk.dropped
-                    && tlbs.mmu.is_last(port as usize, page)
-                {
-                    tlbs.mmu.note_last_use(port as usize, 0, now);
-                }
-                walk.decide(tlbs, &config, &translator.shifts, &mut translator.counts)
-            }
+            (None, Some(tlbs)) => walk.decide(tlbs, &config, &translator.shifts, &mut translator.counts),
             (None, None) => unreachable!("preparation decides while lanes share TLBs"),
         };
         let (spared, root) = match decision {
