@@ -60,7 +60,12 @@ fn machine(name: &str, settings: &[&str]) -> Machine {
     let on = ["translation=on", "translation.table=radix", "translation.reserve=64MiB"];
     let on = if settings.is_empty() { &[][..] } else { &on[..] };
     let all: Vec<String> = memory.iter().chain(on).chain(settings).map(ToString::to_string).collect();
-    Machine::load(name, &all).unwrap()
+    // The machine's own TLBs make room for those of the settings.
+    let described = Machine::load(name, &[]).unwrap().resolved();
+    let own = ["[tlb", "[translation", "[walk-cache"];
+    let sections =
+        described.split_inclusive("\n\n").filter(|section| !own.iter().any(|own| section.starts_with(own)));
+    Machine::parse(&sections.collect::<String>(), name, &all).unwrap()
 }
 
 fn main() {
