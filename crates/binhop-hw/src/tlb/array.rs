@@ -21,7 +21,7 @@ pub(super) struct ArraySize {
     pub(super) wired: u32,
 }
 
-/// What [`PageArray::put`] did.
+/// `Put` says what [`PageArray::put`] did.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     pub(super) slot: usize,
@@ -51,7 +51,7 @@ const LAST_TIME: i32 = i32::MAX - 1;
 /// numbers take fewer of them than unsigned numbers.
 const BLOCK: usize = 16;
 
-/// What a hit changes.
+/// `OnHit` says what a hit changes.
 #[derive(Clone, Copy, Debug)]
 enum OnHit {
     Nothing,

@@ -90,9 +90,9 @@ impl TranslationCounts {
         self.0[ROOTS] += u64::from(root);
     }
 
-    /// Counts an entry that was read.
-    pub(crate) fn read(&mut self) {
-        self.0[READS] += 1;
+    /// Counts entries that were read.
+    pub(crate) fn read(&mut self, entries: u64) {
+        self.0[READS] += entries;
     }
 
     /// Adds cycles of a cause.

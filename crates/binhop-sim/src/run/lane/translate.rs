@@ -128,8 +128,7 @@ impl Lane {
         let frames = &self.frames;
         let frame = |page: PageId| frames.frame_of(page);
         let all = accesses(&config, first, &walk.steps, (spared, root), 1 << line_log2, frame);
-        let reads = all.iter().filter(|(kind, ..)| *kind == Kind::Load).count();
-        (0..reads).for_each(|_| translator.counts.read());
+        translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
         let instructions = (handlers(&config)[0].end / 4, if root { config.root_handler } else { 0 });
         if config.refill == crate::machine::Refill::Software {
             self.wait_for_translation(Cause::Handler, instructions.0 + instructions.1);
@@ -149,7 +148,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Notes the counts that tell which level serves the access behind a walk.
+    /// Notes the counts that tell which level serves the access after a walk.
     pub(super) fn note_before_access(&mut self) {
         let before = [self.level_1_misses(), self.backs[0].demand_at_memory()];
         if let Some(translator) = &mut self.translator {
@@ -165,7 +164,7 @@ impl Lane {
         if caches[0] == caches[1] { of(caches[0]) } else { of(caches[0]) + of(caches[1]) }
     }
 
-    /// Counts the level that has served an access behind a walk. `missed` says whether it missed a shared front.
+    /// Counts the level that has served an access after a walk. `missed` says whether it missed a shared front.
     pub(super) fn after_walk(&mut self, kind: Kind, missed: Option<bool>) {
         let now = [self.level_1_misses(), self.backs[0].demand_at_memory()];
         let Some(translator) = &mut self.translator else { return };
