@@ -42,6 +42,8 @@ START = "start"
 """The cause of a life's first segment, which returns to nothing."""
 NONE = "none"
 """The cause of what ran before the first switch."""
+CONFIDENCE = 0.95
+"""The default confidence of intervals."""
 CUT = 0.1
 """The least share of segments that must be alive at the end of an interval that counts (MB90 §5.1)."""
 LENGTHS = (1_000, 10_000)
@@ -326,7 +328,7 @@ def overheads(costs: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def estimates(
-    rows: pl.DataFrame, columns: Sequence[str], by: Sequence[str] = (), confidence: float = 0.95
+    rows: pl.DataFrame, columns: Sequence[str], by: Sequence[str] = (), confidence: float = CONFIDENCE
 ) -> pl.DataFrame:
     """Returns the mean of each column over placements, with Student's interval.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from binhop.lazy_imports import pl
 from binhop.switch_cost import (
+    CONFIDENCE,
     by_cause,
     costs_by,
     costs_by_cache,
@@ -54,7 +55,7 @@ GROUPS = ("cause", "syscall", "asid", "life", "level", "kind")
 """The columns that tell the rows of a summary apart, beside its group."""
 
 
-def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFIDENCE) -> pl.DataFrame:
     """Returns every figure of one workload with its interval over placements.
 
     Columns: workload, machine, group (`all`, `cause`, `call`, `process`, `level` or `cache`), the columns of
@@ -129,7 +130,7 @@ def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:
     )
 
 
-def mean_curves(curves: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+def mean_curves(curves: pl.DataFrame, confidence: float = CONFIDENCE) -> pl.DataFrame:
     """Returns the curves over all lives, of each cause and of all (null), as means over placements.
 
     One workload; intervals of the length that fits it. Columns: workload, machine, cause, since, alive,

@@ -10,7 +10,7 @@ from binhop.differences import distinct_names
 from binhop.errors import RequestError
 from binhop.lazy_imports import pl
 from binhop.run_options import RunOptions, takes
-from binhop.switch_cost import estimates
+from binhop.switch_cost import CONFIDENCE, estimates
 from binhop.switching import switches_all
 from binhop.traces import ArrowStream, Trace
 
@@ -31,7 +31,7 @@ def switch_surface(
     *,
     each: int | str | None = None,
     mixing: dict[str, Any] | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     **options: Unpack[RunOptions],
 ) -> pl.DataFrame:
     """Measures what a switch costs for each quantum on each machine.

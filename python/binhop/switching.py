@@ -15,7 +15,8 @@ from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, Result, notes_once
 from binhop.run import run_all
 from binhop.run_options import RunOptions, takes
-from binhop.switch_cost import KEYS, SEGMENT, has_switches, overheads
+from binhop.summary import check_confidence
+from binhop.switch_cost import CONFIDENCE, KEYS, SEGMENT, has_switches, overheads
 from binhop.switch_summary import costliest_pages, mean_curves, summary
 from binhop.traces import ArrowStream, Trace
 
@@ -90,6 +91,12 @@ class SwitchResult:
         self.segments = segments
 
     @property
+    def confidence(self) -> float:
+        """The confidence of the intervals."""
+        stated: float = self.provenance.get("confidence", CONFIDENCE)
+        return stated
+
+    @property
     def workloads(self) -> list[str]:
         """The workloads, in order."""
         found: list[str] = self.costs["workload"].unique(maintain_order=True).to_list()
@@ -105,29 +112,37 @@ class SwitchResult:
         for workload in self.workloads:
             yield workload, self.costs.filter(workload=workload), self.curves.filter(workload=workload)
 
-    def summary(self, confidence: float = 0.95) -> pl.DataFrame:
+    def summary(self, confidence: float | None = None) -> pl.DataFrame:
         """Returns every figure with its interval over placements (see `binhop.switch_summary.summary`)."""
+        confidence = self.confidence if confidence is None else confidence
         return pl.concat([summary(costs, curves, confidence) for _, costs, curves in self._each()])
 
     def overheads(self) -> pl.DataFrame:
         """Returns the cost of a switch and the overhead of all, for each workload and seed."""
         return pl.concat([overheads(costs, curves) for _, costs, curves in self._each()])
 
-    def tables(self, confidence: float = 0.95) -> list[Table]:
+    def tables(self, confidence: float | None = None) -> list[Table]:
         """Returns the tables of `binhop switches`."""
         from binhop.tables.switches import cost_tables
 
+        confidence = self.confidence if confidence is None else confidence
         return cost_tables(self.costs, self.curves, self.pages, self.provenance, confidence)
 
-    def to_json(self, confidence: float = 0.95) -> str:
+    def to_json(self, confidence: float | None = None) -> str:
         """Returns the JSON that `binhop switches --json` prints. Undefined values are null."""
+        confidence = self.confidence if confidence is None else confidence
         curves = pl.concat([mean_curves(curves, confidence) for _, _, curves in self._each()])
         whole = {
             "schema": SCHEMA,
             "rows": self.summary(confidence).to_dicts(),
             "curves": curves.to_dicts(),
             "pages": costliest_pages(self.pages, PAGES).to_dicts(),
-            "provenance": {**self.provenance, "description": self.machine, "notes": self.notes},
+            "provenance": {
+                **self.provenance,
+                "confidence": confidence,
+                "description": self.machine,
+                "notes": self.notes,
+            },
         }
         return json_text(whole)
 
@@ -165,7 +180,7 @@ class SwitchResult:
         from binhop.report import chart_of  # Altair takes a while to load
         from binhop.report.switches import switch_charts, switch_words
 
-        return chart_of(switch_charts(self.curves), workload, switch_words(self.curves))
+        return chart_of(switch_charts(self.curves, self.confidence), workload, switch_words(self.curves))
 
     def _repr_html_(self) -> str:
         from binhop.tables.html import html
@@ -251,7 +266,7 @@ def _measured(
     tables = switch_tables(outcome)
     if not has_switches(tables.costs):
         raise without_switches(workload)
-    facts = {"switches": True, "cycle_time_ns": cycle_time(machine), **about}
+    facts = {"switches": True, "confidence": CONFIDENCE, "cycle_time_ns": cycle_time(machine), **about}
     return SwitchResult(
         results=result.results,
         tables=tables,
@@ -301,11 +316,13 @@ def _commands(meta: dict[str, Any]) -> dict[str, str]:
     return {asid: command for asid, command in known.items() if command}
 
 
-def join(results: Sequence[SwitchResult]) -> SwitchResult:
-    """Returns the results of several traces on one machine as one result."""
+def join(results: Sequence[SwitchResult], confidence: float = CONFIDENCE) -> SwitchResult:
+    """Returns the results of several traces on one machine as one result with this confidence."""
+    check_confidence(confidence)
     first = results[0]
     provenance = {
         **first.provenance,
+        "confidence": confidence,
         "traces": [trace for result in results for trace in result.provenance["traces"]],
         "processes": {name: of for one in results for name, of in one.provenance["processes"].items()},
     }

@@ -47,16 +47,21 @@ def test_the_tables_fit_and_add_up(command: Command, mixed: Path) -> None:
 
 
 def test_json_and_files_say_the_same(command: Command, mixed: Path) -> None:
+    arguments = ("switches", str(mixed), *MACHINE, "--seeds", "2")
     told = json.loads(
-        command.ok("switches", str(mixed), *MACHINE, "--seeds", "2", "--json", "-", "--out", "out").stdout
+        command.ok(*arguments, "--json", "-", "--out", "out", "--confidence", "0.9", "--table", "md").stdout
     )
+    assert told["provenance"]["confidence"] == 0.9
+    assert {row["confidence"] for row in told["rows"]} == {0.9}
     assert told["schema"] == 1
     place = command.directory / "out"
     names = {path.name for path in place.iterdir()}
     assert names == {
         *("costs.parquet", "curves.parquet", "pages.parquet", "results.parquet", "summary.csv"),
         *("machine.toml", "provenance.json", "run.json", "mixed-switches.png", "mixed-switches.svg"),
+        "table.md",
     }
+    assert "| 90% interval |" in (place / "table.md").read_text()
     costs = pl.read_parquet(place / "costs.parquet").filter(pl.col("cause") != "none")
     row = next(row for row in told["rows"] if row["group"] == "all" and row["metric"] == "excess")
     assert row["mean"] == (costs["cycles.shared"].sum() - costs["cycles.private"].sum()) / 2
@@ -83,7 +88,9 @@ def test_the_shared_caches_are_those_of_a_run(mixed: Path) -> None:
 
 
 def test_the_picture_and_the_tables_are_made_anew(command: Command, mixed: Path) -> None:
-    first = command.ok("switches", str(mixed), *MACHINE, "--seeds", "2", "--out", "out").stdout
+    arguments = ("switches", str(mixed), *MACHINE, "--seeds", "2", "--confidence", "0.8")
+    first = command.ok(*arguments, "--out", "out").stdout
+    assert "80% interval" in first
     png = command.directory / "out" / "mixed-switches.png"
     before = png.read_bytes()
     png.unlink()
@@ -152,6 +159,8 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, mixed: Path)
     assert "--seeds" in command.refused("switches", str(mixed), *MACHINE, "--seeds", "0")
     assert "one trace" in command.refused("switches", str(mixed), "lin", *MACHINE, "--segments", "x")
     assert "zen-4k" in command.refused("switches", str(mixed), "--machine", "zen-4m")
+    assert "--confidence" in command.refused("switches", str(mixed), *MACHINE, "--confidence", "95")
+    assert "--table" in command.refused("switches", str(mixed), *MACHINE, "--table", "htm")
     assert "--machine" in command("switches", str(mixed)).stderr
 
 

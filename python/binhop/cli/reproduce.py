@@ -19,7 +19,8 @@ from binhop.lazy_imports import pl
 from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import PAPERS, SCALES, paper
 from binhop.run_options import KEYWORDS
-from binhop.tables import FORMS, TEXT, Table
+from binhop.switch_cost import CONFIDENCE
+from binhop.tables import FORMS, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
 from binhop.tables.switches import cost_tables
@@ -145,13 +146,7 @@ def _put_tables(place: Path, facts: dict[str, Any], form: str) -> None:
         remedy = "look whether its Parquet files are there and whole"
         raise RequestError(str(place), "report", f"cannot be read: {error}", remedy) from None
     notes = [str(note) for note in facts["notes"]]
-    if form != TEXT:
-        table_form.put(tables, notes, form)
-        return
-    for table in tables:
-        show.print_table(table, gap=1 if "alternatives" in facts else 2)
-    for note in notes:
-        show.console().print(f"note: {note}")
+    table_form.print_tables(tables, notes, form, gap=1 if "alternatives" in facts else 2)
 
 
 def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
@@ -165,7 +160,7 @@ def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
         return comparison_tables(values, summary, facts)
     if facts.get("switches"):
         costs, curves, pages = (read_parquet(place / f"{name}.parquet") for name in SWITCH_TABLES)
-        return cost_tables(costs, curves, pages, facts)
+        return cost_tables(costs, curves, pages, facts, facts.get("confidence", CONFIDENCE))
     if facts.get("translation"):
         return translation_tables(read_parquet(place / "summary.parquet"))
     if "machine" in facts:

@@ -246,11 +246,4 @@ def _filled(directory: ResultDirectory, result: Result, confidence: float, form:
 
 def print_result(result: Result, confidence: float, form: str) -> None:
     """Prints each workload's misses at every level and its CPI over the placements, then the notes."""
-    if form != TEXT:
-        table_form.put(result.tables(confidence), result.notes, form)
-        return
-    out = show.console()
-    for table in result.tables(confidence):
-        show.print_table(table)
-    for note in result.notes:
-        out.print(f"note: {note}")
+    table_form.print_tables(result.tables(confidence), result.notes, form)

@@ -111,11 +111,4 @@ def _amount(seeds: str | None, length: str | None) -> Amount:
 
 def print_study(result: StudyResult, form: str) -> None:
     """Shows the table of each part, cell by cell, then the notes."""
-    if form != TEXT:
-        table_form.put(result.tables(), result.notes, form)
-        return
-    out = show.console()
-    for table in result.tables():
-        show.print_table(table)
-    for note in result.notes:
-        out.print(f"note: {note}")
+    table_form.print_tables(result.tables(), result.notes, form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 import binhop
 from binhop import switching
 from binhop.claims import Claims
-from binhop.cli import completion, mixing, options, show
+from binhop.cli import completion, mixing, options, show, table_form
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.progress import progress
@@ -20,6 +19,8 @@ from binhop.lazy_imports import pl
 from binhop.pace import Passes, references_of
 from binhop.resumable import switched
 from binhop.run_options import extended
+from binhop.switch_cost import CONFIDENCE
+from binhop.tables import TEXT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,13 +80,17 @@ def switches(
             "--kernel", help="Let the kernel reference what the machine's [kernel.switch], … state."
         ),
     ] = False,
+    form: table_form.Form = TEXT,
     json_to: options.JsonTo = None,
     out: options.Out = None,
     force: options.Force = False,
     threads: options.Threads = None,
+    confidence: options.Confidence = CONFIDENCE,
     quiet: options.Quiet = False,
 ) -> None:
     """Measure what context switches cost, by cause, process and level (MB90; docs/switches.md)."""
+    options.confidence_of(confidence)
+    table_form.checked(form)
     chosen = binhop.Machine.load(machine, [*(settings or [])])
     switching.check_costs(chosen, "--machine")
     if kernel:
@@ -112,15 +117,15 @@ def switches(
         results = _each(
             chosen, jobs, delivery.kept, segments=segments is not None, kernel=kernel, quiet=quiet
         )
-        whole = switching.join(results)
-        delivery.ready(whole, lambda: print_switches(whole))
+        whole = switching.join(results, confidence)
+        delivery.ready(whole, lambda: print_switches(whole, form))
         stopped = len(results) < len(jobs)
         if stopped:
             whole.own_notes.append(report_unfinished(opened, len(results), delivery.kept))
         if raw is not None and results[0].segments is not None:
             raw.write_by(results[0].segments.write_parquet)
-        delivery.write(lambda directory: directory.fill(whole, command=["binhop", *sys.argv[1:]]))
-    if delivery.show():
+        delivery.write(lambda directory: table_form.fill(directory, whole, whole.tables(), whole.notes, form))
+    if delivery.show() and form == TEXT:
         show.written(out, delivery.names)
     end(early=stopped)
 
@@ -157,9 +162,6 @@ def _own_segments(path: Path) -> bool:
         return False
 
 
-def print_switches(result: SwitchResult) -> None:
+def print_switches(result: SwitchResult, form: str) -> None:
     """Prints the tables, and the notes below them."""
-    for table in result.tables():
-        show.print_table(table)
-    for note in result.notes:
-        show.console().print(f"note: {note}")
+    table_form.print_tables(result.tables(), result.notes, form)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from binhop.cli import show
 from binhop.tables import FORMS, SUFFIXES, TEXT, form_of, rendered
 
 if TYPE_CHECKING:
@@ -30,6 +31,17 @@ Form = Annotated[
 def checked(form: str) -> str:
     """Returns the form, if it is known."""
     return form_of(form, "--table")
+
+
+def print_tables(tables: Sequence[Table], notes: Sequence[str], form: str, gap: int = 2) -> None:
+    """Prints tables and notes in a form. In text, `gap` blanks separate the columns."""
+    if form != TEXT:
+        put(tables, notes, form)
+        return
+    for table in tables:
+        show.print_table(table, gap=gap)
+    for note in notes:
+        show.console().print(f"note: {note}")
 
 
 def put(tables: Sequence[Table], notes: Sequence[str], form: str) -> None:

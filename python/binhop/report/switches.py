@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from binhop import json_file
 from binhop.lazy_imports import pl
-from binhop.output import read_parquet
+from binhop.output import MARK, read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
-from binhop.switch_cost import CUT
+from binhop.switch_cost import CONFIDENCE, CUT
 from binhop.switch_summary import mean_curves
 
 if TYPE_CHECKING:
@@ -34,16 +35,18 @@ def draw_switches(directory: str | os.PathLike[str]) -> list[Path]:
     """Draws each workload of a directory that `binhop switches` made, and returns the files."""
     place = Path(directory)
     curves = read_parquet(place / "curves.parquet")
-    return [file for stem, _, chart in switch_charts(curves) for file in save(chart, place, stem)]
+    confidence = json_file.read(place / MARK).get("confidence", CONFIDENCE)
+    return [file for stem, _, chart in switch_charts(curves, confidence) for file in save(chart, place, stem)]
 
 
-def switch_charts(curves: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+def switch_charts(curves: pl.DataFrame, confidence: float = CONFIDENCE) -> Iterator[tuple[str, str, Any]]:
     """Yields the name, workload and chart of each workload that has a chart."""
     for workload in curves["workload"].unique(maintain_order=True):
-        means = named_causes(mean_curves(curves.filter(workload=workload)))
+        means = named_causes(mean_curves(curves.filter(workload=workload), confidence))
         shown = means.filter(pl.col("alive") >= CUT)
         if shown.height:
-            yield f"{workload}-switches", workload, _figure(workload, means, shown, curves["seed"].n_unique())
+            placements = curves["seed"].n_unique()
+            yield f"{workload}-switches", workload, _figure(workload, means, shown, placements, confidence)
 
 
 def switch_words(curves: pl.DataFrame) -> dict[str, str]:
@@ -88,7 +91,9 @@ def _domain(shown: pl.DataFrame) -> list[float]:
     return [min(known) - margin if min(known) < 0 else 0.0, max(known) + margin]
 
 
-def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements: int) -> Any:
+def _figure(
+    workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements: int, confidence: float
+) -> Any:
     most = max(shown["since"].to_list())
     scale = alt.Scale(domain=[0, most], nice=False)
     color = cause_color(shown)
@@ -135,7 +140,7 @@ def _figure(workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements:
         "instruction.",
         f"A curve ends where fewer than {CUT:.0%} of its segments are alive. {placements} "
         f"placement{'s' * (placements != 1)}"
-        + ("; the band is the 95% interval of the mean." if placements > 1 else "."),
+        + (f"; the band is the {100 * confidence:g}% interval of the mean." if placements > 1 else "."),
     ]
     if inside["excess"].null_count():
         said.append("First segments (start) share what others have read; parts of this lie outside.")

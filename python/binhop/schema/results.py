@@ -190,6 +190,8 @@ class SwitchesProvenance(RunProvenance):
     """Marks a measurement of switches."""
     kernel: bool
     """True if the kernel referenced what the machine states."""
+    confidence: float
+    """The confidence of the intervals."""
     cycle_time_ns: float | None
     """The nanoseconds of a cycle, if the machine states them."""
     processes: dict[str, dict[str, str]]

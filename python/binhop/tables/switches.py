@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
 from binhop.numbers import grouped
+from binhop.switch_cost import CONFIDENCE
 from binhop.switch_summary import costliest_pages, summary
 from binhop.tables.form import Table
 
@@ -33,7 +34,7 @@ def cost_tables(
     curves: pl.DataFrame,
     pages: pl.DataFrame,
     facts: Mapping[str, Any],
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> list[Table]:
     """Returns the tables of each workload. `facts` is the provenance of the result."""
     made = []
