@@ -207,7 +207,14 @@ impl StepsBuilder {
             let (mapping, page) = self.find(self.running, page_no, kind == Kind::Store);
             self.died();
             let asid = self.running;
-            let request = PageRequest { page: PageId(page), asid, page_no, segment: 0, segments: Vec::new() };
+            let request = PageRequest {
+                page: PageId(page),
+                asid,
+                page_no,
+                segment: 0,
+                segments: Vec::new(),
+                run: None,
+            };
             self.result.steps.push(Step::Access { kind, mapping, offset: byte % self.page, request });
         }
         last - first + 1

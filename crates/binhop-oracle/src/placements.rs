@@ -20,6 +20,35 @@ pub struct PageRequest {
     pub segment: u32,
     /// All segments of the address space.
     pub segments: Vec<u32>,
+    /// The place of the page in a run of frames, if it is first touched as a part of a huge page.
+    pub run: Option<RunPlace>,
+}
+
+/// `RunPlace` is the place of a page in a run of frames.
+#[derive(Clone, Copy, Debug)]
+pub struct RunPlace {
+    /// The number of the run.
+    pub number: u32,
+    /// The number of the page in the run.
+    pub index: u32,
+    /// The logarithm of the frames.
+    pub frames_log2: u32,
+    /// True if the page is the first page of the run.
+    pub begins: bool,
+}
+
+/// `RunCounts` counts runs: those taken, those for which no block was free, those split, and the most frames of whole
+/// runs at one time that no page had joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// The runs taken.
+    pub taken: u64,
+    /// The runs for which no block was free.
+    pub fallbacks: u64,
+    /// The runs split.
+    pub splits: u64,
+    /// The most frames without a page.
+    pub most_unused: u64,
 }
 
 /// `Memory` hands out the frames of a lane.
@@ -37,6 +66,18 @@ pub trait Memory {
     fn unwire(&mut self, page: PageId);
     /// Frees the frame of a page that dies.
     fn release(&mut self, page: PageId);
+    /// Returns whether a run of frames is whole.
+    fn holds_run(&self, _run: u32) -> bool {
+        false
+    }
+    /// Returns the runs that were split so far, in order.
+    fn splits(&self) -> &[u32] {
+        &[]
+    }
+    /// Returns the counts of runs.
+    fn run_counts(&self) -> RunCounts {
+        RunCounts::default()
+    }
 }
 
 /// Draws a number below `n` for a wired page.
@@ -345,6 +386,10 @@ pub struct Buddy {
     /// The resident pages, least recently used first.
     pages: Vec<(PageId, u64)>,
     wired: Vec<(PageId, u64)>,
+    /// The whole runs, in the order in which they were taken: the number, and for each frame whether a page joined.
+    runs: Vec<(u32, Vec<(u64, bool)>)>,
+    splits: Vec<u32>,
+    counts: RunCounts,
 }
 
 impl Buddy {
@@ -355,7 +400,9 @@ impl Buddy {
         let empty = || (Vec::new(), Vec::new());
         let ((processor, old), pages) = (empty(), Vec::new());
         let wired = Vec::new();
-        let mut buddy = Self { frames, free: Default::default(), processor, old, pages, wired };
+        let (runs, splits, counts) = (Vec::new(), Vec::new(), RunCounts::default());
+        let free = Default::default();
+        let mut buddy = Self { frames, free, processor, old, pages, wired, runs, splits, counts };
         if fragmentation == 0 {
             let mut start = 0;
             while start < frames {
@@ -389,13 +436,56 @@ impl Buddy {
         self.free[10].insert(0, block);
     }
 
-    fn split_off(&mut self) -> Option<u64> {
-        let order = (0..11).find(|&order| !self.free[order].is_empty())?;
+    fn split_off(&mut self, least: usize) -> Option<u64> {
+        let order = (least..11).find(|&order| !self.free[order].is_empty())?;
         let block = self.free[order].remove(0);
-        for half in (0..order).rev() {
+        for half in (least..order).rev() {
             self.free[half].insert(0, block + (1 << half));
         }
         Some(block)
+    }
+
+    fn refill(&mut self) {
+        while self.processor.len() < 63 {
+            let Some(frame) = self.split_off(0) else { break };
+            self.processor.push(frame);
+        }
+    }
+
+    /// Splits the run at a place of the list. Its frames without a page are free.
+    fn split(&mut self, at: usize) {
+        let (number, frames) = self.runs.remove(at);
+        self.splits.push(number);
+        self.counts.splits += 1;
+        frames.into_iter().filter(|(_, joined)| !joined).for_each(|(frame, _)| self.give_back(frame));
+    }
+
+    fn split_around(&mut self, frame: u64) {
+        if let Some(at) = self.runs.iter().position(|(_, run)| run.iter().any(|&(other, _)| other == frame)) {
+            self.split(at);
+        }
+    }
+
+    /// Returns the frame of a page that has a place in a whole run.
+    fn in_run(&mut self, place: Option<RunPlace>) -> Option<u64> {
+        let place = place?;
+        if place.begins {
+            match self.split_off(place.frames_log2 as usize) {
+                Some(first) => {
+                    let frames = (first..first + (1 << place.frames_log2)).map(|frame| (frame, false));
+                    self.runs.push((place.number, frames.collect()));
+                    self.counts.taken += 1;
+                }
+                None => self.counts.fallbacks += 1,
+            }
+        }
+        let (_, run) = self.runs.iter_mut().find(|(number, _)| *number == place.number)?;
+        let (frame, joined) = &mut run[place.index as usize];
+        *joined = true;
+        let frame = *frame;
+        let unused = self.runs.iter().flat_map(|(_, run)| run).filter(|(_, joined)| !joined).count() as u64;
+        self.counts.most_unused = self.counts.most_unused.max(unused);
+        Some(frame)
     }
 }
 
@@ -411,11 +501,20 @@ impl Memory for Buddy {
     }
 
     fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>) {
+        if let Some(frame) = self.in_run(request.run) {
+            self.pages.push((request.page, frame));
+            return (frame, None);
+        }
         if self.processor.is_empty() {
-            while self.processor.len() < 63 {
-                let Some(frame) = self.split_off() else { break };
-                self.processor.push(frame);
-            }
+            self.refill();
+        }
+        let unused = |(_, run): &(u32, Vec<(u64, bool)>)| run.iter().any(|(_, joined)| !joined);
+        if self.processor.is_empty()
+            && self.old.is_empty()
+            && let Some(at) = self.runs.iter().position(unused)
+        {
+            self.split(at);
+            self.refill();
         }
         let (frame, evicted) = if !self.processor.is_empty() {
             (self.processor.remove(0), None)
@@ -423,6 +522,7 @@ impl Memory for Buddy {
             (frame, None)
         } else {
             let (page, frame) = self.pages.remove(0);
+            self.split_around(frame);
             (frame, Some(page))
         };
         self.pages.push((request.page, frame));
@@ -430,7 +530,7 @@ impl Memory for Buddy {
     }
 
     fn wire(&mut self, page: PageId, _: u64) -> (u64, Option<PageId>) {
-        let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new() };
+        let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new(), run: None };
         let placed = self.place(&request);
         self.wired.extend(self.pages.pop());
         placed
@@ -442,6 +542,7 @@ impl Memory for Buddy {
 
     fn release(&mut self, page: PageId) {
         let Some(frame) = self.frame_of(page) else { return };
+        self.split_around(frame);
         self.pages.retain(|(other, _)| *other != page);
         self.wired.retain(|(other, _)| *other != page);
         self.processor.insert(0, frame);
@@ -451,5 +552,17 @@ impl Memory for Buddy {
                 self.give_back(frame);
             }
         }
+    }
+
+    fn holds_run(&self, run: u32) -> bool {
+        self.runs.iter().any(|&(number, _)| number == run)
+    }
+
+    fn splits(&self) -> &[u32] {
+        &self.splits
+    }
+
+    fn run_counts(&self) -> RunCounts {
+        self.counts
     }
 }

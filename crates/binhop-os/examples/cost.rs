@@ -56,7 +56,14 @@ const STATES: usize = 2;
 
 fn request(page: u32) -> PageRequest {
     let (page_no, segment) = (PageNo(page.into()), SegmentId(0));
-    PageRequest { page: PageId(page), asid: Asid(0), page_no, segment, segments: Arc::new([segment]) }
+    PageRequest {
+        page: PageId(page),
+        asid: Asid(0),
+        page_no,
+        segment,
+        segments: Arc::new([segment]),
+        run: None,
+    }
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -21,7 +21,7 @@ mod space;
 mod table;
 
 pub use frame::{
-    Allocator, BinCounts, Draws, Frames, Holdings, PageRequest, Placed, Pool, PoolPolicy, Recency,
-    StateScope, WiredKind,
+    Allocator, BinCounts, Draws, Frames, Holdings, PageRequest, Placed, Pool, PoolPolicy, Recency, RunCounts,
+    RunPlace, StateScope, WiredKind,
 };
 pub use space::{MapFlags, Owner, PageOrigin, SegmentId, Spaces, Touch};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
 use binhop_oracle::placements::{self as oracle, Memory, Rule};
 use binhop_os::placement::{POLICIES, Settings, policy};
-use binhop_os::{Frames, PageRequest, Recency, SegmentId, StateScope, WiredKind};
+use binhop_os::{Frames, PageRequest, Recency, RunPlace, SegmentId, StateScope, WiredKind};
 use proptest::prelude::*;
 
 /// Returns the oracle of a policy, if the policy chooses anything.
@@ -46,6 +46,12 @@ fn request(asked: &oracle::PageRequest) -> PageRequest {
         page_no: PageNo(asked.page_no),
         segment: SegmentId(asked.segment),
         segments: segments.into(),
+        run: asked.run.map(|run| RunPlace {
+            run: run.number,
+            index: run.index,
+            frames_log2: run.frames_log2,
+            begins: run.begins,
+        }),
     }
 }
 
@@ -194,7 +200,7 @@ impl World {
         });
         // A shared segment lies at another address in each address space.
         let page_no = (u64::from(segment) << 8) + index + u64::from(space * (segment / 4));
-        oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments }
+        oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments, run: None }
     }
 }
 
@@ -315,7 +321,7 @@ proptest! {
         for (born, count) in bursts {
             for i in 0..count {
                 if born {
-                    let asked = oracle::PageRequest { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1] };
+                    let asked = oracle::PageRequest { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1], run: None };
                     bench.touch(&asked);
                     alive.push(asked);
                     next += 1;
@@ -325,6 +331,56 @@ proptest! {
                 }
             }
             bench.check(next);
+        }
+    }
+
+    /// Huge pages take runs, are split by deaths, evictions and scarce memory, and fall back where no run is free.
+    #[test]
+    fn runs_of_frames_are_those_of_the_oracle(
+        frames in prop_oneof![Just(16u64), 30..70u64, 200..300u64, Just(1500)],
+        frames_log2 in 1..6u32,
+        fragmentation in prop_oneof![3 => Just(0u32), 1 => Just(10), 1 => Just(60)],
+        seed in 0..1000u64,
+        steps in proptest::collection::vec((0..20u32, 0..12u32, any::<u32>(), 1..40u32), 1..120),
+    ) {
+        let settings = Settings { fragmentation, ..Settings::new(frames, 1) };
+        let mut bench = Bench::new("buddy", &settings, seed);
+        // For each huge page the number of its run, and its live pages by their place.
+        let mut huge: BTreeMap<u32, (u32, BTreeMap<u32, PageId>)> = BTreeMap::new();
+        let (mut next, mut runs, mut reported) = (0, 0, 0);
+        for (what, number, index, count) in steps {
+            for index in (index % 64..).take(count as usize).map(|index| index % (1 << frames_log2)) {
+                let (run, pages) = huge.entry(number).or_default();
+                let begins = pages.is_empty();
+                if what < 3 {
+                    if let Some(page) = pages.remove(&index) {
+                        bench.release(page);
+                    }
+                } else {
+                    if begins {
+                        *run = runs;
+                        runs += 1;
+                    }
+                    let fresh = !pages.contains_key(&index);
+                    let page = *pages.entry(index).or_insert(PageId(next));
+                    next += u32::from(fresh);
+                    // One huge page in twelve is none: its pages are placed one by one.
+                    let place = oracle::RunPlace { number: *run, index, frames_log2, begins };
+                    let run = (fresh && number > 0).then_some(place);
+                    bench.touch(&oracle::PageRequest { page, asid: 1, page_no: 0, segment: 1, segments: vec![1], run });
+                }
+            }
+            bench.check(next);
+            let split = bench.frames.take_split();
+            assert_eq!(split, &bench.slow.splits()[reported..]);
+            reported += split.len();
+            let counts = bench.frames.run_counts();
+            let slow = bench.slow.run_counts();
+            assert_eq!(
+                (counts.taken, counts.fallbacks, counts.splits, counts.most_unused),
+                (slow.taken, slow.fallbacks, slow.splits, slow.most_unused)
+            );
+            assert!((0..runs).all(|run| bench.frames.holds_run(run) == bench.slow.holds_run(run)));
         }
     }
 
@@ -425,6 +481,7 @@ fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
                 page_no: page * page,
                 segment: 1,
                 segments: vec![1],
+                run: None,
             };
             if frames.frame_of(asked.page).is_none() {
                 let placed = frames.place(&request(&asked), &recency).unwrap();
@@ -463,6 +520,7 @@ fn one_color_is_the_naive_policy() {
             page_no: page,
             segment: 1,
             segments: vec![1],
+            run: None,
         };
         if one.frame_of(asked.page).is_none() {
             let placed = one.place(&request(&asked), &recency).unwrap();

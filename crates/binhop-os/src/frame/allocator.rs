@@ -1,11 +1,11 @@
 //! `Allocator` hands out the frames of a lane. There are two kinds: the pool with a policy that picks from
 //! it, and a policy with free lists and victims of its own.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, vec::Vec};
 
 use binhop_base::{FrameNo, PageId, Problem, Result};
 
-use super::{Draws, PageRequest, Placed, Pool, PoolPolicy, Recency, lru::LruList};
+use super::{Draws, PageRequest, Placed, Pool, PoolPolicy, Recency, RunCounts, lru::LruList};
 
 /// `Allocator` hands out the frames of one lane, numbered from 0. One instance serves one lane.
 ///
@@ -39,6 +39,21 @@ pub trait Allocator: Send {
 
     /// Frees a frame that is not wired and whose page has died.
     fn release(&mut self, frame: FrameNo);
+
+    /// Returns whether a run of frames is whole. An allocator without runs has none.
+    fn holds_run(&self, _run: u32) -> bool {
+        false
+    }
+
+    /// Takes the runs that were split since the last call.
+    fn take_split(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Returns the counts of runs.
+    fn run_counts(&self) -> RunCounts {
+        RunCounts::default()
+    }
 
     /// Returns the page in a frame.
     fn page_in(&self, frame: FrameNo) -> Option<PageId>;

@@ -22,6 +22,7 @@ pub(crate) mod lru;
 mod pool;
 mod ranks;
 mod recency;
+mod run;
 mod used_pool;
 mod wired;
 
@@ -37,6 +38,7 @@ pub use draws::Draws;
 use lru::LruList;
 pub use pool::{Pool, PoolPolicy};
 pub use recency::Recency;
+pub use run::{RunCounts, RunPlace};
 pub use wired::{Holdings, WiredKind};
 
 /// `PageRequest` asks for a frame: it names the page of a fault, the address space that touched the page, and
@@ -55,6 +57,9 @@ pub struct PageRequest {
     /// [`Spaces::segments_of_space`](crate::Spaces::segments_of_space)). The list is empty if no policy reads
     /// it.
     pub segments: Arc<[SegmentId]>,
+    /// The page's place in a run of frames, if the page is touched for the first time and is a part of a huge page.
+    /// Allocators without runs do not read it.
+    pub run: Option<RunPlace>,
 }
 
 /// `Placed` is the result of a placement.
@@ -103,7 +108,7 @@ enum Memory {
 ///     let page = PageId(number);
 ///     let (asid, page_no, segment) = (Asid(0), PageNo(number.into()), SegmentId(0));
 ///     recency.note(page, u64::from(number) + 1);
-///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into() };
+///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None };
 ///     let placed = frames.place(&request, &recency)?;
 ///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
 /// }
@@ -118,6 +123,8 @@ pub struct Frames {
     /// The number of pages that were ever wired.
     wirings: u64,
     faults: u64,
+    /// The number of pages that joined a run of frames, without a fault.
+    joined: u64,
     evictions: u64,
 }
 
@@ -155,7 +162,7 @@ impl Frames {
 
     fn of(memory: Memory) -> Self {
         let (slots, wired) = (Vec::new(), [0; WiredKind::ALL.len()]);
-        Self { slots, memory, mapped: 0, wired, wirings: 0, faults: 0, evictions: 0 }
+        Self { slots, memory, mapped: 0, wired, wirings: 0, faults: 0, joined: 0, evictions: 0 }
     }
 
     /// Returns the frame that holds a page, if the page is resident.
@@ -190,13 +197,16 @@ impl Frames {
     /// The page is resident already.
     pub fn place(&mut self, request: &PageRequest, recency: &Recency) -> Result<Placed> {
         assert!(self.frame_of(request.page).is_none(), "page {} has a frame already", request.page);
+        let mut joins = false;
         let placed = match &mut self.memory {
             Memory::Identity => Placed { frame: FrameNo(request.page_no.0), evicted: None },
             Memory::Sized { allocator, rng } => {
+                joins = request.run.is_some_and(|place| !place.begins && allocator.holds_run(place.run));
                 allocator.place(request, recency, Draws::new(*rng, self.faults))?
             }
         };
-        self.faults += 1;
+        self.faults += u64::from(!joins);
+        self.joined += u64::from(joins);
         self.enter(request.page, placed);
         Ok(placed)
     }
@@ -273,7 +283,32 @@ impl Frames {
         Some(frame)
     }
 
-    /// Returns the number of placements so far: first touches, and returns of evicted pages.
+    /// Returns whether a run of frames is whole.
+    #[must_use]
+    pub fn holds_run(&self, run: u32) -> bool {
+        matches!(&self.memory, Memory::Sized { allocator, .. } if allocator.holds_run(run))
+    }
+
+    /// Takes the runs that were split since the last call.
+    #[must_use]
+    pub fn take_split(&mut self) -> Vec<u32> {
+        match &mut self.memory {
+            Memory::Identity => Vec::new(),
+            Memory::Sized { allocator, .. } => allocator.take_split(),
+        }
+    }
+
+    /// Returns the counts of runs.
+    #[must_use]
+    pub fn run_counts(&self) -> RunCounts {
+        match &self.memory {
+            Memory::Identity => RunCounts::default(),
+            Memory::Sized { allocator, .. } => allocator.run_counts(),
+        }
+    }
+
+    /// Returns the number of faults so far: first touches, and returns of evicted pages. A page that joins a run of
+    /// frames causes no fault.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults
@@ -331,7 +366,7 @@ impl Frames {
             );
         }
         let all_wired: u64 = self.wired.iter().sum();
-        let placed = self.faults + self.wirings;
+        let placed = self.faults + self.joined + self.wirings;
         if placed.checked_sub(self.evictions).is_none_or(|placed| placed < self.mapped) {
             let value = format!("{placed} faults, {} evictions, {resident} resident", self.evictions);
             return broken(&value, "faults and wired pages = evictions + pages that died + resident pages");
@@ -395,7 +430,7 @@ mod tests {
             let page = PageId(number);
             recency.note(page, u64::from(number) + 1);
             let (asid, page_no, segment) = (Asid(0), PageNo(9), SegmentId(0));
-            let request = PageRequest { page, asid, page_no, segment, segments: [segment].into() };
+            let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None };
             frames.place(&request, &recency).unwrap();
         }
         frames.release(PageId(4));

@@ -11,7 +11,14 @@ use crate::{Draws, PageRequest, Pool, PoolPolicy, Recency, SegmentId};
 /// Returns a request for a page of address space 1 at virtual page 0. Segment 1 is the only segment.
 pub(crate) fn page(number: u32) -> PageRequest {
     let (asid, segment) = (Asid(1), SegmentId(1));
-    PageRequest { page: PageId(number), asid, page_no: PageNo(0), segment, segments: [segment].into() }
+    PageRequest {
+        page: PageId(number),
+        asid,
+        page_no: PageNo(0),
+        segment,
+        segments: [segment].into(),
+        run: None,
+    }
 }
 
 impl PageRequest {

@@ -14,6 +14,13 @@
 //! - When no frame is free, the page that was referenced longest ago in all memory is evicted, and its frame
 //!   is reused.
 //! - A wired page takes the next frame, as any page does, and is never evicted.
+//! - A huge page takes a run of 2^n frames (order n, at most 10) from the smallest block that holds it; the rest of the
+//!   block goes back by halves. The processor's list has single frames only. If no block is large enough, the page takes
+//!   a single frame (a fallback). [`RunPlace`](crate::RunPlace) has the rules of runs.
+//! - When no frame is free, neither in blocks nor in the processor's list nor with old pages of other programs, the
+//!   run taken longest ago among those with frames that no page uses is split, and these frames are free. A page is
+//!   evicted only when there is no such run. Linux splits huge pages that are not fully used when memory is scarce
+//!   (mm/huge_memory.c, `deferred_split_scan`).
 //!
 //! # The start
 //! Without `fragmentation` all of memory is free, in the largest possible blocks, the lowest block first, as
@@ -28,7 +35,7 @@
 //! - There are no watermarks, so nothing is reclaimed ahead of need or in batches.
 //! - The limits of the processor's list are the untuned limits of a zone of 1 GiB or more, in pages of 4 KiB,
 //!   before Linux 5.14.
-//! - Nobody asks for larger orders, so there is no compaction and there are no huge pages.
+//! - There is no compaction: where no block of the order is free, a huge page falls back at once.
 //! - Replacement is exact LRU, without generations and reference bits.
 //! - A block always goes to the front of its list. Linux puts a block at the end if the buddy of its buddy is
 //!   free.
@@ -37,10 +44,11 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use binhop_base::{Domain, FrameNo, PageId, Result, Rng, Stream};
 
+use super::runs::Runs;
 use super::settings::FRAGMENTATION;
 use super::{AllocatorPolicy, Mechanism, Policy};
 use crate::frame::{age_queue::AgeQueue, allocator::check_unwired, content::Content};
-use crate::{Allocator, Draws, PageRequest, Placed, Recency};
+use crate::{Allocator, Draws, PageRequest, Placed, Recency, RunCounts};
 
 pub(super) static POLICY: Policy = Policy {
     name: "buddy",
@@ -57,6 +65,7 @@ pub(super) static POLICY: Policy = Policy {
         // since.
         safe_frames: |settings| settings.frames - 1,
         reuses_frames: true,
+        largest_run_log2: Some(ORDERS as u32 - 1),
         reads_recency: true,
         is_random: |settings| settings.fragmentation > 0,
     }),
@@ -127,12 +136,12 @@ impl Blocks {
         self.order[block as usize] = NO_BLOCK;
     }
 
-    /// Takes a single frame out of the smallest block.
-    fn take(&mut self) -> Option<u32> {
-        let order = (0..ORDERS).find(|&order| self.first[order] != NONE)?;
+    /// Takes 2^`least` frames out of the smallest block that holds them. Returns the first frame.
+    fn take(&mut self, least: usize) -> Option<u32> {
+        let order = (least..ORDERS).find(|&order| self.first[order] != NONE)?;
         let block = self.first[order];
         self.remove(block, order);
-        for half in (0..order).rev() {
+        for half in (least..order).rev() {
             self.push(block + (1 << half), half);
         }
         Some(block)
@@ -169,6 +178,7 @@ struct Buddy {
     processor: VecDeque<u32>,
     /// The frames that hold pages of other programs. The last page leaves first.
     old: Vec<u32>,
+    runs: Runs,
     content: Vec<Content>,
     /// The number of frames that hold a page.
     held: u32,
@@ -194,6 +204,7 @@ impl Buddy {
             blocks,
             processor: VecDeque::new(),
             old,
+            runs: Runs::default(),
             content: vec![Content::default(); frames as usize],
             held: 0,
             wired: 0,
@@ -205,10 +216,43 @@ impl Buddy {
     /// Takes a frame that holds no simulated page, if there is one.
     fn take_free(&mut self) -> Option<u32> {
         if self.processor.is_empty() {
-            let blocks = &mut self.blocks;
-            self.processor.extend(core::iter::from_fn(|| blocks.take()).take(BATCH));
+            self.refill();
         }
-        self.processor.pop_front().or_else(|| self.old.pop())
+        let free = self.processor.pop_front().or_else(|| self.old.pop());
+        if free.is_some() {
+            return free;
+        }
+        self.split(self.runs.oldest_underused()?);
+        self.refill();
+        self.processor.pop_front()
+    }
+
+    /// Moves a batch of frames from the blocks to the processor's list.
+    fn refill(&mut self) {
+        let blocks = &mut self.blocks;
+        self.processor.extend(core::iter::from_fn(|| blocks.take(0)).take(BATCH));
+    }
+
+    /// Splits a run. The frames that no page has joined are free.
+    fn split(&mut self, run: u32) {
+        self.runs.split(run).into_iter().for_each(|frame| self.blocks.free(frame));
+    }
+
+    /// Splits the run of a frame whose page leaves, if the frame lies in a whole run.
+    fn split_around(&mut self, frame: u32) {
+        if let Some(run) = self.runs.of_frame(frame) {
+            self.split(run);
+        }
+    }
+
+    /// Returns the frame of a page in its run. If the page begins the run, the run is taken first.
+    fn take_in_run(&mut self, request: &PageRequest) -> Option<u32> {
+        let place = request.run?;
+        if place.begins {
+            let first = self.blocks.take(place.frames_log2 as usize);
+            self.runs.begin(place, first);
+        }
+        self.runs.join(place)
     }
 
     /// Takes the frame whose page was referenced longest ago.
@@ -236,14 +280,22 @@ impl Buddy {
         }
     }
 
-    /// Gives the next frame, free or reused, a new content. Returns the frame and the page that it held.
-    fn give(&mut self, recency: &Recency, content: Content) -> Result<(u32, Option<PageId>)> {
-        let free = self.take_free();
+    /// Gives the next frame, free or reused, a new content. `in_run` is the frame of a page that has a frame in a run.
+    /// Returns the frame and the page that it held.
+    fn give(
+        &mut self,
+        in_run: Option<u32>,
+        recency: &Recency,
+        content: Content,
+    ) -> Result<(u32, Option<PageId>)> {
+        let free = in_run.or_else(|| self.take_free());
         let frame = match free {
             Some(frame) => frame,
             None => {
                 check_unwired(self.content.len() - self.wired as usize)?;
-                self.oldest(recency)
+                let frame = self.oldest(recency);
+                self.split_around(frame);
+                frame
             }
         };
         self.held += u32::from(free.is_some());
@@ -275,12 +327,13 @@ impl Allocator for Buddy {
     }
 
     fn place(&mut self, request: &PageRequest, recency: &Recency, _: Draws) -> Result<Placed> {
-        let (frame, evicted) = self.give(recency, Content::of(request.page))?;
+        let in_run = self.take_in_run(request);
+        let (frame, evicted) = self.give(in_run, recency, Content::of(request.page))?;
         Ok(Placed { frame: FrameNo(frame.into()), evicted })
     }
 
     fn wire(&mut self, page: PageId, recency: &Recency, _: Draws) -> Result<Placed> {
-        let (frame, evicted) = self.give(recency, Content::wired(page))?;
+        let (frame, evicted) = self.give(None, recency, Content::wired(page))?;
         Ok(Placed { frame: FrameNo(frame.into()), evicted })
     }
 
@@ -298,7 +351,20 @@ impl Allocator for Buddy {
     fn release(&mut self, frame: FrameNo) {
         let frame = frame.0 as u32;
         self.content[frame as usize].release();
+        self.split_around(frame);
         self.give_back(frame);
+    }
+
+    fn holds_run(&self, run: u32) -> bool {
+        self.runs.holds(run)
+    }
+
+    fn take_split(&mut self) -> Vec<u32> {
+        self.runs.take_split()
+    }
+
+    fn run_counts(&self) -> RunCounts {
+        self.runs.counts()
     }
 
     fn page_in(&self, frame: FrameNo) -> Option<PageId> {
@@ -315,7 +381,7 @@ impl Allocator for Buddy {
         let blocks = self.blocks.lists().flat_map(|(order, block)| block..block + (1 << order));
         let single = self.processor.iter().chain(&self.old).copied();
         let held = (0..frames as u32).filter(|&frame| self.content[frame as usize].page().is_some());
-        for frame in blocks.chain(single).chain(held) {
+        for frame in blocks.chain(single).chain(held).chain(self.runs.unused()) {
             seen[frame as usize] += 1;
         }
         let first = |&(order, block): &(usize, u32)| {
@@ -334,6 +400,7 @@ impl Allocator for Buddy {
             && self.blocks.lists().all(|block| first(&block))
             && u64::from(self.held) == self.held()
             && u64::from(self.wired) == self.wired()
+            && self.runs.is_consistent()
             && followed
     }
 
@@ -346,7 +413,7 @@ impl Allocator for Buddy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Frames;
+    use crate::{Frames, RunPlace};
     use crate::placement::Settings;
     use crate::placement::bench::page;
 
@@ -358,7 +425,7 @@ mod tests {
     fn a_block_is_halved_from_below_and_joined_again() {
         let mut blocks = Blocks::as_after_boot(1024 + 8 + 2 + 1);
         assert_eq!(free(&blocks), [(0, 1034), (1, 1032), (3, 1024), (10, 0)]);
-        let taken: Vec<u32> = (0..5).filter_map(|_| blocks.take()).collect();
+        let taken: Vec<u32> = (0..5).filter_map(|_| blocks.take(0)).collect();
         assert_eq!(taken, [1034, 1032, 1033, 1024, 1025]);
         assert_eq!(free(&blocks), [(1, 1026), (2, 1028), (10, 0)]);
         blocks.free(1024);
@@ -421,6 +488,34 @@ mod tests {
         assert!(neighbours(50, 1).0 < 5, "{:?}", neighbours(50, 1));
         assert!((50..400).contains(&neighbours(10, 1).0), "{:?}", neighbours(10, 1));
         assert!(neighbours(100, 1).0 < 5);
+    }
+
+    #[test]
+    fn a_huge_page_takes_a_run_joins_it_and_is_split_when_memory_is_scarce() {
+        let mut frames = POLICY.frames(&Settings::new(16, 1), 1).unwrap();
+        let mut recency = Recency::new();
+        let mut touch = |frames: &mut Frames, number: u32, run: Option<(u32, u32, bool)>| {
+            recency.note(PageId(number), 1 + u64::from(number));
+            let run = run.map(|(run, index, begins)| RunPlace { run, index, frames_log2: 3, begins });
+            let placed = frames.place(&PageRequest { run, ..page(number) }, &recency).unwrap();
+            (placed.frame.0, placed.evicted)
+        };
+        assert_eq!(touch(&mut frames, 0, Some((0, 5, true))), (5, None)); // frames 0 to 7
+        assert_eq!(touch(&mut frames, 1, Some((0, 2, false))), (2, None));
+        assert_eq!(touch(&mut frames, 2, None), (8, None)); // the processor's list takes frames 8 to 15
+        assert_eq!(touch(&mut frames, 3, Some((1, 0, true))), (9, None)); // no run is free: a fallback
+        let counts = RunCounts { taken: 1, fallbacks: 1, splits: 0, unused: 6, most_unused: 7 };
+        assert_eq!((frames.run_counts(), frames.faults(), frames.free()), (counts, 3, Some(12)));
+        assert!((4..10).all(|number| touch(&mut frames, number, None).0 == u64::from(number) + 6));
+        
+        assert_eq!(touch(&mut frames, 10, Some((0, 3, false))), (3, None));
+        // Memory is scarce: the run is split. Frame 4, frames 6 and 7, and frames 0 and 1 are free.
+        assert_eq!((touch(&mut frames, 11, None), frames.take_split()), ((4, None), vec![0]));
+        assert_eq!(touch(&mut frames, 12, Some((0, 1, false))), (6, None));
+        assert!((13..16).map(|number| touch(&mut frames, number, None).0).eq([7, 0, 1]));
+        assert_eq!(touch(&mut frames, 16, None), (5, Some(PageId(0))));
+        assert_eq!(frames.run_counts(), RunCounts { splits: 1, unused: 0, ..counts });
+        frames.check().unwrap();
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(super) static POLICY: Policy = Policy {
         build,
         safe_frames,
         reuses_frames: false,
+        largest_run_log2: None,
         reads_recency: true,
         is_random: |_| true,
     }),

@@ -13,6 +13,7 @@ mod bench;
 mod color;
 mod policy;
 mod recording;
+mod runs;
 mod settings;
 
 pub use color::fibonacci;

@@ -62,6 +62,8 @@ pub struct AllocatorPolicy {
     pub safe_frames: fn(&Settings) -> u64,
     /// The value that [`Policy::reuses_frames`] returns.
     pub reuses_frames: bool,
+    /// The value that [`Policy::largest_run_log2`] returns.
+    pub largest_run_log2: Option<u32>,
     /// The value that [`Policy::reads_recency`] returns.
     pub reads_recency: bool,
     /// Returns whether the seed changes anything.
@@ -134,6 +136,16 @@ impl Policy {
     #[must_use]
     pub fn reuses_frames(&self) -> bool {
         matches!(self.mechanism, Mechanism::Allocator(AllocatorPolicy { reuses_frames: true, .. }))
+    }
+
+    /// Returns the logarithm of the frames in the largest run that the policy hands out as a whole; `None` if the policy
+    /// has no runs of frames. A huge page needs a run.
+    #[must_use]
+    pub fn largest_run_log2(&self) -> Option<u32> {
+        match self.mechanism {
+            Mechanism::Allocator(allocator) => allocator.largest_run_log2,
+            Mechanism::Pool(_) | Mechanism::Identity => None,
+        }
     }
 
     /// Returns whether the seed changes anything. For a pool it changes at least the initial order of the

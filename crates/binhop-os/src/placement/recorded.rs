@@ -37,6 +37,7 @@ pub(super) static POLICY: Policy = Policy {
         safe_frames: |settings| if settings.recording.evicts { 0 } else { settings.frames - 1 },
         // A real machine may reuse a dead page's frame at any time.
         reuses_frames: true,
+        largest_run_log2: None,
         reads_recency: false,
         is_random: |_| false,
     }),

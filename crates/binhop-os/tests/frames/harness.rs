@@ -76,7 +76,14 @@ pub(crate) fn request(page: u32) -> PageRequest {
     let segment = page % SEGMENTS;
     // The address space has the page's own segment and the next segment.
     let segments = [SegmentId(segment), SegmentId((segment + 1) % SEGMENTS)].into();
-    PageRequest { page: PageId(page), asid: Asid(3), page_no, segment: SegmentId(segment), segments }
+    PageRequest {
+        page: PageId(page),
+        asid: Asid(3),
+        page_no,
+        segment: SegmentId(segment),
+        segments,
+        run: None,
+    }
 }
 
 /// `Harness` drives the fast model and the plain list together.

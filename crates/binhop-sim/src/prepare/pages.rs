@@ -109,6 +109,7 @@ impl Prepare {
             page_no: PageNo(entry.page_no),
             segment: self.spaces.segment_of(page),
             segments: self.segments_of_running(),
+            run: None,
         };
         let Some(safe) = self.safe else {
             // Physical = virtual: nothing is ever evicted.
