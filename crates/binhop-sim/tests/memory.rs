@@ -89,6 +89,19 @@ fn intervals_and_replacements_take_what_is_estimated() {
     compare("zen-4k", &["cache.l3.replacement=srrip", "cache.l2.replacement=plru"], 1000, None);
 }
 
+#[test]
+fn translation_takes_what_is_estimated() {
+    let radix = ["translation=on", "translation.reserve=8MiB"];
+    compare("skylake", &radix, 2000, None);
+    let evicting = ["translation=on", "memory.size=64MiB", "placement.pool=1MiB"];
+    for table in ["mips", "hashed", "inverted"] {
+        let (table, entry) = (format!("translation.table={table}"), if table == "mips" { 4 } else { 16 });
+        let entry = format!("translation.entry={entry}B");
+        let settings = [&evicting[..], &[&table, &entry]].concat();
+        compare("kh90", &settings, 20_000, None);
+    }
+}
+
 /// The pages that each process of [`processes`] has.
 const PAGES_OF_A_PROCESS: u64 = 60;
 

@@ -3,7 +3,8 @@
 /// `Growth` holds what a trace has held so far that makes memory grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// The pages, or the mappings if there are more mappings than pages.
+    /// The pages of the trace, or its mappings if there are more mappings than pages. Pages of page tables, of handlers
+    /// and of units do not count.
     pub(crate) pages: u64,
     pub(crate) processes: u64,
     pub(crate) intervals: u64,

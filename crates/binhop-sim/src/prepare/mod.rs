@@ -92,11 +92,25 @@ pub(crate) struct Setup {
     pub(crate) collapse: bool,
 }
 
+impl Setup {
+    /// Returns the number of pages that the unit owns.
+    fn pages_of_unit(&self) -> u32 {
+        self.subscription.as_ref().map_or(0, |subscription| subscription.owned())
+    }
+
+    /// Returns the number of pages that are no pages of the trace: those of the unit, of page tables and of handlers.
+    fn own_pages(&self) -> u32 {
+        let of_tables = self.needs.translation.as_ref().map_or(0, |translation| translation.pages());
+        self.pages_of_unit() + of_tables
+    }
+}
+
 const FETCH: usize = 0;
 
 /// The rows of a block: so many that a lane's tables, fetched anew for each block, are used many times.
 pub(crate) const BLOCK_ROWS: usize = 1 << 17;
-const BLOCK_CONTROLS: usize = 1 << 12;
+/// The controls of a block.
+pub(crate) const BLOCK_CONTROLS: usize = 1 << 12;
 /// The number of listed segments at which a block ends. The size of a block is thus bounded, however many
 /// segments the spaces have.
 const BLOCK_SEGMENTS: usize = 1 << 20;
@@ -164,6 +178,8 @@ pub struct Prepare {
     controls: Vec<(u32, Control)>,
     mappings: Vec<Mapped>,
     known_mappings: usize,
+    /// The pages of the machine and of its unit: those of page tables and of handlers. They are no pages of the trace.
+    own_pages: u32,
     finished: bool,
 }
 
@@ -211,7 +227,7 @@ impl Prepare {
                 .translation
                 .as_ref()
                 .map(|config| {
-                    let first = setup.subscription.as_ref().map_or(0, |subscription| subscription.owned());
+                    let first = setup.pages_of_unit();
                     Translator::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
                 })
                 .transpose()?,
@@ -248,13 +264,12 @@ impl Prepare {
             controls: Vec::new(),
             mappings: Vec::new(),
             known_mappings: 0,
+            own_pages: setup.own_pages(),
             finished: false,
         };
         prepare.set_next_interval();
         prepare.set_trust();
-        let of_unit = setup.subscription.as_ref().map_or(0, |subscription| subscription.owned());
-        let of_tables = needs.translation.as_ref().map_or(0, |translation| translation.pages());
-        prepare.own_pages(of_unit + of_tables)?;
+        prepare.make_own_pages()?;
         Ok(prepare)
     }
 
@@ -297,7 +312,7 @@ impl Prepare {
 
     /// Returns the counts, so far, of what makes a run's memory grow.
     pub(crate) fn growth(&self) -> Growth {
-        let pages = self.spaces.pages().max(self.spaces.mappings()) as u64;
+        let pages = self.spaces.pages().max(self.spaces.mappings()) as u64 - u64::from(self.own_pages);
         let intervals = self.cuts.interval.map_or(0, |each| self.stream.instructions / each);
         Growth { pages, processes: self.processes.len() as u64, intervals }
     }

@@ -25,10 +25,10 @@ pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
 }
 
 impl Prepare {
-    /// Makes the pages that a unit owns. No reference of the stream leads to them. Each lane wires frames for
-    /// them before it begins.
-    pub(super) fn own_pages(&mut self, pages: u32) -> Result<()> {
-        for number in 0..pages {
+    /// Makes the pages of the machine and of its unit. No reference of the stream leads to them. Each lane gives them
+    /// frames before it begins.
+    pub(super) fn make_own_pages(&mut self) -> Result<()> {
+        for number in 0..self.own_pages {
             let (page, page_no) = own_page(number, self.page);
             let touch = self.spaces.touch_kernel(page_no)?;
             debug_assert_eq!((touch.mapping, touch.page), (MappingId(number), page));

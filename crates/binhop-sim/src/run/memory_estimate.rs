@@ -11,6 +11,9 @@
 //!   gone.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
+//! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
+//!   once its placement may evict pages. The pages of page tables are pages like those of the trace, and all of them
+//!   exist from the start.
 //! - *Tables* are the tables of results of all seeds, and the logs of their meters. Tables of intervals and
 //!   processes are made as they are read; the counts of all processes under one seed are in memory then.
 //! - The numbers of pages, processes and intervals of a trace are known only while it is read. A run starts
@@ -25,13 +28,15 @@ use binhop_hw::{CacheConfig, CacheCounters, Request};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
+use crate::occasion::Subscription;
 use crate::options::RunOptions;
-use crate::prepare::{BLOCK_ROWS, Growth, Row};
+use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row};
 use crate::results::meter::{OF_STREAM, SLOTS};
 use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
 use crate::sharing::FrontSharing;
 use crate::sharing::{LaneCells, SharingPlan};
+use crate::translation::TranslationBytes;
 
 /// The number of blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
@@ -113,6 +118,13 @@ struct WhenFull {
     most: u64,
 }
 
+impl WhenFull {
+    /// Returns the bytes of this part. `placed` is the number of pages of the trace, and `growth` counts all pages.
+    fn of(&self, placed: u64, growth: Growth) -> u64 {
+        if placed < self.safe { 0 } else { self.sum.of(growth).min(self.most) }
+    }
+}
+
 /// `LargestSetting` is the memory that one setting of a machine costs a lane.
 #[derive(Clone, Debug)]
 struct LargestSetting {
@@ -163,8 +175,12 @@ fn of_logs(options: &RunOptions) -> Sum {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryEstimate {
     shared: Sum,
+    /// The page tables, which exist once.
+    page_tables: Vec<WhenFull>,
     seed: Sum,
     when_full: Vec<WhenFull>,
+    /// The pages that are no pages of the trace: those of units, of page tables and of handlers.
+    own_pages: u64,
     tables: Sum,
     /// The setting that takes the most memory in one lane.
     largest: Option<LargestSetting>,
@@ -180,15 +196,25 @@ impl MemoryEstimate {
             options.subscription(),
             options.switched_off(),
         );
-        let mut estimate = Self { shared: Sum { fixed: SOURCE, ..Sum::default() }, ..Self::default() };
+        let of_unit = options.subscription().map_or(0, Subscription::owned);
+        let of_tables =
+            machines.iter().filter_map(Machine::translation).map(|translation| translation.pages()).max();
+        let mut estimate = Self {
+            shared: Sum { fixed: SOURCE, ..Sum::default() },
+            own_pages: u64::from(of_unit) + u64::from(of_tables.unwrap_or(0)),
+            ..Self::default()
+        };
         let workers = options.threads as u64;
         let blocks = if workers > 1 { BLOCKS } else { 2 };
         let row = (size_of::<Row>() + size_of::<Request>() + size_of::<u64>()) as u64;
         let block = BLOCK_ROWS as u64 * row;
         for stream in &sharing_plan.preparations {
             estimate.shared.add(Sum { fixed: block, page: PREPARED, ..Sum::default() });
+            let first =
+                stream.groups.iter().flat_map(|group| &group.lanes).next().map(|cells| cells.machines[0]);
+            let walks = first.map_or(0, |cell| estimate.add_translation(&machines[cell]));
             for group in &stream.groups {
-                let (fixed, page) = (blocks * block, KNOWN * (workers + 1));
+                let (fixed, page) = (blocks * (block + walks), KNOWN * (workers + 1));
                 estimate.shared.add(Sum { fixed, page, ..Sum::default() });
                 group
                     .lanes
@@ -198,6 +224,20 @@ impl MemoryEstimate {
         }
         all.iter().for_each(|machine| estimate.add_tables(machine, options));
         estimate
+    }
+
+    /// Adds what the lanes of a preparation share of translation. Returns the bytes of the walks of a block.
+    fn add_translation(&mut self, machine: &Machine) -> u64 {
+        let Some(config) = machine.translation() else { return 0 };
+        let bytes = TranslationBytes::of(config);
+        self.shared.add(Sum {
+            fixed: bytes.tlbs.saturating_add(bytes.tables),
+            page_alone: bytes.told,
+            ..Sum::default()
+        });
+        let sum = Sum { page_alone: bytes.table_page, ..Sum::default() };
+        self.page_tables.push(WhenFull { safe: 0, sum, most: bytes.most_in_tables });
+        BLOCK_CONTROLS as u64 * (2 * size_of::<(u32, Control)>() as u64 + bytes.walk)
     }
 
     fn add_lane(
@@ -216,6 +256,11 @@ impl MemoryEstimate {
             self.when_full.push(WhenFull { safe, sum, most: frames.full });
             let sum = Sum { fixed: frames.once, ..Sum::default() };
             self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
+            if let Some(translation) = first.translation() {
+                let TranslationBytes { tlbs, told_in_lane, .. } = TranslationBytes::of(translation);
+                let sum = Sum { fixed: tlbs, page_alone: told_in_lane, ..Sum::default() };
+                self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
+            }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
             let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);
             self.note("memory.size".to_string(), size, most);
@@ -284,17 +329,22 @@ impl MemoryEstimate {
 
     /// Returns the bytes that a run takes with `seeds` seeds at once, of `all` seeds.
     pub(crate) fn bytes(&self, seeds: usize, all: usize, growth: Growth) -> u64 {
-        let shared = self.shared.of(growth).saturating_add(self.tables.of(growth).saturating_mul(all as u64));
+        let all_pages = self.with_own_pages(growth);
+        let tables = self.tables.of(growth).saturating_mul(all as u64);
+        let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
+        let shared = shared.fold(self.shared.of(all_pages).saturating_add(tables), u64::saturating_add);
         shared.saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 
     fn of_a_seed(&self, growth: Growth) -> u64 {
-        let full = self
-            .when_full
-            .iter()
-            .filter(|full| growth.pages >= full.safe)
-            .map(|full| full.sum.of(growth).min(full.most));
-        full.fold(self.seed.of(growth), u64::saturating_add)
+        let all_pages = self.with_own_pages(growth);
+        let full = self.when_full.iter().map(|part| part.of(growth.pages, all_pages));
+        full.fold(self.seed.of(all_pages), u64::saturating_add)
+    }
+
+    /// Counts the pages that are no pages of the trace, too.
+    fn with_own_pages(&self, growth: Growth) -> Growth {
+        Growth { pages: growth.pages.saturating_add(self.own_pages), ..growth }
     }
 
     /// Returns how many seeds of `all` fit at once, as far as the trace is known.

@@ -14,6 +14,7 @@
 //!   eviction, in its lane. A fork removes all entries of the parent, whose pages it protects. An exec and an exit
 //!   remove all entries of the space.
 
+mod bytes;
 mod counts;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use binhop_os::page_table::TableKind;
 use crate::machine::{HANDLER_ALIGNMENT, Refill, TranslationConfig};
 use crate::occasion::Port;
 
+pub(crate) use bytes::TranslationBytes;
 pub(crate) use counts::{Cause, Level, TranslationCounts};
 
 /// The bit that tells a page of the MIPS user table, as a TLB names it, from a page of the program.
