@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use binhop_base::{Bytes, Result};
 use binhop_sim::paging::{Paging, PagingOptions, Utilization, utilization};
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_base::{Problem, Result};
 use binhop_os::PoolPolicy;
 use binhop_sim::{RunOptions, SwitchOptions, SwitchTables, TraceInput};

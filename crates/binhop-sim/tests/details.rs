@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{SMALL, batch, event, machine, run};
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Op};

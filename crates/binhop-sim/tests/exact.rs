@@ -3,10 +3,10 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Float64Type, UInt64Type};
-use arrow::util::display::array_value_to_string;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_select::filter::filter_record_batch;
 use binhop_base::Bytes;
 use binhop_hw::{FastPath, FastPathSet};
 use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate_all};
@@ -19,8 +19,8 @@ fn options(seeds: std::ops::Range<u64>) -> RunOptions {
 
 fn assert_equal(a: &RecordBatch, b: &RecordBatch, what: &str) {
     if a != b {
-        let row = |batch: &RecordBatch, row| -> Vec<String> {
-            batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap()).collect()
+        let row = |batch: &RecordBatch, row| -> Vec<_> {
+            batch.columns().iter().map(|column| column.slice(row, 1)).collect()
         };
         let rows = (a.num_rows(), b.num_rows());
         let other = (0..rows.0.min(rows.1)).map(|i| (row(a, i), row(b, i))).find(|(a, b)| a != b);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_hw::Rules;
 use binhop_record::{Faults, Latencies, Mix, MixInput, Mixing, Quantum};
@@ -86,8 +86,8 @@ fn mixing(quantum: u64, latency: u64) -> Mixing {
 
 /// Returns the value of a metric under a seed.
 fn value(outcome: &Outcome, metric: &str, seed: u64) -> f64 {
-    use arrow::array::AsArray;
-    use arrow::datatypes::{Float64Type, UInt64Type};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt64Type};
     let results = &outcome.results;
     let metrics = results["metric"].as_string::<i32>();
     let (seeds, values) =
@@ -135,8 +135,8 @@ impl Steered for Kept {
 /// Each return of a page is one switch with the cause page fault. The programs map no files, so nothing else faults.
 #[test]
 fn every_return_of_a_page_blocks() {
-    use arrow::array::AsArray;
-    use arrow::datatypes::UInt32Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::UInt32Type;
     let scarce = "level 1 within the page, memory scarce";
     let scarce = machine(SMALL.iter().position(|(name, _)| *name == scarce).unwrap());
     let program = |salt: u64| {

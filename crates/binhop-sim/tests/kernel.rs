@@ -3,8 +3,8 @@
 
 use crate::common::{Event, SMALL, batch, event, machine, run};
 use crate::switches::may_hold_a_line_twice;
-use arrow::array::AsArray;
-use arrow::datatypes::{Float64Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
 use binhop_hw::Rules;
 use binhop_sim::{Machine, Outcome, RunOptions, SwitchOptions, explain};
 use binhop_trace::event::EventBuilder;

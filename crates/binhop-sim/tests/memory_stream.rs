@@ -3,8 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, machine, run};
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::Float64Type;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use binhop_base::Kind;
 use binhop_hw::Rules;
 use binhop_sim::{Machine, Outcome, RunOptions, memory_stream};

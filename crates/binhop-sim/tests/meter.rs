@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::common::run;
-use arrow::array::{Array, AsArray, LargeStringArray, RecordBatch, StringArray};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat_batches;
 use binhop_base::{Class, Problem};
 use binhop_sim::{Machine, Outcome, RunOptions, write_table};
 use binhop_trace::Op;
@@ -172,11 +174,11 @@ fn the_bytes_of_a_file_depend_on_its_rows_alone() {
     let write = |kind: DataType, nullable: bool, sizes: &[usize], name: &str| {
         let fields = [("name", kind.clone()), ("number", DataType::UInt64)];
         let schema = Schema::new(fields.map(|(name, kind)| Field::new(name, kind, nullable)).to_vec());
-        let text: arrow::array::ArrayRef = match kind {
+        let text: arrow_array::ArrayRef = match kind {
             DataType::LargeUtf8 => std::sync::Arc::new(LargeStringArray::from_iter_values(&names)),
             _ => std::sync::Arc::new(StringArray::from_iter_values(&names)),
         };
-        let numbers = std::sync::Arc::new(arrow::array::UInt64Array::from(numbers.clone()));
+        let numbers = std::sync::Arc::new(arrow_array::UInt64Array::from(numbers.clone()));
         let whole = RecordBatch::try_new(std::sync::Arc::new(schema.clone()), vec![text, numbers]).unwrap();
         let (mut at, mut sizes) = (0, sizes.iter().cycle());
         let mut batches = std::iter::from_fn(|| {
@@ -200,7 +202,7 @@ fn asked_before_the_stop(batches: u64, rows: u64, stop: u64) -> u64 {
     let (asked, questions) = (Cell::new(0), Cell::new(0));
     let mut stream = (0..batches).map(|_| {
         asked.set(asked.get() + 1);
-        let numbers = std::sync::Arc::new(arrow::array::UInt64Array::from_iter_values(0..rows));
+        let numbers = std::sync::Arc::new(arrow_array::UInt64Array::from_iter_values(0..rows));
         Ok(RecordBatch::try_new(std::sync::Arc::new(schema.clone()), vec![numbers]).unwrap())
     });
     let check_interrupt = || {

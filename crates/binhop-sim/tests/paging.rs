@@ -3,8 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, batch, event, reference};
-use arrow::array::AsArray;
-use arrow::datatypes::Float64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use binhop_base::{Asid, Bytes, PageId, PageNo};
 use binhop_oracle::paging::{ColoredMemory, allocated_until_full};
 use binhop_oracle::spaces::Spaces;

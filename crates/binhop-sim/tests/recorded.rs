@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{Event, SMALL, batch, event, machine, reference, run};
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_sim::{Machine, Outcome, RunOptions};
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
 use crate::switches::may_hold_a_line_twice;
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
 use binhop_hw::Rules;
 use binhop_sim::{

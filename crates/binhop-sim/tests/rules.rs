@@ -2,8 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Fixed, run};
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Float64Type, UInt64Type};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
 use binhop_sim::{Machine, Outcome, Prepared, RunOptions, simulate};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};

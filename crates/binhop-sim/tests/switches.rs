@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::caches;
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, run};
 use crate::whole_engine::{Observer, Slow, SlowAccess, World, references};
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
 use binhop_base::{Kind, PageId, Rng};
 use binhop_hw::{CacheConfig, IndexBy, Rules, TagBy};
 use binhop_oracle::cache::Name;
@@ -378,7 +379,7 @@ impl Observer for Watched {
     }
 }
 
-fn column<'a>(table: &'a RecordBatch, name: &str) -> &'a arrow::array::UInt64Array {
+fn column<'a>(table: &'a RecordBatch, name: &str) -> &'a arrow_array::UInt64Array {
     table.column_by_name(name).unwrap_or_else(|| panic!("{name}")).as_primitive::<UInt64Type>()
 }
 

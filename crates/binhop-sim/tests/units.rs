@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Event, Fixed, batch, machine, run};
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
 use binhop_base::{Agent, Class, Kind, Problem, Result};
 use binhop_hw::DirtyData;
 use binhop_os::placement::POLICIES;

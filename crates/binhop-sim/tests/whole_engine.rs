@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::caches;
 use crate::common::{SMALL, batch, event, machine, reference, run};
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::Float64Type;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
 use binhop_sim::{Machine, Outcome, RunOptions};

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-use arrow::array::{Array, UInt64Array};
+use arrow_array::{Array, UInt64Array};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 

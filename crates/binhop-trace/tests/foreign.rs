@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
 use binhop_base::{Domain, Problem, Rng, Stream};
 use binhop_trace::source::Source;
 use binhop_trace::{Ahead, TraceReader};

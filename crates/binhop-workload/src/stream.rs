@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanBufferBuilder, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
-use arrow::buffer::NullBuffer;
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+use arrow_buffer::NullBuffer;
 use binhop_base::Result;
 use binhop_trace::{EventBatch, Op};
 

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringBuilder, UInt32Builder, UInt64Builder};
-use arrow::datatypes::{Field, Schema};
+use arrow_array::builder::{StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
 use binhop_base::{FrameNo, PageId};
 use binhop_os::{PageRequest, Placed, Spaces};
 use binhop_trace::Meta;

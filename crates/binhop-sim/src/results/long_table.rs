@@ -11,12 +11,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringArray, StringBuilder, UInt32Builder,
-    UInt64Array, UInt64Builder,
-};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 use binhop_base::Result;
 
 use super::meter::{OF_STREAM, Readings};
@@ -407,7 +405,7 @@ fn processes_batch(
     }
     (processes > 0).then(|| {
         let metrics = metrics.finish();
-        let rows = arrow::array::Array::len(&metrics);
+        let rows = arrow_array::Array::len(&metrics);
         vec![
             repeated(&part.workload, rows),
             repeated(&part.machine, rows),

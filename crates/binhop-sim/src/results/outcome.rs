@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Builder, RecordBatch, StringBuilder, UInt64Builder};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat_batches;
 use binhop_base::{Problem, Result};
 
 use super::account::Account;
@@ -168,7 +169,7 @@ impl Values {
         let metric: ArrayRef = Arc::new(self.metric.finish());
         let rows = metric.len();
         let repeat = |text: &str| -> ArrayRef {
-            Arc::new((0..rows).map(|_| Some(text)).collect::<arrow::array::StringArray>())
+            Arc::new((0..rows).map(|_| Some(text)).collect::<arrow_array::StringArray>())
         };
         let mut columns: Vec<(&str, ArrayRef)> =
             vec![("workload", repeat(workload)), ("machine", repeat(machine.name()))];

@@ -6,9 +6,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 use binhop_base::{Problem, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -84,9 +85,7 @@ impl TableFile {
     /// Adds at most [`PIECE`] rows.
     fn add(&mut self, rows: &RecordBatch) -> Result<()> {
         let failed = |error: &dyn Display| cannot_write(&self.place, error);
-        let cast = |(column, field): (&ArrayRef, &Arc<Field>)| cast(column, field.data_type());
-        let columns = rows.columns().iter().zip(self.schema.fields()).map(cast);
-        let columns = columns.collect::<std::result::Result<_, _>>().map_err(|error| failed(&error))?;
+        let columns = rows.columns().iter().map(with_plain_text).collect();
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| failed(&error))?;
         self.waiting =
             concat_batches(&self.schema, [&self.waiting, &rows]).map_err(|error| failed(&error))?;
@@ -100,6 +99,15 @@ impl TableFile {
     fn finish(mut self) -> Result<()> {
         let written = self.writer.write(&self.waiting).and_then(|()| self.writer.close());
         written.map(drop).map_err(|error| cannot_write(&self.place, &error))
+    }
+}
+
+/// Gives text the type `Utf8`; other columns stay as they are.
+fn with_plain_text(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Utf8View => Arc::new(column.as_string_view().iter().collect::<StringArray>()),
+        DataType::LargeUtf8 => Arc::new(column.as_string::<i64>().iter().collect::<StringArray>()),
+        _ => Arc::clone(column),
     }
 }
 
@@ -128,7 +136,7 @@ impl StoredBatches {
         let built = ParquetRecordBatchReaderBuilder::try_new(file)
             .and_then(|builder| builder.with_batch_size(PIECE).build());
         let reader = built.map_err(|error| unreadable(&error, &place))?;
-        let schema = arrow::array::RecordBatchReader::schema(&reader);
+        let schema = arrow_array::RecordBatchReader::schema(&reader);
         Ok(Self { place, reader, schema })
     }
 

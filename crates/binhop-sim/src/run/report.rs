@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_base::{PageId, Result};
 use binhop_trace::Meta;
 

@@ -1,7 +1,8 @@
 //! `EventBuilder` makes batches from single events.
 
-use arrow::array::{BooleanBufferBuilder, UInt64Array};
-use arrow::buffer::NullBuffer;
+use arrow_array::UInt64Array;
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_buffer::NullBuffer;
 
 use super::{EventBatch, Op};
 

@@ -157,7 +157,7 @@ fn the_trace_of_each_rule_breaks_this_rule_and_no_other() {
 
 #[test]
 fn an_unknown_operation_is_found() {
-    use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
+    use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt32Array, UInt64Array};
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("op", std::sync::Arc::new(UInt8Array::from(vec![0, Op::ALL.len() as u8]))),
         ("addr", std::sync::Arc::new(UInt64Array::from(vec![1, 1]))),

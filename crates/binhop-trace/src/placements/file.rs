@@ -5,10 +5,8 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, UInt64Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, UInt64Type};
-use arrow::record_batch::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array, downcast_integer};
 use binhop_base::{Problem, Result};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
@@ -81,6 +79,20 @@ fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
     Problem::request(path, place, rule, remedy)
 }
 
+/// Returns the values of a column of any integer type. It returns `None` if the column has another type, if a
+/// value is missing, or if a value is negative.
+fn whole_numbers(column: &dyn Array) -> Option<Vec<u64>> {
+    macro_rules! values {
+        ($kind:ty) => {
+            column.as_primitive::<$kind>().values().iter().map(|&value| u64::try_from(value).ok()).collect()
+        };
+    }
+    if column.null_count() > 0 {
+        return None;
+    }
+    downcast_integer! { column.data_type() => (values), _ => None }
+}
+
 fn read_parquet(path: &str, place: &str, identity: &FileIdentity) -> Result<Placements> {
     let wrong = |rule: &str| wrong(path, place, rule);
     let file = File::open(path).and_then(Steady::new);
@@ -110,11 +122,8 @@ fn read_parquet(path: &str, place: &str, identity: &FileIdentity) -> Result<Plac
         let column = |name: &str| -> Result<Vec<u64>> {
             let column =
                 batch.column_by_name(name).ok_or_else(|| wrong(&format!("there is no column {name}")))?;
-            let whole = column.data_type().is_integer() && column.null_count() == 0;
-            let cast = cast(column, &DataType::UInt64).ok().filter(|cast| whole && cast.null_count() == 0);
-            let cast =
-                cast.ok_or_else(|| wrong(&format!("column {name} holds whole numbers, none missing")))?;
-            Ok(cast.as_primitive::<UInt64Type>().values().to_vec())
+            whole_numbers(column)
+                .ok_or_else(|| wrong(&format!("column {name} holds whole numbers, none missing")))
         };
         for ((asid, page_no), frame) in
             column("asid")?.into_iter().zip(column("page_no")?).zip(column("frame")?)

@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
 use binhop_base::{Problem, Result};
 use bytes::{Buf, Bytes, buf::Reader};
 use parquet::arrow::ProjectionMask;

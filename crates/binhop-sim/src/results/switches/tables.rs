@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, Float64Builder, RecordBatch, StringArray, StringBuilder, UInt32Builder, UInt64Builder,
-};
-use arrow::datatypes::{Field, Schema};
+use arrow_array::builder::{Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{Field, Schema};
 use binhop_base::Result;
 use binhop_hw::TreeConfig;
 use binhop_os::Spaces;
