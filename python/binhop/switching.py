@@ -270,7 +270,7 @@ def _measured(
     return SwitchResult(
         results=result.results,
         tables=tables,
-        notes=result.own_notes,
+        notes=[*result.own_notes, *(_flushes(machine) if about["kernel"] else [])],
         machine=result.machine,
         provenance={**result.provenance, **facts},
         segments=outcome.segments,
@@ -300,6 +300,18 @@ def check_kernel(machine: Machine, place: str = "machine") -> None:
         rule = "the machine does not say what its kernel references"
         remedy = "add --set kernel.switch.code=1KiB, or [kernel.switch] to its file: see docs/machine-file.md"
         raise RequestError(machine.name, place, rule, remedy)
+
+
+def _flushes(machine: Machine) -> list[str]:
+    """Returns the note about the caches that a machine's kernel flushes."""
+    sections = tomllib.loads(machine.resolved()).get("kernel", {})
+    flushed = [f"{of['flush']} ({occasion})" for occasion, of in sections.items() if of.get("flush")]
+    if not flushed:
+        return []
+    return [
+        f"the kernel flushes {', '.join(flushed)} in the shared and in the private caches, so the excess "
+        "leaves out what these flushes cost; compare the cycles with those of a run without them"
+    ]
 
 
 def cycle_time(machine: Machine) -> float | None:

@@ -188,6 +188,16 @@ def test_the_kernel_references_what_the_machine_states() -> None:
     assert not plain.provenance["kernel"]
 
 
+def test_a_flush_is_counted_and_reported(mixed: Path) -> None:
+    machine = binhop.Machine.load("zen-4k", ["kernel.switch.flush=l1i, l1d"])
+    found = binhop.switches(machine, mixed, kernel=True, seeds=1, length=100_000)
+    purged = found.results.filter(metric="l1d.purged", phase="measured")["value"].item()
+    assert purged > 0
+    assert any("flushes l1i, l1d (switch)" in note for note in found.notes)
+    lost = found.summary().filter(group="cache", level="l1d", metric="lost")["mean"].item()
+    assert lost == 1, "a flushed line is lost"
+
+
 def test_a_machine_without_a_kernel_is_refused_with_a_remedy() -> None:
     machine = re.sub(r"\[kernel\.switch\][^\[]*", "", binhop.Machine.load("mb90-1a").resolved())
     with pytest.raises(binhop.RequestError, match=r"kernel\.switch\.code=1KiB"):

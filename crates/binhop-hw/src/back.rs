@@ -276,6 +276,20 @@ impl Back {
         self.caches.transaction(agent, translation, &mut memory).invalidate(what, now);
     }
 
+    /// All lines leave the named caches of the back: see [`Front::flush`](crate::Front::flush).
+    pub fn flush<T: Translation, W: Witness>(
+        &mut self,
+        agent: Agent,
+        caches: &[usize],
+        now: u64,
+        translation: &T,
+        witness: &mut W,
+    ) {
+        let mut memory = WitnessedMemory { memory: &mut self.memory, witness };
+        let mut transaction = self.caches.transaction(agent, translation, &mut memory);
+        caches.iter().for_each(|&cache| transaction.flush(cache, now));
+    }
+
     /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.
     #[must_use]
     pub fn memory_by_agent(&self) -> &[AgentMemoryCounters] {

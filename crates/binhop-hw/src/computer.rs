@@ -206,6 +206,22 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         back.invalidate(agent, what, now, translation, witness);
     }
 
+    /// Removes all lines from the named caches, and from the caches above a named inclusive cache. No time passes.
+    ///
+    /// # Panics
+    /// The tree does not say that this agent makes accesses.
+    pub fn flush<T: Translation, W: Witness>(
+        &mut self,
+        agent: Agent,
+        caches: &[usize],
+        translation: &T,
+        witness: &mut W,
+    ) {
+        let (front, back, now) = (self.front.borrow_mut(), self.back.borrow_mut(), self.now);
+        front.flush(agent, caches, now, translation, &mut back.bind_witnessed(translation, witness));
+        back.flush(agent, caches, now, translation, witness);
+    }
+
     /// The frame of a page changes hands, because an agent asks for another page. The lines of the page leave every
     /// cache, and dirty lines go to memory. `mappings` holds every mapping that has led to the page since its last
     /// flush.

@@ -96,7 +96,7 @@ counters! {
         evictions_dirty: u64 = "evictions.dirty", "lines", "Evicted lines that were written back.";
         invalidated: u64 = "invalidated", "lines", "Lines that left because an inclusive cache behind lost the line that covers them.";
         invalidated_dirty: u64 = "invalidated.dirty", "lines", "Invalidated lines that were dirty; the inclusive cache's victim carries their data.";
-        purged: u64 = "purged", "lines", "Lines that left because their frame changed hands.";
+        purged: u64 = "purged", "lines", "Lines that left because their frame changed hands, or because the kernel flushed the cache.";
         purged_dirty: u64 = "purged.dirty", "lines", "Purged lines that were dirty and went to memory, written by the system.";
         dirtied: u64 = "dirtied", "lines", "Times a clean or new line became dirty.";
         stream_hits: u64 = "stream.hits", "accesses", "Demand misses whose line came from a stream buffer.";

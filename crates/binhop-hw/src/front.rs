@@ -160,6 +160,20 @@ impl Front {
         self.caches.transaction(agent, translation, below).invalidate(what, now);
     }
 
+    /// All lines leave the named caches of the front, and the caches above a named inclusive cache. Call
+    /// [`Back::flush`](crate::Back::flush) next.
+    pub fn flush<T: Translation, B: Below>(
+        &mut self,
+        agent: Agent,
+        caches: &[usize],
+        now: u64,
+        translation: &T,
+        below: &mut B,
+    ) {
+        let mut transaction = self.caches.transaction(agent, translation, below);
+        caches.iter().for_each(|&cache| transaction.flush(cache, now));
+    }
+
     /// The frame of a page changes hands, because the user's program asks for another page: the lines of the page
     /// leave. Call this while the translation still answers the old frame, with every mapping that has led to the
     /// page since its last flush. Call [`Back::flush_page`](crate::Back::flush_page) next.

@@ -297,6 +297,29 @@ impl CacheTree {
         }
     }
 
+    /// Removes all lines of these caches. If a cache is inclusive, the caches above it lose all lines, too.
+    pub fn flush_caches(&mut self, caches: &[usize]) {
+        for number in 0..self.caches.len() {
+            let above =
+                |behind: &usize| self.caches[*behind].config.inclusive && self.is_above(number, *behind);
+            if !caches.contains(&number) && !caches.iter().any(above) {
+                continue;
+            }
+            for stream in &mut self.streams[number] {
+                (stream.page, stream.lines) = (None, VecDeque::new());
+            }
+            for line in self.caches[number].take_out(|_| true) {
+                self.caches[number].count("purged", 1);
+                self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Flushed);
+                if line.dirty {
+                    self.caches[number].count("purged.dirty", 1);
+                    self.caches[number].count_for(self.agent, "sent", Some(Kind::System), 1);
+                    self.count_memory("accesses", Kind::System);
+                }
+            }
+        }
+    }
+
     /// Returns the lines that came since a test cleared the list: the cache, the line's name and first byte.
     #[must_use]
     pub fn came(&self) -> Vec<(usize, Name, u64)> {

@@ -1,7 +1,7 @@
 //! These tests check what the kernel references at switches, faults and system calls, in exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, SMALL, batch, event, machine, run};
+use crate::common::{Event, SMALL, batch, event, flushes, flushing, machine, run};
 use crate::switches::may_hold_a_line_twice;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
@@ -66,6 +66,32 @@ fn each_line_of_a_footprint_is_accessed_once_at_each_occasion() {
 }
 
 #[test]
+fn a_flush_removes_all_lines_of_the_caches_that_are_named() {
+    let options = RunOptions { kernel: true, ..RunOptions::default() };
+    // The system call is the last event, so all that a cache was filled with is gone.
+    for (setting, flushed) in [("l1d, l1i", ["l1i", "l1d"]), ("all", ["l1d", "l2"])] {
+        let kernel =
+            run(&with(COSTS, &[&format!("kernel.syscall.flush={setting}")]), &events(), 100, &options);
+        let of = |metric: String| value(&kernel, &metric).unwrap();
+        for cache in flushed {
+            let left = of(format!("{cache}.evictions")) + of(format!("{cache}.purged"));
+            assert_eq!(left, of(format!("{cache}.fills")), "{setting}: {cache}");
+            assert!(of(format!("{cache}.purged")) > 0);
+        }
+        assert_eq!(of("l2.purged".into()) > 0, setting == "all");
+    }
+    // A process that switches to itself fetches a line anew after each flush, and loads its data once.
+    let mut alone = EventBuilder::default();
+    for _ in 0..3 {
+        alone.push_args(Op::Switch, 1, 1, 0, [Some(2), None]);
+        alone.push(Op::Fetch, 0x4000, 40, 10);
+        alone.push(Op::Load, 0x9008, 8, 1);
+    }
+    let kernel = run(&with(COSTS, &["kernel.switch.flush=l1i"]), &alone.finish(), 100, &options);
+    assert_eq!(["l1i.fetch.misses", "l1d.load.misses"].map(|name| value(&kernel, name)), [Some(3), Some(1)]);
+}
+
+#[test]
 fn machines_of_one_run_have_one_kernel() {
     let machines = [with(COSTS, &["kernel.switch.code=64B"]), with(COSTS, &["kernel.switch.code=65B"])];
     let options = RunOptions { kernel: true, ..RunOptions::default() };
@@ -81,6 +107,9 @@ fn a_wrong_footprint_is_refused() {
         ("kernel.swich.code=1KiB", "switch"),
         ("kernel.switch.code=1GiB", "smaller"),
         ("kernel.switch.size=3", "code"),
+        ("kernel.switch.flush=l1q", "did you mean l1i?"),
+        ("kernel.fault.flush=l1i,", "l1i, l1d, l2; \"all\" means all of them"),
+        ("kernel.syscall.flush=true", "takes text"),
     ] {
         let problem =
             Machine::parse(&machine(COSTS).resolved(), "small", &[setting.to_string()]).unwrap_err();
@@ -114,6 +143,7 @@ proptest! {
     #[test]
     fn the_kernel_acts_on_shared_and_private_caches_alike(
         number in 0..SMALL.len(),
+        flushes in flushes(),
         events in prop::collection::vec(event(), 1..300),
     ) {
         let settings = [
@@ -122,7 +152,7 @@ proptest! {
             "kernel.fault.data=128B", "kernel.fault.code=32B",
         ];
         if machine(number).tree().config().rules != Rules::Cachegrind && !may_hold_a_line_twice(number) {
-            compare(&with(number, &settings), &events);
+            compare(&flushing(&with(number, &settings), flushes), &events);
         }
     }
 }

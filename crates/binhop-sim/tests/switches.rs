@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, run};
+use crate::common::{
+    Event, Fixed, SMALL, batch, event, flushes, flushes_caches, flushing, inclusive, machine, run,
+};
 use crate::whole_engine::{Observer, Slow, SlowAccess, World, references};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
@@ -337,6 +339,19 @@ impl Observer for Watched {
         }
     }
 
+    fn flush_caches(&mut self, caches: &[usize]) {
+        for life in self.slow.lives.values_mut() {
+            life.tree.moved.clear();
+            life.tree.flush_caches(caches);
+            for line in life.tree.left() {
+                life.lost.remove(&(line.cache, line.name, line.offset));
+            }
+        }
+        if let Some(shared) = &mut self.shared {
+            shared.flush_caches(caches);
+        }
+    }
+
     fn event(&mut self, events: &EventBatch, row: usize) {
         let op = Op::from_code(events.op()[row]).unwrap();
         let asid = events.addr()[row] as u32;
@@ -520,7 +535,9 @@ fn compare(machine: &Machine, events: &EventBatch, part: Part) {
     }
     let switches = Some(SwitchOptions { raw: true });
     let (instructions, warmup) = part.of(events);
-    let options = RunOptions { seeds: vec![0, 1], switches, instructions, warmup, ..RunOptions::default() };
+    let kernel = flushes_caches(machine);
+    let options =
+        RunOptions { seeds: vec![0, 1], switches, instructions, warmup, kernel, ..RunOptions::default() };
     let fast = run(machine, events, 500, &options);
     let tables = fast.switches.as_ref().unwrap();
     for seed in 0..2 {
@@ -571,7 +588,7 @@ fn switching() -> impl Strategy<Value = Event> {
     prop_oneof![
         30 => event(),
         2 => switch.prop_map(|(asid, cause, call)| Event::SwitchFor(asid, cause, call)),
-        1 => prop_oneof![Just(Event::Thread), Just(Event::ExitAndRun)],
+        1 => prop_oneof![Just(Event::Thread), Just(Event::ExitAndRun), Just(Event::Syscall(3))],
     ]
 }
 
@@ -581,10 +598,11 @@ proptest! {
     #[test]
     fn private_caches_are_those_of_computers_of_their_own(
         number in 0..SMALL.len(),
+        flushes in flushes(),
         events in prop::collection::vec(switching(), 1..250),
         part in part(),
     ) {
-        compare(&machine(number), &batch(&events), part);
+        compare(&flushing(&machine(number), flushes), &batch(&events), part);
     }
 }
 
@@ -594,10 +612,11 @@ proptest! {
     #[test]
     fn private_caches_follow_inclusive_caches_too(
         machine in inclusive(),
+        flushes in flushes(),
         events in prop::collection::vec(switching(), 1..250),
         part in part(),
     ) {
-        compare(&machine, &batch(&events), part);
+        compare(&flushing(&machine, flushes), &batch(&events), part);
     }
 }
 
@@ -608,10 +627,11 @@ proptest! {
     #[ignore = "takes minutes: 2,000 cases"]
     fn private_caches_are_those_of_computers_of_their_own_in_many_cases(
         number in 0..SMALL.len(),
+        flushes in flushes(),
         events in prop::collection::vec(switching(), 1..500),
         part in part(),
     ) {
-        compare(&machine(number), &batch(&events), part);
+        compare(&flushing(&machine(number), flushes), &batch(&events), part);
     }
 }
 

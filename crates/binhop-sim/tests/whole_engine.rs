@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use crate::caches;
-use crate::common::{SMALL, batch, event, machine, reference, run};
+use crate::common::{SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
+use binhop_sim::machine::Footprint;
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op, event::map_flags};
 use proptest::prelude::*;
@@ -31,6 +32,8 @@ pub trait Observer {
     fn instructions(&mut self, _count: u64) {}
     /// The lines of a page leave.
     fn flush(&mut self, _page: PageId, _world: &World) {}
+    /// The kernel flushes these caches.
+    fn flush_caches(&mut self, _caches: &[usize]) {}
     /// The measured part begins.
     fn measure(&mut self) {}
     /// An event that is no reference comes next.
@@ -195,7 +198,11 @@ impl<O: Observer> Slow<O> {
                 Op::Load => self.reference(addr, size, &[Kind::Load], 1),
                 Op::Store => self.reference(addr, size, &[Kind::Store], 1),
                 Op::Modify => self.reference(addr, size, &[Kind::Load, Kind::Store], 1),
-                Op::Switch => self.asid = asid,
+                Op::Switch => {
+                    self.asid = asid;
+                    self.flush(self.machine.clone().kernel().switch.as_ref());
+                }
+                Op::Syscall => self.flush(self.machine.clone().kernel().syscall.as_ref()),
                 Op::Map => {
                     let flags = (size & map_flags::SHARED != 0, size & map_flags::GROWS != 0);
                     let segment = events.arg0(row).map(|segment| (segment, events.arg1(row).unwrap_or(0)));
@@ -213,6 +220,16 @@ impl<O: Observer> Slow<O> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The kernel flushes what it flushes at an occasion.
+    fn flush(&mut self, at: Option<&Footprint>) {
+        if let Some(caches) = at.map(|footprint| &*footprint.flush) {
+            self.tree.agent = Agent::Kernel;
+            self.tree.flush_caches(caches);
+            self.tree.agent = Agent::User;
+            self.observer.flush_caches(caches);
         }
     }
 
@@ -252,6 +269,7 @@ impl<O: Observer> Slow<O> {
         self.report_dead_pages();
         if self.frames.frame_of(touched.page).is_none() {
             self.place(touched.page);
+            self.flush(self.machine.clone().kernel().fault.as_ref());
         }
         self.frames.touch(touched.page);
         let next = Injection { kind, page_no, page: touched.page };
@@ -328,7 +346,8 @@ fn compare(machine: &Machine, events: &[crate::common::Event]) {
         return;
     }
     let events = batch(events);
-    let fast = run(machine, &events, 500, &RunOptions { seeds: vec![0, 1], ..RunOptions::default() });
+    let options = RunOptions { seeds: vec![0, 1], kernel: flushes_caches(machine), ..RunOptions::default() };
+    let fast = run(machine, &events, 500, &options);
     for seed in 0..2 {
         let mut slow = Slow::new(machine, seed, ());
         slow.run(&events);
@@ -344,8 +363,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..600)) {
-        compare(&machine(number), &events);
+    fn every_machine_every_event(
+        number in 0..SMALL.len(),
+        flushes in flushes(),
+        events in prop::collection::vec(event(), 1..600),
+    ) {
+        compare(&flushing(&machine(number), flushes), &events);
     }
 
     #[test]

@@ -33,6 +33,10 @@
 //! that a device makes stale leave likewise; above an inclusive cache, all lines that a stale line covers leave. A
 //! dirty line is discarded instead of written, if its data is stale from end to end.
 //!
+//! *Flush of whole caches* (counted as `purged`, too). All lines leave the caches that are named, and the caches above
+//! a named inclusive cache. Each dirty line is one access of kind `system` to memory, past the levels between, as
+//! where a frame changes hands. Stream buffers are emptied; write buffers are left alone. A flush takes no time.
+//!
 //! *Served by.* The first level that holds the line, on the way from the cache that is asked, serves an access.
 //! Memory serves it if no cache holds the line. A store that is passed down as `write` is served by the first level
 //! that holds the line or brings it in. A store that reads the line first is served by the level that the line comes
@@ -55,7 +59,7 @@
 //! does not wait for an agent, the agent's data takes no entry of a write buffer: the entry would stall the
 //! processor.
 
-use binhop_base::{Agent, Kind, LineAddr, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, Translation};
 
 use super::{Cache, Place, lines::Word};
 use crate::{
@@ -407,7 +411,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                         if word.dirty() && stale && *data == DirtyData::Discard {
                             discarded += 1;
                         } else if word.dirty() {
-                            written.push(line);
+                            written.push(LineAddr { id: page.0, line });
                         }
                         let (at, dirty) = (names.line_of(word.key()), word.dirty());
                         below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Flushed });
@@ -427,14 +431,50 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             if discarded > 0 {
                 cache.of(self.agent).discarded += discarded;
             }
-            let unit = line_log2 as u8;
-            let origin = Origin::new(self.agent, unit);
-            for line in written {
-                cache.count_sent(self.agent, Kind::System);
-                let at = LineAddr { id: page.0, line };
-                let request = Request { at, to: MEMORY, kind: Kind::System, origin, data: unit };
-                self.below.request(request, now);
+            self.write_out(number, &written, now);
+        }
+    }
+
+    /// All lines leave a cache. If the cache is inclusive, all lines leave the caches above it first. A cache of the other
+    /// stage is left alone.
+    pub(crate) fn flush(&mut self, number: usize, now: u64) {
+        let Some(flushed) = self.caches[number].as_ref() else { return };
+        for upper in flushed.back_invalidated.clone() {
+            self.flush_one(upper, now);
+        }
+        self.flush_one(number, now);
+    }
+
+    fn flush_one(&mut self, number: usize, now: u64) {
+        let flushed = cache(self.caches, number);
+        if let Some(streams) = &mut flushed.streams {
+            streams.forget_all();
+        }
+        let (names, by_mapping) = (flushed.names(), flushed.keyed_by_mapping);
+        let (translation, below) = (self.translation, &mut *self.below);
+        let mut written = Vec::new();
+        flushed.remove_all(|counters, word| {
+            counters.purged += 1;
+            counters.purged_dirty += u64::from(word.dirty());
+            let (at, dirty) = (names.line_of(word.key()), word.dirty());
+            if dirty {
+                let id = if by_mapping { translation.page(MappingId(at.id)).0 } else { at.id };
+                written.push(LineAddr { id, ..at });
             }
+            below.removed(RemovedLine { cache: number, at, dirty, cause: RemovalCause::Flushed });
+        });
+        self.write_out(number, &written, now);
+    }
+
+    /// The system writes dirty lines of a cache to memory. The lines are those of pages.
+    fn write_out(&mut self, number: usize, lines: &[LineAddr], now: u64) {
+        let sender = cache(self.caches, number);
+        let unit = sender.line_log2 as u8;
+        let origin = Origin::new(self.agent, unit);
+        for &at in lines {
+            cache(self.caches, number).count_sent(self.agent, Kind::System);
+            let request = Request { at, to: MEMORY, kind: Kind::System, origin, data: unit };
+            self.below.request(request, now);
         }
     }
 }

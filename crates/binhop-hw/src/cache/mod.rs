@@ -397,6 +397,17 @@ impl Cache {
         }
     }
 
+    /// Removes all lines. Calls `removed` with each line that was removed.
+    pub(crate) fn remove_all(&mut self, mut removed: impl FnMut(&mut CacheCounters, Word)) {
+        let of = &self.counters;
+        if of.fills == of.evictions + of.invalidated + of.purged {
+            return; // The cache is empty, as the private caches of a process are that has been away for long.
+        }
+        for set in 0..1 << self.sets_log2 {
+            self.lines.remove(set, |_| true, |word| removed(&mut self.counters, word));
+        }
+    }
+
     /// The source of the upper bits of the set index.
     pub(crate) fn index(&self) -> Index {
         self.index

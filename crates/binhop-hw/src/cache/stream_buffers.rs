@@ -68,6 +68,11 @@ impl StreamBuffers {
         lines
     }
 
+    /// Empties every buffer.
+    pub(crate) fn forget_all(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.lines = 0..0);
+    }
+
     /// Empties the buffers that hold lines of a mapping or page.
     pub(crate) fn forget(&mut self, id: u32) {
         self.streams.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.lines = 0..0);

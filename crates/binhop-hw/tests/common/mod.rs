@@ -133,6 +133,8 @@ pub enum Event {
     Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
     /// Bytes of a page leave all caches.
     Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, discard: bool },
+    /// All lines leave some caches: bit n of `caches` stands for cache n.
+    Flush { agent: Agent, caches: u8 },
 }
 
 /// `Events` keeps everything that a witness is told about lines.
@@ -231,6 +233,13 @@ impl Pair {
                 self.slow.flush_page(page, &self.world);
                 self.fresh_frame += 0x5_0001;
                 self.world.frames[page as usize] = self.fresh_frame;
+            }
+            Event::Flush { agent, caches } => {
+                let named: Vec<usize> =
+                    (0..self.config.caches.len()).filter(|cache| caches >> cache & 1 == 1).collect();
+                self.fast.flush(agent, &named, &self.world, &mut told);
+                self.slow.agent = agent;
+                self.slow.flush_caches(&named);
             }
             Event::Invalidate { agent, page, first, bytes, discard } => {
                 let bytes = first..(first + bytes).min(PAGE);
@@ -519,6 +528,8 @@ pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
         |(agent, page, first, bytes, discard)| Event::Invalidate { agent, page, first, bytes, discard },
     );
     let some = u32::from(injections);
-    let event = prop_oneof![40 => access, some => flush_page, 8 * some => ask, 2 * some => invalidate];
+    let flush = (agent(), any::<u8>()).prop_map(|(agent, caches)| Event::Flush { agent, caches });
+    let event =
+        prop_oneof![40 => access, some => flush_page, 8 * some => ask, 2 * some => invalidate, some => flush];
     prop::collection::vec(event, 1..400)
 }

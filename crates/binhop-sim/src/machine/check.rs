@@ -40,7 +40,7 @@ keys! {
         translation: Option<At<TranslationKeys>> = "translation", absent "addresses are translated at no cost",
             "the page table, and how a TLB is refilled";
         kernel: Option<At<Named<FootprintKeys>>> = "kernel", absent "the kernel references nothing",
-            "what the kernel references, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
+            "what the kernel references and flushes, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
             "cycles of an access, by the level that serves it";
     }
@@ -114,7 +114,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     }
     let has_cost = keys.cost.is_some();
     let cycle_time = keys.cycle_time.as_ref().map(|at| at.value);
-    let kernel = check_kernel(keys.kernel.as_ref())?;
+    let kernel = check_kernel(keys.kernel.as_ref(), &tree.caches)?;
     let taken: Vec<&str> = tree.caches.iter().map(|cache| cache.name.as_str()).collect();
     let tlbs = check_tlbs(keys.tlb.as_ref(), &taken, page)?;
     let around = Around { tlbs, tree: &tree, memory: &memory, place: &place };

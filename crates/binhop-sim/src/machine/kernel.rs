@@ -1,10 +1,12 @@
-//! `kernel` declares the keys of the sections `[kernel.OCCASION]`: what the kernel references at a switch, a page
-//! fault and a system call.
+//! `kernel` declares the keys of the sections `[kernel.OCCASION]`: what the kernel references and flushes at a
+//! switch, a page fault and a system call.
 
 use std::ops::Range;
 
 use binhop_base::{Bytes, Problem, Result};
+use binhop_hw::CacheConfig;
 
+use super::cache::no_such_cache;
 use super::document::unknown;
 use super::forms::Named;
 use super::keys::{At, keys};
@@ -17,9 +19,13 @@ keys! {
         data: Bytes = "data", absent "0B", "bytes that the kernel loads, line by line";
         data_at: Bytes = "data-at", absent "0B", "the place of the data in the kernel's data";
         stored: Bytes = "stored", absent "0B", "bytes that the kernel stores, from the place of the data on";
+        flush: Option<At<String>> = "flush", absent "no cache",
+            "the caches that the kernel flushes first: names with commas between them, or all";
     }
 }
 
+/// The word for all caches.
+const ALL: &str = "all";
 /// The largest kernel that is simulated: its text, and its data.
 const MOST: u64 = 16 << 20;
 
@@ -32,9 +38,11 @@ pub struct Footprint {
     pub loaded: Range<u64>,
     /// The bytes of the kernel's data that it stores.
     pub stored: Range<u64>,
+    /// The caches that it flushes first, by their index in the tree.
+    pub flush: Vec<usize>,
 }
 
-/// `KernelConfig` says what the kernel references at each occasion.
+/// `KernelConfig` says what the kernel references and flushes at each occasion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelConfig {
     /// At a switch, on behalf of the process that comes.
@@ -60,8 +68,32 @@ impl KernelConfig {
     }
 }
 
-/// Checks the sections.
-pub(super) fn check_kernel(sections: Option<&At<Named<FootprintKeys>>>) -> Result<KernelConfig> {
+/// Returns the caches that a key names.
+fn flushed(key: Option<&At<String>>, caches: &[CacheConfig]) -> Result<Vec<usize>> {
+    let Some(At { value, place }) = key else { return Ok(Vec::new()) };
+    if value == ALL {
+        return Ok((0..caches.len()).collect());
+    }
+    let known: Vec<&str> = caches.iter().map(|cache| cache.name.as_str()).collect();
+    let mut named = value
+        .split(',')
+        .map(str::trim)
+        .map(|name| {
+            let also = "; \"all\" means all of them";
+            let position = known.iter().position(|&cache| cache == name);
+            position.ok_or_else(|| no_such_cache(name, place, &known, also))
+        })
+        .collect::<Result<Vec<usize>>>()?;
+    named.sort_unstable();
+    named.dedup();
+    Ok(named)
+}
+
+/// Checks the sections, for a machine with these caches.
+pub(super) fn check_kernel(
+    sections: Option<&At<Named<FootprintKeys>>>,
+    caches: &[CacheConfig],
+) -> Result<KernelConfig> {
     let mut kernel = KernelConfig::default();
     for (name, At { value: keys, place }) in sections.iter().flat_map(|sections| &sections.value.0) {
         let slot = match name.as_str() {
@@ -78,6 +110,7 @@ pub(super) fn check_kernel(sections: Option<&At<Named<FootprintKeys>>>) -> Resul
             code: range(keys.code_at, keys.code),
             loaded: range(keys.data_at, keys.data),
             stored: range(keys.data_at, keys.stored),
+            flush: flushed(keys.flush.as_ref(), caches)?,
         };
         let end = footprint.code.end.max(footprint.loaded.end).max(footprint.stored.end);
         if end > MOST {

@@ -70,6 +70,15 @@ pub(crate) trait PrivateSide {
         translation: &LaneTranslation<'_>,
     );
 
+    /// See [`Computer::flush`].
+    fn flush(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        agent: Agent,
+        caches: &[usize],
+        translation: &LaneTranslation<'_>,
+    );
+
     /// Lets the processor wait, beside the accesses.
     fn wait(&mut self, cycles: u64);
 }
@@ -167,6 +176,31 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
+    /// Lets an agent flush caches: all lines leave the named caches and the caches above a named inclusive cache. The
+    /// private caches of every life are flushed, too.
+    pub fn flush(&mut self, agent: Agent, caches: &[usize]) -> Result<()> {
+        if caches.is_empty() {
+            return Ok(());
+        }
+        self.check_agent(agent)?;
+        let in_front = caches.iter().any(|&cache| self.tree.in_front(cache));
+        if in_front {
+            let page = 0..self.tree.config().page.bytes();
+            self.check_port(Port::Fetch, &page)?;
+            self.check_port(Port::Data, &page)?;
+        }
+        if !in_front && self.private.is_none() {
+            self.back.flush(agent, caches, self.now, &self.translation, &mut ());
+            return Ok(());
+        }
+        let (translation, mut computer, private) = self.computer()?;
+        match private {
+            Some(private) => private.flush(&mut computer, agent, caches, &translation),
+            None => computer.flush(agent, caches, &translation, &mut ()),
+        }
+        Ok(())
+    }
+
     /// Returns whether the cache that serves a kind of access holds the line with byte `offset` of a page. The
     /// call changes no state.
     pub fn holds(&self, kind: Kind, mapping: MappingId, offset: u64) -> Result<bool> {
@@ -239,14 +273,20 @@ impl<'a> Injector<'a> {
 
     /// Checks that the unit may let an agent touch these bytes of a page.
     fn check(&self, agent: Agent, mapping: MappingId, bytes: &Range<u64>) -> Result<()> {
-        if self.agents.place(agent).is_none() {
-            return Err(self.broken(
-                &format!("agent {agent:?}"),
-                "a unit acts as the agents that it has named, and never as the program",
-                "name the agent in the unit's subscription",
-            ));
-        }
+        self.check_agent(agent)?;
         self.check_page(mapping, bytes)
+    }
+
+    /// Checks that the unit may act as an agent.
+    fn check_agent(&self, agent: Agent) -> Result<()> {
+        if self.agents.place(agent).is_some() {
+            return Ok(());
+        }
+        Err(self.broken(
+            &format!("agent {agent:?}"),
+            "a unit acts as the agents that it has named, and never as the program",
+            "name the agent in the unit's subscription",
+        ))
     }
 
     /// Checks that these are bytes of a page that is in memory.

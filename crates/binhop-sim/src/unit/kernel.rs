@@ -1,7 +1,8 @@
-//! `KernelUnit` references what the kernel references at switches, page faults and system calls (MB90 §6.1).
+//! `KernelUnit` references and flushes what the kernel does at switches, page faults and system calls (MB90 §6.1).
 //!
 //! # Rules
 //! - The footprint of a switch belongs to the process that comes, that of a fault or a call to the process that runs.
+//! - The kernel first flushes the caches that are named. A flush takes no time. All private caches are flushed likewise.
 //! - Code is fetched from its first line to its last line; then data is loaded, and then stored, in the same order.
 //!   The processor waits for these accesses. Instructions of the kernel are not counted
 //!   as instructions, and take no cycle beside the waits.
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, PowerOfTwo, Result};
+use binhop_hw::Tree;
 
 use super::{Injector, Unit, Units};
 use crate::machine::{Footprint, KernelConfig, Machine};
@@ -41,7 +43,7 @@ pub(crate) fn kernel_units(machine: &Machine) -> Option<Units> {
     for (footprint, kinds) in kinds {
         for &kind in kinds {
             if let Some(footprint) = footprint {
-                subscription = subscription.at(kind, touched(footprint, page));
+                subscription = subscription.at(kind, touched(footprint, machine.tree(), page));
             }
         }
     }
@@ -49,7 +51,10 @@ pub(crate) fn kernel_units(machine: &Machine) -> Option<Units> {
 }
 
 /// Returns the lines that a footprint may touch.
-fn touched(footprint: &Footprint, page: PowerOfTwo) -> TouchedLines {
+fn touched(footprint: &Footprint, tree: &Tree, page: PowerOfTwo) -> TouchedLines {
+    if footprint.flush.iter().any(|&cache| tree.in_front(cache)) {
+        return TouchedLines::EVERYTHING;
+    }
     let within = |bytes: &Range<u64>| {
         let (first, last) = (bytes.start % page.bytes(), bytes.end - bytes.start);
         match first + last {
@@ -58,7 +63,7 @@ fn touched(footprint: &Footprint, page: PowerOfTwo) -> TouchedLines {
             _ => Lines::All,
         }
     };
-    let Footprint { code, loaded, stored } = footprint;
+    let Footprint { code, loaded, stored, flush: _ } = footprint;
     // Both begin at the same place.
     let data = if loaded.end > stored.end { loaded } else { stored };
     TouchedLines { fetch: within(code), data: within(data) }
@@ -104,6 +109,7 @@ impl Unit for KernelUnit {
             }
         };
         let Some(footprint) = footprint else { return Ok(()) };
+        injector.flush(Agent::Kernel, &footprint.flush)?;
         self.walk(Kind::Fetch, &footprint.code, injector)?;
         self.walk(Kind::Load, &footprint.loaded, injector)?;
         self.walk(Kind::Store, &footprint.stored, injector)

@@ -1,6 +1,6 @@
 //! `SMALL` lists small machines, and `run` simulates events on a machine.
 
-use binhop_hw::Replacement;
+use binhop_hw::{Replacement, Rules};
 use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::EventBatch;
 use proptest::prelude::*;
@@ -365,6 +365,34 @@ pub const SMALL: &[(&str, &str)] = &[
 pub fn machine(number: usize) -> Machine {
     let (name, toml) = SMALL[number];
     Machine::parse(toml, name, &[]).unwrap_or_else(|problem| panic!("{name}: {problem}"))
+}
+
+/// Draws the caches that a kernel flushes at a switch, a fault and a system call: bit n stands for cache n. Most kernels
+/// flush no cache.
+pub fn flushes() -> impl Strategy<Value = [u8; 3]> {
+    prop_oneof![2 => Just([0; 3]), 1 => prop::array::uniform3(any::<u8>())]
+}
+
+/// Returns a machine whose kernel flushes these caches. A machine that counts by cachegrind's rules has no kernel.
+pub fn flushing(machine: &Machine, flushes: [u8; 3]) -> Machine {
+    let config = machine.tree().config();
+    if config.rules == Rules::Cachegrind {
+        return machine.clone();
+    }
+    let flush = |(occasion, caches): (&str, u8)| {
+        let named = config.caches.iter().zip(0..8).filter(|(_, bit)| caches >> bit & 1 == 1);
+        let names: Vec<&str> = named.map(|(cache, _)| cache.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("kernel.{occasion}.flush={}", names.join(",")))
+    };
+    let settings: Vec<String> =
+        ["switch", "fault", "syscall"].into_iter().zip(flushes).filter_map(flush).collect();
+    Machine::parse(&machine.resolved(), machine.name(), &settings)
+        .unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+/// Returns whether a machine's kernel flushes caches.
+pub fn flushes_caches(machine: &Machine) -> bool {
+    machine.kernel().footprints().any(|footprint| !footprint.flush.is_empty())
 }
 
 pub fn run(machine: &Machine, events: &EventBatch, step: usize, options: &RunOptions) -> Outcome {

@@ -5,4 +5,4 @@ mod events;
 mod machines;
 
 pub use events::{Event, Fixed, batch, event, reference};
-pub use machines::{SMALL, inclusive, machine, run};
+pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, run};

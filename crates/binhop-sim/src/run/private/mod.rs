@@ -3,7 +3,8 @@
 //!
 //! # Rules
 //! - A life's own computer sees the accesses of the life, and those that the kernel makes on its behalf, under the
-//!   lane's frames. When a frame changes hands, the lines of its page leave every computer.
+//!   lane's frames. When a frame changes hands, the lines of its page leave every computer. Where the kernel flushes caches,
+//!   they are flushed in every computer.
 //! - A computer's clock moves on with the instructions and waits of its life alone.
 //! - A page that several lives share is in the computer of each life that accessed it.
 //! - Accesses that preparation skips hit in the private caches, too: filters know nothing of what was accessed
@@ -314,6 +315,28 @@ impl PrivateCaches {
         self.running = running;
     }
 
+    /// Flushes caches: those of the lane, and those of every life.
+    pub(crate) fn flush(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        agent: Agent,
+        caches: &[usize],
+        translation: &LaneTranslation<'_>,
+    ) {
+        self.in_shared.clear();
+        shared.flush(agent, caches, translation, &mut self.in_shared);
+        self.follow_shared(agent, translation);
+        let running = self.running;
+        for place in 0..self.lives.len() {
+            self.running = place;
+            self.in_private.clear();
+            let Some(computer) = &mut self.lives[place].computer else { continue };
+            computer.flush(agent, caches, translation, &mut self.in_private);
+            self.follow_private(shared, agent, translation);
+        }
+        self.running = running;
+    }
+
     /// Removes the lines of a page whose frame changes hands.
     pub(crate) fn flush_page(
         &mut self,
@@ -493,6 +516,16 @@ impl PrivateSide for PrivateCaches {
         translation: &LaneTranslation<'_>,
     ) {
         self.invalidate(shared, agent, what, translation);
+    }
+
+    fn flush(
+        &mut self,
+        shared: &mut SharedCaches<'_>,
+        agent: Agent,
+        caches: &[usize],
+        translation: &LaneTranslation<'_>,
+    ) {
+        self.flush(shared, agent, caches, translation);
     }
 
     fn wait(&mut self, cycles: u64) {

@@ -53,6 +53,7 @@ enum Step {
     Turn { asid: u32 },
     End { asid: u32 },
     Move { page: u32, frame: u64 },
+    Flush { caches: u8 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -61,6 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
         30 => (0u8..3, 0..SEEN, line, 0u64..9).prop_map(|(kind, page, offset, gap)| Step::Access { kind, page, offset, gap }),
         3 => (0..SPACES).prop_map(|asid| Step::Turn { asid }),
         1 => (0..SPACES).prop_map(|asid| Step::End { asid }),
+        1 => (0..1u8 << 3).prop_map(|caches| Step::Flush { caches }),
         1 => (0..2 + SPACES * (SEEN - 2), 0..FRAMES).prop_map(|(page, frame)| Step::Move { page, frame }),
     ]
 }
@@ -159,6 +161,11 @@ proptest! {
                     }
                 }
                 Step::End { .. } => {}
+                Step::Flush { caches } => {
+                    let named: Vec<usize> = (0..3).filter(|cache| caches >> cache & 1 == 1).collect();
+                    private.flush(&mut shared, Agent::User, &named, &translation);
+                    slow.values_mut().for_each(|tree| tree.flush_caches(&named));
+                }
                 Step::Move { page, frame } => {
                     if held_by.contains_key(&frame) {
                         continue;
