@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import binhop
+from binhop.reproduce.mb90.study import SWITCH_ALONE
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -176,8 +177,9 @@ def test_one_process_that_runs_nearly_always_is_reported(command: Command) -> No
 def test_the_kernel_references_what_the_machine_states() -> None:
     """A switch of mb90-1a fetches 740 bytes of code: 47 lines; and loads and stores 8 lines."""
     options = {"length": 2_000_000, "seeds": 1, "threads": 1}
-    plain = binhop.switches("mb90-1a", "client-server", **options)
-    kernel = binhop.switches("mb90-1a", "client-server", kernel=True, **options)
+    machine = binhop.Machine.load("mb90-1a", SWITCH_ALONE)
+    plain = binhop.switches(machine, "client-server", **options)
+    kernel = binhop.switches(machine, "client-server", kernel=True, **options)
     value = {row["metric"]: row["value"] for row in kernel.results.iter_rows(named=True)}
     events = kernel.costs["segments"].sum()
     assert value["l1i.kernel.fetch.accesses"] == 47 * events
@@ -199,6 +201,6 @@ def test_a_flush_is_counted_and_reported(mixed: Path) -> None:
 
 
 def test_a_machine_without_a_kernel_is_refused_with_a_remedy() -> None:
-    machine = re.sub(r"\[kernel\.switch\][^\[]*", "", binhop.Machine.load("mb90-1a").resolved())
+    machine = re.sub(r"\[kernel\.\w+\][^\[]*", "", binhop.Machine.load("mb90-1a").resolved())
     with pytest.raises(binhop.RequestError, match=r"kernel\.switch\.code=1KiB"):
         binhop.switches(binhop.Machine.parse(machine), "client-server", kernel=True, length=100_000, seeds=1)

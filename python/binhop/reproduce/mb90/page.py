@@ -420,8 +420,7 @@ def _kernel(data: Mb90Data) -> str:
     ]
     return (
         "The paper has no kernel references and calls this its most critical deficiency (§6.1). In a "
-        "further run of trial 0 the kernel references at each switch, fault and system call what the "
-        "machine states. The private "
+        "further run of trial 0 the kernel references at each switch what the machine states. The private "
         "caches see the kernel's references for their own process.\n\n" + grid(head, rows, 2)
     )
 

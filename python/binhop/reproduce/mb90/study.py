@@ -72,7 +72,7 @@ class Job:
         drain: The factor by which write buffers drain more slowly than the designs say.
         placements: The number of placements.
         switches: The switches after which the trial ends.
-        kernel: Whether the kernel references what the machine states.
+        kernel: Whether the kernel references what the machine states for a switch.
     """
 
     workload: str
@@ -122,10 +122,19 @@ def trial_of(workload: str, trial: int, switches: int) -> dict[str, Any]:
     }
 
 
+SWITCH_ALONE = [
+    f"kernel.{occasion}.{key}=0B" for occasion in ("fault", "syscall") for key in ("code", "data", "stored")
+]
+"""The settings with which a kernel references nothing at faults and system calls."""
+
+
 @cache
 def machine(design: str, drain: int = 1) -> Machine:
-    """Returns the machine of a design, with write buffers that drain slower by a factor."""
-    loaded = Machine.load(f"mb90-{design}")
+    """Returns the machine of a design, with write buffers that drain slower by a factor.
+
+    Its kernel references nothing but what it does at a switch.
+    """
+    loaded = Machine.load(f"mb90-{design}", SWITCH_ALONE)
     buffers = tomllib.loads(loaded.resolved()).get("write-buffer", {})
     slower = [f"write-buffer.{name}.drain={drain * of['drain']}" for name, of in buffers.items()]
     return loaded if drain == 1 else loaded.with_settings(*slower)
