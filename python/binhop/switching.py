@@ -11,6 +11,7 @@ from binhop._binhop import Machine
 from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
+from binhop.numbers import several
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, Result, notes_once
 from binhop.run import run_all
@@ -383,6 +384,14 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
             f"{_under(unreached.height, placements)}more than 10% of the segments are longer than "
             f"{_range(unreached['cut'])} instructions, where the curves end, so MB90's average cost is too "
             "low"
+        )
+    lives = costs.group_by("asid", "life").agg(pl.col("segments", "instructions").sum())
+    silent = lives.filter(pl.col("segments") > 0, pl.col("instructions") == 0)["asid"].n_unique()
+    if silent:
+        told.append(
+            f"{several(silent, 'address space')} to which the trace switches ran no instruction, because the "
+            "trace lacks their references: they evict no lines of others. Record all processes to see what a "
+            "switch costs"
         )
     asid, share_of_busiest = _busiest(costs)
     if share_of_busiest >= ALONE:

@@ -42,11 +42,16 @@ def draw_switches(directory: str | os.PathLike[str]) -> list[Path]:
 def switch_charts(curves: pl.DataFrame, confidence: float = CONFIDENCE) -> Iterator[tuple[str, str, Any]]:
     """Yields the name, workload and chart of each workload that has a chart."""
     for workload in curves["workload"].unique(maintain_order=True):
-        means = named_causes(mean_curves(curves.filter(workload=workload), confidence))
-        shown = means.filter(pl.col("alive") >= CUT)
+        of = curves.filter(workload=workload)
+        means = named_causes(mean_curves(of, confidence))
+        shown = means.filter(pl.col("alive") >= CUT, pl.col("since") <= _end(means))
         if shown.height:
             placements = curves["seed"].n_unique()
-            yield f"{workload}-switches", workload, _figure(workload, means, shown, placements, confidence)
+            yield (
+                f"{workload}-switches",
+                workload,
+                _figure(workload, means, shown, _rare(of), placements, confidence),
+            )
 
 
 def switch_words(curves: pl.DataFrame) -> dict[str, str]:
@@ -78,26 +83,52 @@ def cause_color(means: pl.DataFrame) -> Any:
     return alt.Color("cause:N", sort=there, scale=scale, legend=legend)
 
 
-def _domain(shown: pl.DataFrame) -> list[float]:
+def _end(means: pl.DataFrame) -> int:
+    """Returns the instructions at which the picture ends: where the curve over all switches ends."""
+    alive = means.filter(pl.col("alive") >= CUT)
+    whole = alive.filter(cause=ALL)
+    return max((whole if whole.height else alive)["since"].to_list(), default=0)
+
+
+def _rare(curves: pl.DataFrame) -> list[str]:
+    """Returns the causes of fewer than `CUT` of the segments, as a reader names them."""
+    first = curves.filter(pl.col("asid").is_null(), pl.col("number") == 0, interval=curves["interval"].min())
+    counts = first.group_by("cause").agg(pl.col("segments").sum())
+    most = max(counts["segments"].to_list(), default=0)
+    return (
+        counts.filter(pl.col("segments") < CUT * most)["cause"].drop_nulls().str.replace("-", " ").to_list()
+    )
+
+
+def _domain(shown: pl.DataFrame, rare: list[str]) -> list[float]:
     """Returns the excess that the picture shows: that of segments to which a process returned.
 
     Other processes may have brought in the code of a new process. Its excess is then far below zero for a
-    moment, and so is the mean of all switches.
+    moment, and so may be the mean of all switches: it is shown as far below zero as the others reach above. A
+    rare cause is left out, because its few segments would flatten the curves of the others.
     """
-    returns = shown.filter(~pl.col("cause").is_in(["start", ALL]))
-    values = (returns if returns.height else shown).select("excess", "low", "high").unpivot()["value"]
+    columns = ["excess", "low", "high"]
+    returns = shown.filter(~pl.col("cause").is_in(["start", ALL, *rare]))
+    values = (returns if returns.height else shown).select(columns).unpivot()["value"]
     known = [0.0, *values.drop_nulls().to_list()]
+    whole = shown.filter(cause=ALL).select(columns).unpivot()["value"].drop_nulls().to_list()
+    known += [min(max(value, -max(known)), max(known)) for value in whole]
     margin = 0.05 * (max(known) - min(known)) or 0.01
     return [min(known) - margin if min(known) < 0 else 0.0, max(known) + margin]
 
 
 def _figure(
-    workload: str, means: pl.DataFrame, shown: pl.DataFrame, placements: int, confidence: float
+    workload: str,
+    means: pl.DataFrame,
+    shown: pl.DataFrame,
+    rare: list[str],
+    placements: int,
+    confidence: float,
 ) -> Any:
     most = max(shown["since"].to_list())
     scale = alt.Scale(domain=[0, most], nice=False)
     color = cause_color(shown)
-    bottom, top = drawn = _domain(shown)
+    bottom, top = drawn = _domain(shown, rare)
     seen = pl.col("excess").is_between(bottom, top)
     inside = shown.with_columns(
         excess=pl.when(seen).then(pl.col("excess")),
@@ -143,7 +174,10 @@ def _figure(
         + (f"; the band is the {100 * confidence:g}% interval of the mean." if placements > 1 else "."),
     ]
     if inside["excess"].null_count():
-        said.append("First segments (start) share what others have read; parts of this lie outside.")
+        said.append(
+            "Parts of curves lie outside: of first segments (start), which share what others have read, or "
+            "of rare causes."
+        )
     machine = means["machine"][0]
     return finish(
         alt.vconcat(upper, survivors, spacing=8), f"{workload} on {machine}: what a switch costs", said
