@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import time
@@ -18,7 +19,7 @@ from binhop.own_files import all_files, foreign_files, own_files, recover, repla
 from binhop.partial import SIDECAR, Partial, resolved, sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
 
 MARK = "provenance.json"
@@ -290,6 +291,14 @@ def write_provenance(directory: Path, provenance: dict[str, Any], notes: list[st
     """Writes what identifies the tables: the same bytes for the same trace, machine and seeds."""
     tables = {"polars": pl.__version__, "schema": 1}
     json_file.write(directory / MARK, {**provenance, "tables": tables, "notes": notes})
+
+
+def write_machines(machines: Mapping[str, str], directory: Path) -> None:
+    """Writes the machines of a result, each into a file of its own that is named after it."""
+    (directory / "machines").mkdir()
+    for number, (name, text) in enumerate(machines.items(), 1):
+        file = f"{number}-{re.sub(r'[^A-Za-z0-9.]+', '-', name)[:64]}.toml"
+        (directory / "machines" / file).write_text(text, encoding="utf-8")
 
 
 def _peak_memory() -> int | None:

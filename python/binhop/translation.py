@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.numbers import figure
-from binhop.output import ResultDirectory, write_parquet, write_provenance
+from binhop.output import ResultDirectory, write_machines, write_parquet, write_provenance
 from binhop.results import SCHEMA, notes_once
 from binhop.run import simulate_all
 from binhop.run_options import RunOptions, extended, takes
@@ -116,10 +115,7 @@ class TranslationResult:
         for name, frame in (("results", self.results), ("figures", self.figures), ("summary", whole)):
             write_parquet(frame, directory / f"{name}.parquet")
         whole.write_csv(directory / "summary.csv")
-        (directory / "machines").mkdir()
-        for number, (name, text) in enumerate(self.machines.items(), 1):
-            file = f"{number}-{re.sub(r'[^A-Za-z0-9.]+', '-', name)[:64]}.toml"
-            (directory / "machines" / file).write_text(text, encoding="utf-8")
+        write_machines(self.machines, directory)
         write_provenance(directory, self.provenance, self.notes)
 
     def draw(self, directory: Path) -> list[Path]:

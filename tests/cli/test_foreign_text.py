@@ -119,6 +119,7 @@ DONE = [
     ("paging", TRACE, "--json", "-"),
     ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--out", "out"),
     ("switches", TRACE, "--machine", "m.toml", *COSTS, "--seeds", "2", "--json", "-"),
+    ("surface", TRACE, TRACE, "--machine", "m.toml", *COSTS, "--seeds", "1", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml,zen-4k", *COSTS, "--seeds", "2", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
     ("sweep", "s.toml", "--out", "out"),

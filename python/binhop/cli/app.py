@@ -18,6 +18,7 @@ from binhop.cli import (
     reproduce,
     run,
     show,
+    surface,
     sweep,
     switches,
     trace,
@@ -56,6 +57,7 @@ app.command("compare", cls=SimulationCommand)(compare.compare)
 app.command("sweep", cls=SimulationCommand)(sweep.sweep)
 app.command("paging", cls=SimulationCommand)(paging.paging)
 app.command("switches", cls=SimulationCommand)(switches.switches)
+app.command("surface", cls=SimulationCommand)(surface.surface)
 app.command("translate", cls=SimulationCommand)(translate.translate)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)

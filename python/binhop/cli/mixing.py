@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -135,6 +135,12 @@ class Mixing:
 
     def mixed(self, traces: list[str], length: str | None) -> binhop.Trace:
         """Returns the mix of traces, of each of which at most `length` references are read."""
+        quantum_of(self.quantum or QUANTUM, "--quantum")
+        parts, settings = self.parts(traces, length)
+        return binhop.Trace.mix(parts, self.quantum or QUANTUM, **settings)
+
+    def parts(self, traces: list[str], length: str | None) -> tuple[list[binhop.Trace], dict[str, Any]]:
+        """Returns the traces of a mix, and the keywords of `binhop.Trace.mix` besides the quantum."""
         if self.until_first and self.repeat:
             rule = (
                 "the first ends the mix with the first trace, and the second goes on until each trace has "
@@ -142,17 +148,14 @@ class Mixing:
             )
             raise RequestError("--until-first --repeat", "mix", rule, "leave one of them out")
         ends: Ends = "first" if self.until_first else "repeat" if self.repeat else "all"
-        quantum_of(self.quantum or QUANTUM, "--quantum")
         allow_open_files(len(traces))
         parts = [binhop.Trace.of(trace) for trace in traces]
         bound = positive(length, "--length")
-        return binhop.Trace.mix(
-            parts,
-            self.quantum or QUANTUM,
-            order=one_of(self.order or ORDERS[0], "--order", ORDERS),  # type: ignore[arg-type]
-            latency=count(self.latency, "--latency"),
-            faults=one_of(self.faults or FAULTS[0], "--faults", FAULTS),  # type: ignore[arg-type]
-            fault_latency=count(self.fault_latency, "--fault-latency"),
-            length=[length_of(bound, part) for part in parts],
-            ends=ends,
-        )
+        return parts, {
+            "order": one_of(self.order or ORDERS[0], "--order", ORDERS),
+            "latency": count(self.latency, "--latency"),
+            "faults": one_of(self.faults or FAULTS[0], "--faults", FAULTS),
+            "fault_latency": count(self.fault_latency, "--fault-latency"),
+            "length": [length_of(bound, part) for part in parts],
+            "ends": ends,
+        }

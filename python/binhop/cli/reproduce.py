@@ -23,6 +23,7 @@ from binhop.switch_cost import CONFIDENCE
 from binhop.tables import FORMS, Table
 from binhop.tables.comparison import comparison_tables
 from binhop.tables.run import run_tables
+from binhop.tables.surface import surface_tables
 from binhop.tables.switches import cost_tables
 from binhop.tables.translation import translation_tables
 
@@ -90,8 +91,8 @@ def report(
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
-    Of reproduce: page, tables, claims, figures. Of run, compare, paging, switches, translate: figures.
-    Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
+    Of reproduce: page, tables, claims, figures. Of run, compare, paging, surface, switches, translate:
+    figures. Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
     """
     place = Path(directory)
     facts = _facts(place)
@@ -161,9 +162,11 @@ def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
     if facts.get("switches"):
         costs, curves, pages = (read_parquet(place / f"{name}.parquet") for name in SWITCH_TABLES)
         return cost_tables(costs, curves, pages, facts, facts.get("confidence", CONFIDENCE))
+    if facts.get("surface"):
+        return surface_tables(read_parquet(place / "surface.parquet"), facts)
     if facts.get("translation"):
         return translation_tables(read_parquet(place / "summary.parquet"))
     if "machine" in facts:
         return run_tables(read_parquet(place / "results.parquet"), 0.95)
-    rule = "is no result of run, compare, sweep, switches or translate: there are no tables to print"
+    rule = "is no result of run, compare, surface, sweep, switches or translate: there are no tables to print"
     raise RequestError(str(place), "--table", rule, "leave --table out")

@@ -9,6 +9,7 @@ from binhop.report.comparison import draw_comparison
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
 from binhop.report.style import held, in_words
+from binhop.report.surface import draw_surface
 from binhop.report.switches import draw_switches
 from binhop.report.translation import draw_translation
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "draw_translation"]
-__all__ += ["redraw"]
+__all__ += ["draw_surface", "redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
@@ -47,6 +48,8 @@ def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
         return draw_paging(directory)
     if provenance.get("switches"):
         return draw_switches(directory)
+    if provenance.get("surface"):
+        return draw_surface(directory)
     if provenance.get("translation"):
         return draw_translation(directory)
     return draw(directory)

@@ -18,6 +18,7 @@ OUTPUTS: dict[str, Any] = {
     "sweep": results.SweepOutput,
     "paging": results.PagingOutput,
     "switches": results.SwitchesOutput,
+    "surface": results.SurfaceOutput,
     "translate": results.TranslateOutput,
     "inspect": reports.InspectOutput,
     "lint": list[reports.BrokenRule],

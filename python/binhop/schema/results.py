@@ -219,6 +219,50 @@ class TranslateProvenance(Provenance):
     """Each design's machine, resolved, as TOML."""
 
 
+class SurfaceProvenance(Provenance):
+    """The inputs of a surface."""
+
+    surface: Literal[True]
+    """Marks a surface."""
+    workload: str
+    """The name of the mix."""
+    quanta: list[int]
+    """The quanta, in instructions."""
+    confidence: float
+    """The confidence of the intervals."""
+    seeds: list[int]
+    """The numbers of the placements."""
+    warmup: int
+    """The references at the start that are reported apart."""
+    interval: int | None
+    """The instructions in an interval of the series."""
+    policy: str | None
+    """The name of a placement policy in Python, in place of the machines'."""
+    descriptions: dict[str, str]
+    """Each machine, resolved, as TOML."""
+
+
+class SurfaceFigure(JsonObject):
+    """What a switch costs for one quantum on one machine, as a mean over placements."""
+
+    quantum: int
+    """The quantum, in instructions."""
+    machine: str
+    """The machine's name, with the settings in which it differs."""
+    switches: int
+    """The switches."""
+    metric: Literal["exact", "returning", "document", "overhead", "overhead_returning", "overhead_document"]
+    """The figure: see docs/switches.md."""
+    n: int
+    """The number of placements in which the figure is defined."""
+    mean: float | None
+    """The mean."""
+    low: float | None
+    """The lower end of its interval (Student's t); null for one placement."""
+    high: float | None
+    """The upper end."""
+
+
 class TranslationFigure(JsonObject):
     """One figure of translation, as a mean over placements."""
 
@@ -464,6 +508,17 @@ class SwitchesOutput(JsonObject):
     pages: list[SwitchPage]
     """The pages of code with the most excess."""
     provenance: SwitchesProvenance
+    """The inputs from which the command can be repeated."""
+
+
+class SurfaceOutput(JsonObject):
+    """The output of `binhop surface --json`."""
+
+    version: Literal[1] = Field(alias="schema")
+    """The version of this object."""
+    rows: list[SurfaceFigure]
+    """Every figure, with its interval."""
+    provenance: SurfaceProvenance
     """The inputs from which the command can be repeated."""
 
 
