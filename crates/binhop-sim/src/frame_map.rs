@@ -78,6 +78,12 @@ impl FrameMap {
         self.frame_of.get(page.index()).copied().filter(|&frame| frame != Self::NOWHERE)
     }
 
+    /// Returns every page that has or had a frame, with the frame that held it last.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (PageId, FrameNo)> {
+        let pages = (0..).map(PageId).zip(self.frame_of.iter().copied());
+        pages.filter(|&(_, frame)| frame != Self::NOWHERE)
+    }
+
     /// Notes that a page died in this frame. Its lines stay in the caches.
     pub(crate) fn died(&mut self, page: PageId, frame: FrameNo) {
         self.dead_in.insert(frame, page);

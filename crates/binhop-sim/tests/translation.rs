@@ -12,7 +12,7 @@ use binhop_oracle::cache::Name;
 use binhop_oracle::cache_tree::CacheTree;
 use binhop_oracle::tlb::{Lookup, Mmu, MmuDesign, TlbDesign};
 use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
-use binhop_sim::{Machine, RunOptions, SwitchOptions, simulate};
+use binhop_sim::{Machine, Outcome, RunOptions, SwitchOptions, simulate};
 use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
 
@@ -492,6 +492,112 @@ proptest! {
     ) {
         compare(&machine(number), &design, &events);
     }
+}
+
+/// Returns a machine with costs, whose page walker asks memory, with tables placed by this rule; without translation if
+/// there is no rule.
+fn walking_in_memory(policy: &str, memory: &str, rule: Option<&str>) -> Machine {
+    let text = format!(
+        r#"
+memory = {{ page = "4KiB", size = "{memory}" }}
+placement = {{ policy = "{policy}", pool = "64KiB" }}
+[cache.l1]
+serves = "all"
+size = "8KiB"
+line = "32B"
+next = "l2"
+[cache.l2]
+size = "32KiB"
+line = "64B"
+ways = 2
+replacement = "random"
+next = "memory"
+[tlb.tlb]
+serves = "all"
+entries = 3
+[translation]
+active = {}
+table = "radix"
+reserve = "256KiB"
+reads = "memory"
+placement = "{}"
+"#,
+        rule.is_some(),
+        rule.unwrap_or("fixed")
+    );
+    Machine::parse(&text, policy, &[]).unwrap()
+}
+
+/// Checks that pages of the program have the frames, and caches and the operating system the counts, that they have
+/// without translation.
+fn same_without(policy: &str, memory: &str, rule: &str, events: &EventBatch) {
+    let options = RunOptions { seeds: vec![0, 7], log: true, ..RunOptions::default() };
+    let [on, off] =
+        [Some(rule), None].map(|rule| run(&walking_in_memory(policy, memory, rule), events, 500, &options));
+    // The pages of tables have numbers, too, so the program's pages have other numbers.
+    let frames = |outcome: &Outcome| {
+        let log = outcome.placements.clone().unwrap();
+        ["seed", "fault", "asid", "page_no", "frame"].map(|name| log.column_by_name(name).unwrap().clone())
+    };
+    assert!(frames(&on) == frames(&off), "{policy} in {memory}, tables {rule}");
+    for seed in 0..2 {
+        let of_user = |outcome| {
+            let mut counts = counts(outcome, seed, 2);
+            counts.retain(|name, _| {
+                !["tlb.", "translation."].iter().any(|of| name.starts_with(of)) && !name.contains(".walk.")
+            });
+            counts
+        };
+        let (on, off) = (of_user(&on), of_user(&off));
+        assert_eq!(on, off, "{policy} in {memory}, tables {rule}, seed {seed}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    #[test]
+    fn walks_that_bypass_the_caches_change_nothing_for_the_program(
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        let events = batch(&events);
+        for policy in binhop_os::placement::POLICIES {
+            if ["identity", "recorded"].contains(&policy.name) {
+                continue;
+            }
+            for memory in ["96KiB", "4MiB"] {
+                for rule in ["random", "fixed", "policy"] {
+                    same_without(policy.name, memory, rule, &events);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_places_no_page_tables_is_refused() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tables.txt");
+    std::fs::write(&path, "0x0 0x1000\n").unwrap();
+    let settings =
+        ["placement.policy=recorded", &format!("placement.file={}", path.display())].map(String::from);
+    let of = |rule| {
+        let machine = walking_in_memory("random", "1MiB", Some(rule));
+        Machine::parse(&machine.resolved(), "recorded", &settings)
+    };
+    of("fixed").unwrap();
+    let problem = of("policy").unwrap_err();
+    assert!(problem.place.ends_with("translation.placement"), "{problem}");
+    assert!(problem.rule.contains("recording"), "{problem}");
+}
+
+#[test]
+fn a_policy_of_ones_own_places_no_page_tables() {
+    let machine = walking_in_memory("random", "1MiB", Some("policy"));
+    let make: binhop_sim::PolicyMaker<'_> = &|_| unreachable!("the machine is refused");
+    let source = Box::new(Fixed::new(batch(&[Event::Switch(1)]), 7));
+    let problem =
+        simulate(&machine, source, &RunOptions::default(), Some(make), &mut |_| Ok(())).unwrap_err();
+    assert!(problem.rule.contains("page tables"), "{problem}");
 }
 
 #[test]

@@ -203,6 +203,12 @@ impl PageTables {
         self.pages.used()
     }
 
+    /// Returns the number of free table pages: the rest of the reserve.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        self.pages.free()
+    }
+
     /// Returns the maximum number of table pages that were in use at one time.
     #[must_use]
     pub fn most_used(&self) -> u32 {

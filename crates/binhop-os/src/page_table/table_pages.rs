@@ -77,14 +77,18 @@ impl TablePages {
         self.fresh - self.freed.len() as u32
     }
 
+    pub(super) fn free(&self) -> u32 {
+        self.reserve - self.fresh + self.freed.len() as u32
+    }
+
     pub(super) fn most_used(&self) -> u32 {
         self.most_used
     }
 
     /// Checks that the table holds all pages in use, and no other.
     pub(super) fn check(&self, held: u64) -> Result<()> {
-        let free = u64::from(self.reserve - self.fresh) + self.freed.len() as u64;
-        if held == u64::from(self.used()) && held + free == self.reserve.into() {
+        let free = self.free();
+        if held == u64::from(self.used()) && held + u64::from(free) == self.reserve.into() {
             return Ok(());
         }
         Err(Problem::run(

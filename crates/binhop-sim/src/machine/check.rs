@@ -117,7 +117,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     let kernel = check_kernel(keys.kernel.as_ref(), &tree.caches)?;
     let taken: Vec<&str> = tree.caches.iter().map(|cache| cache.name.as_str()).collect();
     let tlbs = check_tlbs(keys.tlb.as_ref(), &taken, page)?;
-    let around = Around { tlbs, tree: &tree, memory: &memory, place: &place };
+    let around = Around { tlbs, tree: &tree, memory: &memory, placement: &placement, place: &place };
     let translation = check_translation(keys.translation.as_mut(), keys.walk_cache.as_ref(), around)?;
     if let Some(translation) = &translation {
         tree.agents = translation.agents().others().fold(tree.agents, Agents::with);

@@ -10,6 +10,7 @@ use super::document::Located;
 use super::forms::{Named, UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::memory::Memory;
+use super::placement::PlacementConfig;
 use super::tlb::TlbConfigs;
 
 keys! {
@@ -33,7 +34,7 @@ keys! {
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
         reserve: Bytes = "reserve", absent "4MiB", "frames for page tables, above the memory of programs";
         placement: TablePlacement = "placement", absent "random",
-            "whether tables take frames of the reserve by draws of their own, or in order";
+            "how tables take frames of the reserve: by draws of their own, in order, or by the machine's placement policy";
     }
 }
 
@@ -90,15 +91,18 @@ pub(crate) enum TablePlacement {
     Random,
     /// The lowest free frame.
     Fixed,
+    /// The frame that the machine's placement policy chooses, by draws of its own.
+    Policy,
 }
 
 impl TablePlacement {
-    const ALL: &'static [Self] = &[Self::Random, Self::Fixed];
+    const ALL: &'static [Self] = &[Self::Random, Self::Fixed, Self::Policy];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
             Self::Fixed => "fixed",
+            Self::Policy => "policy",
         }
     }
 }
@@ -163,6 +167,7 @@ pub(super) struct Around<'a> {
     pub(super) tlbs: Option<TlbConfigs>,
     pub(super) tree: &'a TreeConfig,
     pub(super) memory: &'a Memory,
+    pub(super) placement: &'a PlacementConfig,
     pub(super) place: &'a str,
 }
 
@@ -172,7 +177,7 @@ pub(super) fn check_translation(
     walk_caches: Option<&At<Named<WalkCacheKeys>>>,
     around: Around<'_>,
 ) -> Result<Option<TranslationConfig>> {
-    let Around { tlbs, tree, memory, place } = around;
+    let Around { tlbs, tree, memory, placement, place } = around;
     let Some(At { value: keys, place: at }) = keys else {
         let also = walk_caches.map(|at| at.place.clone());
         return match also {
@@ -254,6 +259,14 @@ pub(super) fn check_translation(
             &format!("{place}: placement.policy"),
             "with placement identity, physical = virtual: there are no frames for page tables",
             "give the machine a memory.size and another placement.policy, like --set memory.size=128MiB --set placement.policy=random",
+        ));
+    }
+    if keys.placement == TablePlacement::Policy && placement.file.is_some() {
+        return Err(Problem::request(
+            "policy",
+            &format!("{at}.placement"),
+            &format!("placement {} repeats a recording, which places no page tables", placement.policy),
+            "take placement = \"random\" or \"fixed\"",
         ));
     }
     Ok(Some(config))

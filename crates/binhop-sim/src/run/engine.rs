@@ -16,7 +16,7 @@ use super::report::{self, FinishedRun, MachineInLane};
 use super::shared_front::SharedFront;
 use super::threads;
 use super::worker::{GroupedLane, PolicyMaker, Worker, assign, lanes};
-use crate::machine::Machine;
+use crate::machine::{Machine, TablePlacement};
 use crate::options::RunOptions;
 use crate::prepare::{Block, Growth, Prepare, Process};
 use crate::progress::{Progress, ProgressReporter};
@@ -78,15 +78,21 @@ pub(crate) fn check_machines(machines: &[Machine], own_policy: bool) -> Result<(
         let rule = "a run needs at least one machine";
         return Err(Problem::request("none", "machines", rule, "name a machine"));
     }
-    match machines.iter().find(|machine| own_policy && machine.memory().frames.is_none()) {
-        None => Ok(()),
-        Some(machine) => Err(Problem::request(
-            "a policy of one's own",
-            &format!("machine {}", machine.name()),
-            "with placement identity, physical = virtual: there is nothing to place",
-            "give the machine a memory.size and another placement.policy",
-        )),
+    let refused = |machine: &Machine, rule, remedy| {
+        Err(Problem::request("a policy of one's own", &format!("machine {}", machine.name()), rule, remedy))
+    };
+    for machine in machines.iter().filter(|_| own_policy) {
+        if machine.memory().frames.is_none() {
+            let rule = "with placement identity, physical = virtual: there is nothing to place";
+            return refused(machine, rule, "give the machine a memory.size and another placement.policy");
+        }
+        if machine.translation().is_some_and(|translation| translation.placement == TablePlacement::Policy) {
+            let rule =
+                "with translation.placement = \"policy\" a machine's own policy places page tables, too";
+            return refused(machine, rule, "set translation.placement=random or fixed");
+        }
     }
+    Ok(())
 }
 
 /// Checks the invariants of a finished run and makes its report.
@@ -137,7 +143,7 @@ pub(crate) fn report(
     lanes.sort_by_key(|(_, lane)| options.seeds.iter().position(|&seed| seed == lane.seed));
     let mut switches = Vec::with_capacity(lanes.len());
     for (group, lane) in &mut lanes {
-        lane.check(fronts[*group].as_ref())?;
+        lane.check(fronts[*group].as_ref(), prepared[stream_of[*group]].page_tables())?;
         switches.push(lane.take_switches()?);
         reporter.check_interrupt()?;
     }

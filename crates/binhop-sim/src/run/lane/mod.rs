@@ -1,6 +1,7 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod table_frames;
 mod translate;
 
 use std::ops::Range;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, KnownHitFilter, LruStack, Request};
 use binhop_os::PoolPolicy;
+use binhop_os::page_table::PageTables;
 use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
@@ -512,12 +514,15 @@ impl Lane {
     }
 
     /// Checks every invariant that must hold after a run. `shared` is the front that all lanes shared to the
-    /// end.
+    /// end, and `tables` are the page tables, if addresses are translated.
     ///
     /// # Errors
     /// An invariant is broken; the error names it.
-    pub(crate) fn check(&mut self, shared: Option<&Front>) -> Result<()> {
+    pub(crate) fn check(&mut self, shared: Option<&Front>, tables: Option<&PageTables>) -> Result<()> {
         self.frames.check()?;
+        if let (Some(translator), Some(tables)) = (&self.translator, tables) {
+            translator.check(&self.frame_map, tables, self.seed)?;
+        }
         if let Some(front) = &mut self.front {
             self.backs[0].add_hits(front);
         }

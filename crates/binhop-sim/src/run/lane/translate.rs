@@ -3,17 +3,15 @@
 
 use std::sync::Arc;
 
-use binhop_base::{
-    Agent, Domain, FrameNo, Kind, LineAddr, MappingId, PageId, Result, Rng, Stream, Translation,
-};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Translation};
 use binhop_hw::{Origin, Request};
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
+use super::table_frames::TableFrames;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
-use crate::machine::{Machine, TablePlacement, TranslationConfig, WalkEntry};
+use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
-use crate::prepare::own_page;
 use crate::translation::{
     Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handlers,
 };
@@ -22,6 +20,8 @@ use crate::unit::Injector;
 /// `LaneTranslator` is what a lane knows of TLBs and page tables.
 pub(super) struct LaneTranslator {
     config: Arc<TranslationConfig>,
+    /// The frames of the tables and handlers.
+    frames: TableFrames,
     /// The mapping of page 0 of the tables.
     first: MappingId,
     /// For each level of a radix table, the bits of a page number below it.
@@ -40,16 +40,9 @@ impl LaneTranslator {
     /// `first` is the number of the first page of the tables.
     pub(super) fn new(machine: &Machine, seed: u64, first: u32, map: &mut FrameMap) -> Result<Option<Self>> {
         let Some(config) = machine.translation() else { return Ok(None) };
-        let above = machine.memory().frames.expect("tables need frames: the machine is checked");
-        let mut frames: Vec<u64> = (0..u64::from(config.pages())).map(|frame| above + frame).collect();
-        if config.placement == TablePlacement::Random {
-            Rng::new(seed).shuffle(Stream::new(Domain::Table, 0), &mut frames);
-        }
-        for (number, frame) in (first..).zip(frames) {
-            map.put(own_page(number, machine.memory().page).0, FrameNo(frame));
-        }
         Ok(Some(Self {
             config: Arc::clone(config),
+            frames: TableFrames::place(machine, config, seed, first, map)?,
             first: MappingId(first),
             shifts: PageTables::new(&config.table)?.shifts().to_vec(),
             tlbs: None,
@@ -57,6 +50,14 @@ impl LaneTranslator {
             passing: false,
             before: None,
         }))
+    }
+
+    /// Checks that the tables have frames of their own.
+    ///
+    /// # Errors
+    /// An invariant is broken; the error names it.
+    pub(super) fn check(&self, map: &FrameMap, tables: &PageTables, seed: u64) -> Result<()> {
+        self.frames.check(map, tables, seed)
     }
 
     /// Returns what the lane has counted. What lanes share is counted in the stream.
