@@ -27,5 +27,6 @@ mod rounds;
 mod rules;
 mod switches;
 mod translation;
+mod translation_by_hand;
 mod units;
 mod whole_engine;

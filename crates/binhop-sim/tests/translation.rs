@@ -3,16 +3,22 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use crate::whole_engine::{Injection, Observer, Slow, World, counts};
-use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Rng, Stream};
+use arrow::array::AsArray;
+use arrow::datatypes::Float64Type;
+use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Result, Rng, Stream};
 use binhop_hw::{CacheConfig, Rules};
 use binhop_oracle::cache::Name;
 use binhop_oracle::cache_tree::CacheTree;
 use binhop_oracle::tlb::{Lookup, Mmu, MmuDesign, TlbDesign};
 use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
+use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
+use binhop_sim::unit::{Injector, Unit, Units};
 use binhop_sim::{Machine, Outcome, RunOptions, SwitchOptions, simulate};
+use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
 
@@ -174,6 +180,10 @@ struct SlowTranslation {
     /// The page to which each page of a space led when it was translated last.
     filled: BTreeMap<(u32, u64), PageId>,
     counts: BTreeMap<String, u64>,
+    /// The counts when the measured part began.
+    before_measured: BTreeMap<String, u64>,
+    /// The lines that were fetched since instructions passed last.
+    fetched: u64,
     /// The level-1 misses and memory accesses before the access that a walk precedes, and its kind.
     before: Option<(Kind, [u64; 2])>,
 }
@@ -216,6 +226,8 @@ impl SlowTranslation {
             asid: Asid(0),
             filled: BTreeMap::new(),
             counts: BTreeMap::new(),
+            before_measured: BTreeMap::new(),
+            fetched: 0,
             before: None,
         }
     }
@@ -295,6 +307,7 @@ impl Observer for SlowTranslation {
         let second = self.design.mmu.tlbs[first].next;
         let names = self.design.names.clone();
         self.add(&format!("{}.{kind}.accesses", names[first]), 1);
+        self.fetched += u64::from(port == 0);
         match self.mmu.look_up(port, page) {
             Lookup::First(_) => {}
             Lookup::Second(second) => {
@@ -313,7 +326,18 @@ impl Observer for SlowTranslation {
                 let (mut spared, mut root) = (0, false);
                 if self.design.kind == TableKind::Mips {
                     let entry = (self.asid.0, OF_TABLE | next.page_no.0 >> 10, 12);
-                    root = self.mmu.look_up(1, entry) == Lookup::Nowhere;
+                    let found = self.mmu.look_up(1, entry);
+                    root = found == Lookup::Nowhere;
+                    let agent = if self.design.software { "handler" } else { "walk" };
+                    let of_data = self.design.mmu.ports[1][0];
+                    self.add(&format!("{}.{agent}.load.accesses", names[of_data]), 1);
+                    if !matches!(found, Lookup::First(_)) {
+                        self.add(&format!("{}.{agent}.load.misses", names[of_data]), 1);
+                        if let Some(second) = self.design.mmu.tlbs[of_data].next {
+                            self.add(&format!("{}.{agent}.load.accesses", names[second]), 1);
+                            self.add(&format!("{}.{agent}.load.misses", names[second]), u64::from(root));
+                        }
+                    }
                     if root {
                         self.mmu.fill(1, entry, true);
                     }
@@ -340,6 +364,17 @@ impl Observer for SlowTranslation {
             };
             self.add(&format!("translation.{}.tlb-miss.{level}", kind.name()), 1);
         }
+    }
+
+    fn instructions(&mut self, count: u64) {
+        // The other instructions of a run find their page in the TLB.
+        let fetched = std::mem::take(&mut self.fetched);
+        let first = self.design.names[self.design.mmu.ports[0][0]];
+        self.add(&format!("{first}.fetch.accesses"), count.saturating_sub(fetched));
+    }
+
+    fn measure(&mut self) {
+        self.before_measured.clone_from(&self.counts);
     }
 
     fn evicted(&mut self, page: PageId, mappings: &[(Asid, PageNo)]) {
@@ -392,29 +427,27 @@ impl Observer for SlowTranslation {
     }
 }
 
-fn compare(machine: &Machine, design: &Design, events: &[Event]) {
+/// Returns the machine with this design, if a machine can have the design.
+fn designed(machine: &Machine, design: &Design) -> Option<Machine> {
     if machine.memory().frames.is_none() || machine.tree().config().rules == Rules::Cachegrind {
-        return;
+        return None;
     }
-    let begins = |cache: &CacheConfig| cache.name == "l2" && !cache.inclusive;
-    if design.reads == Some("l2")
-        && !machine
-            .tree()
-            .config()
-            .caches
-            .iter()
-            .enumerate()
-            .any(|(number, cache)| begins(cache) && !machine.tree().in_front(number))
-    {
-        return;
+    let begins = |(number, cache): (usize, &CacheConfig)| {
+        cache.name == "l2" && !cache.inclusive && !machine.tree().in_front(number)
+    };
+    if design.reads == Some("l2") && !machine.tree().config().caches.iter().enumerate().any(begins) {
+        return None;
     }
-    let machine = design.of(machine);
-    let events = batch(events);
+    Some(design.of(machine))
+}
+
+/// Compares a run with the slow model under two seeds. Returns the run.
+fn agree(machine: &Machine, design: &Design, events: &EventBatch) -> Outcome {
     let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
-    let fast = run(&machine, &events, 500, &options);
+    let outcome = run(machine, events, 500, &options);
     for seed in 0..2 {
-        let mut slow = Slow::new(&machine, seed, SlowTranslation::new(design, &machine, seed));
-        slow.run(&events);
+        let mut slow = Slow::new(machine, seed, SlowTranslation::new(design, machine, seed));
+        slow.run(events);
         let mut expected = slow.metrics();
         let SlowTranslation { counts: of_slow, tables, .. } = slow.observer;
         if machine.has_cost() {
@@ -430,22 +463,68 @@ fn compare(machine: &Machine, design: &Design, events: &[Event]) {
         let kept = of_slow.into_iter().filter(|(name, _)| cost || !name.starts_with("translation.cycles"));
         expected.extend(kept.map(|(name, count)| (name, count as f64)));
         expected.retain(|_, value| *value > 0.0);
-        let mut fast = counts(&fast, seed as usize, 2);
+        let mut fast = counts(&outcome, seed as usize, 2);
         fast.remove("translation.cpi");
-        // The slow model counts the other fetches of a run where it counts them in level 1.
-        let fetches = |counts: &mut BTreeMap<String, f64>| counts.remove("tlb.fetch.accesses");
-        fetches(&mut fast);
-        fetches(&mut expected);
         for name in expected.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), expected.get(name), "{}: {name}, seed {seed}", machine.name());
         }
     }
+    outcome
+}
+
+fn compare(machine: &Machine, design: &Design, events: &[Event]) {
+    let Some(machine) = designed(machine, design) else { return };
+    let events = batch(events);
+    let fast = agree(&machine, design, &events);
+    let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
     for other in [
         run(&machine, &events, 7, &options),
         run(&machine, &events, 500, &RunOptions { threads: 2, ..options.clone() }),
         run(&machine, &events, 500, &RunOptions { share: false, ..options.clone() }),
+        run(&machine, &events, 500, &RunOptions { interval: Some(23), ..options.clone() }),
     ] {
         assert_eq!(other.results, fast.results);
+    }
+}
+
+/// Compares what TLBs, walk caches and caches hold after a run: one further access to a page must find what it finds in the
+/// slow model. Every page is tried, each in a run of its own.
+fn compare_contents(machine: &Machine, design: &Design, events: &[Event]) {
+    let Some(machine) = designed(machine, design) else { return };
+    for page in 0..12 {
+        let load = Event::Data { op: Op::Load, page, offset: 64 * u16::from(page % 3), size: 4 };
+        let fetch = Event::Fetch { page, offset: 64 * u16::from(page % 3), count: 1 };
+        let probe = if page % 4 == 3 { fetch } else { load };
+        agree(&machine, design, &batch(&[events, &[probe]].concat()));
+    }
+}
+
+/// Compares the counts of the measured part of a run that has a warm-up, and ends before some instruction.
+fn compare_part(machine: &Machine, design: &Design, events: &[Event], warmup: u64, instructions: u64) {
+    let Some(machine) = designed(machine, design) else { return };
+    let events = batch(events);
+    let options =
+        RunOptions { seeds: vec![3], warmup, instructions: Some(instructions), ..RunOptions::default() };
+    let source = Box::new(Fixed::new(events.clone(), 100));
+    // The run may hold nothing behind the warm-up.
+    let Ok(outcome) = simulate(&machine, source, &options, None, &mut |_| Ok(())) else { return };
+    let mut slow = Slow::new(&machine, 3, SlowTranslation::new(design, &machine, 3));
+    (slow.warmup, slow.most_instructions) = (warmup, instructions);
+    slow.run(&events);
+    let SlowTranslation { counts: whole, before_measured, .. } = slow.observer;
+    let results = &outcome.results;
+    let column = |name: &str| results.column_by_name(name).unwrap().as_string::<i32>().clone();
+    let (phases, names) = (column("phase"), column("metric"));
+    let values = results.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    for (name, &count) in &whole {
+        let row = (0..results.num_rows())
+            .find(|&row| phases.value(row) == "measured" && names.value(row) == name.as_str());
+        let Some(row) = row else {
+            assert!(!machine.has_cost() || count == 0, "{name}");
+            continue;
+        };
+        let before = before_measured.get(name).copied().unwrap_or(0);
+        assert_eq!(values.value(row), (count - before) as f64, "{}: {name}", machine.name());
     }
 }
 
@@ -468,6 +547,17 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
     ) {
         compare(&machine, &design, &events);
+    }
+
+    #[test]
+    fn translation_behind_a_warm_up_and_before_a_cut(
+        number in 0..SMALL.len(),
+        design in design(),
+        events in prop::collection::vec(event(), 1..400),
+        warmup in 0..300u64,
+        instructions in 0..2000u64,
+    ) {
+        compare_part(&machine(number), &design, &events, warmup, instructions);
     }
 
     #[test]
@@ -571,6 +661,88 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn contents_are_those_of_tlbs_asked_at_every_access(
+        number in 0..SMALL.len(),
+        design in design(),
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        compare_contents(&machine(number), &design, &events);
+    }
+}
+
+#[test]
+fn what_units_reference_is_not_translated() {
+    let machine = walking_in_memory("random", "1MiB", Some("fixed"));
+    let settings =
+        ["kernel.switch.code=200B", "kernel.switch.data=6KiB", "kernel.fault.data=65B"].map(String::from);
+    let machine = Machine::parse(&machine.resolved(), "kernel", &settings).unwrap();
+    let data = |page| Event::Data { op: Op::Load, page, offset: 8, size: 4 };
+    let events =
+        batch(&[Event::Switch(1), data(1), data(2), Event::Switch(2), data(1), Event::Switch(1), data(2)]);
+    let of =
+        |kernel| counts(&run(&machine, &events, 3, &RunOptions { kernel, ..RunOptions::default() }), 0, 1);
+    let (with, without) = (of(true), of(false));
+    assert!(with["l1.kernel.load.accesses"] > 100.0 && !without.contains_key("l1.kernel.load.accesses"));
+    for (name, count) in &without {
+        if name.starts_with("tlb.") || name.starts_with("translation.") && !name.contains("tlb-miss") {
+            assert_eq!(with.get(name), Some(count), "{name}");
+        }
+    }
+    assert_eq!(without["tlb.load.misses"], 3.0);
+}
+
+#[test]
+fn the_number_of_all_spaces_is_refused() {
+    let mut events = EventBuilder::default();
+    events.push(Op::Load, 4096, 4, 1);
+    events.push(Op::Switch, u64::from(u32::MAX), 0, 0);
+    events.push(Op::Load, 4096, 4, 1);
+    let events = events.finish();
+    let of = |rule| {
+        let machine = walking_in_memory("random", "1MiB", rule);
+        let source = Box::new(Fixed::new(events.clone(), 7));
+        simulate(&machine, source, &RunOptions::default(), None, &mut |_| Ok(()))
+    };
+    of(None).unwrap();
+    let problem = of(Some("fixed")).unwrap_err();
+    assert_eq!(problem.value, "4294967295");
+    assert!(problem.place.ends_with("row 1: asid"), "{problem}");
+}
+
+/// `Toucher` is a unit that accesses level 1 on behalf of the kernel at every change of a page.
+struct Toucher;
+
+impl Unit for Toucher {
+    fn act(&mut self, _: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
+        injector.access(Agent::Kernel, Kind::Load, injector.own_page(0), 8).map(|_| ())
+    }
+}
+
+/// A unit that acts between a walk and the access behind the walk ends the sharing of a front there.
+#[test]
+fn a_unit_that_ends_sharing_behind_a_walk_moves_no_count() {
+    let load = |page, offset| Event::Data { op: Op::Load, page, offset, size: 4 };
+    // The pages in a TLB of three entries leave it, and their lines stay in level 1.
+    let before: Vec<Event> = (0..6).map(|page| load(page, 256 * u16::from(page))).collect();
+    let events = batch(&[&before[..], &before].concat());
+    let touched = TouchedLines { fetch: Lines::None, data: Lines::Bytes(8..9) };
+    let machine = walking_in_memory("random", "1MiB", Some("fixed"));
+    for asked in [OccasionKind::PageChange, OccasionKind::FirstTouch] {
+        let subscription = Subscription::new(1, &[Agent::Kernel]).at(asked, touched.clone());
+        let units = Units::new(subscription, Arc::new(|_: &Machine, _| Box::new(Toucher)));
+        let of = |share| {
+            let options =
+                RunOptions { seeds: vec![0, 1], units: Some(units.clone()), share, ..RunOptions::default() };
+            run(&machine, &events, 100, &options).results
+        };
+        assert_eq!(of(true), of(false), "{asked:?}");
     }
 }
 

@@ -78,6 +78,7 @@ impl Prepare {
         self.end_translations(batch, row);
         match event {
             SystemEvent::Switch(asid, switch) => {
+                self.check_space(asid, row)?;
                 self.seen.switches += 1;
                 self.switch = switch;
                 let reborn = self.brings_new_life(asid);

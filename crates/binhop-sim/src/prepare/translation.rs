@@ -9,8 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
-use binhop_hw::{Mmu, TlbPage};
+use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Problem, Result};
+use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 use binhop_trace::{EventBatch, Op};
 
@@ -292,6 +292,22 @@ impl Prepare {
             Some(tlbs) => event.apply(tlbs, &translator.config),
             None => self.control(Control::Tlb(event)),
         }
+    }
+
+    /// Checks that TLBs can name an address space that is about to run.
+    ///
+    /// # Errors
+    /// The address space has the number that TLBs keep for entries of all spaces.
+    pub(super) fn check_space(&self, asid: Asid, row: usize) -> Result<()> {
+        if self.translator.is_none() || asid.0 != GLOBAL_SPACE {
+            return Ok(());
+        }
+        Err(Problem::request(
+            &asid.to_string(),
+            &format!("{}: row {}: asid", self.place, self.rows_before + row as u64),
+            "TLBs keep this number for entries that belong to every address space",
+            "give the address space another number, or set translation=off",
+        ))
     }
 
     /// Notes that another address space runs.

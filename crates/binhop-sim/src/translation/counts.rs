@@ -60,7 +60,8 @@ const SPARED: usize = READS + 1;
 const ROOTS: usize = SPARED + 1;
 const CYCLES: usize = ROOTS + 1;
 const SERVED: usize = CYCLES + Cause::ALL.len();
-const ALL: usize = SERVED + KINDS * Level::ALL.len();
+const OF_ENTRIES: usize = SERVED + KINDS * Level::ALL.len();
+const ALL: usize = OF_ENTRIES + MOST_TLBS;
 
 /// `TranslationCounts` holds all counts, in one array so that they add up in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,16 @@ impl TranslationCounts {
     /// Returns the misses of a TLB.
     pub(crate) fn misses(&self, tlb: usize, kind: Kind) -> u64 {
         self.0[tlb * KINDS + kind as usize]
+    }
+
+    /// Counts a miss of a TLB that was asked for the page of an entry of the page table.
+    pub(crate) fn missed_entry(&mut self, tlb: usize) {
+        self.0[OF_ENTRIES + tlb] += 1;
+    }
+
+    /// Returns the misses of a TLB that was asked for pages of entries of the page table.
+    pub(crate) fn misses_of_entries(&self, tlb: usize) -> u64 {
+        self.0[OF_ENTRIES + tlb]
     }
 
     /// Counts a walk for an access of a kind. `spared` entries were in walk caches.

@@ -10,6 +10,9 @@
 //! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that translates
 //!   data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a wired slot.
 //! - Then the TLBs are filled, and the access that missed goes on. A walk is done before it.
+//! - What a trace references while the kernel runs lies in the address space of the process, and is translated like the
+//!   process's own references. What units reference on behalf of the kernel is not translated: the kernel's text and data
+//!   lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address spaces.
 //! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; so does an
 //!   eviction, in its lane. A fork removes all entries of the parent, whose pages it protects. An exec and an exit
 //!   remove all entries of the space.
@@ -113,8 +116,14 @@ impl Walk {
         if config.table.kind == TableKind::Mips {
             let of_entry = Self::page_of_entry(config, page);
             let data = Port::Data as usize;
-            decision.1 = mmu.look_up(data, of_entry) == TlbOutcome::Miss;
+            let outcome = mmu.look_up(data, of_entry);
+            let first = config.serving[data];
+            if !matches!(outcome, TlbOutcome::First(_)) {
+                counts.missed_entry(first);
+            }
+            decision.1 = outcome == TlbOutcome::Miss;
             if decision.1 {
+                config.mmu.tlbs[first].next.into_iter().for_each(|second| counts.missed_entry(second));
                 mmu.fill_wired(data, of_entry);
             }
         } else if !config.mmu.walk_caches.is_empty() {

@@ -1,6 +1,7 @@
 //! This file names the metrics of TLBs and page tables.
 
 use binhop_base::Kind;
+use binhop_os::page_table::TableKind;
 
 use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
 use crate::machine::{Machine, Refill, TranslationConfig};
@@ -17,6 +18,17 @@ const LIST: &[(&str, &str, &str)] = &[
         "Accesses that asked this TLB. A first-level TLB is asked at every access.",
     ),
     ("<tlb>.<kind>.misses", "misses", "Accesses whose page this TLB did not hold."),
+    (
+        "<tlb>.<agent>.load.accesses",
+        "accesses",
+        "Loads of entries of the page table that asked this TLB, by the agent that walks. Only with table = \"mips\", whose \
+         entries have virtual addresses.",
+    ),
+    (
+        "<tlb>.<agent>.load.misses",
+        "misses",
+        "Loads of entries of the page table whose own page this TLB did not hold.",
+    ),
     ("translation.<kind>.walks", "walks", "Accesses before which the page table was walked."),
     ("translation.entries", "entries", "Entries of page tables that walks read."),
     (
@@ -78,6 +90,16 @@ pub(super) fn each(
             visit(format!("{}.{}.accesses", tlb.name, kind.name()), "accesses", Some(whole(accesses)));
             let misses = counts.misses(number, kind);
             visit(format!("{}.{}.misses", tlb.name, kind.name()), "misses", Some(whole(misses)));
+        }
+    }
+    if config.table.kind == TableKind::Mips {
+        let first = config.serving[1];
+        let walks = KINDS.into_iter().map(|kind| counts.walks(kind)).sum();
+        let second = tlbs[first].next.map(|second| (second, counts.misses_of_entries(first)));
+        for (number, accesses) in [(first, walks)].into_iter().chain(second) {
+            let name = |what| format!("{}.{}.load.{what}", tlbs[number].name, config.agent().name());
+            visit(name("accesses"), "accesses", Some(whole(accesses)));
+            visit(name("misses"), "misses", Some(whole(counts.misses_of_entries(number))));
         }
     }
     for kind in KINDS {
