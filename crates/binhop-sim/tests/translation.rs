@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
 use crate::whole_engine::{Injection, Observer, Slow, World, counts};
-use arrow::array::AsArray;
-use arrow::datatypes::Float64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Result, Rng, Stream};
 use binhop_hw::{CacheConfig, Rules};
 use binhop_oracle::cache::Name;
@@ -465,6 +465,10 @@ fn agree(machine: &Machine, design: &Design, events: &EventBatch) -> Outcome {
         expected.retain(|_, value| *value > 0.0);
         let mut fast = counts(&outcome, seed as usize, 2);
         fast.remove("translation.cpi");
+        let of_faults = |name: &str| name.starts_with("translation.faults.");
+        let faults: f64 = fast.iter().filter(|(name, _)| of_faults(name)).map(|(_, count)| count).sum();
+        fast.retain(|name, _| !of_faults(name));
+        assert_eq!(fast.get("os.faults").copied().unwrap_or(0.0), faults);
         for name in expected.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), expected.get(name), "{}: {name}, seed {seed}", machine.name());
         }
@@ -675,6 +679,40 @@ proptest! {
     ) {
         compare_contents(&machine(number), &design, &events);
     }
+}
+
+/// Page faults of each cause are counted.
+#[test]
+fn page_faults_have_causes() {
+    let data = |op, page| Event::Data { op, page, offset: 8, size: 4 };
+    let of = |memory, events: &[Event]| {
+        let machine = walking_in_memory("first", memory, Some("fixed"));
+        let counts = counts(&run(&machine, &batch(events), 3, &RunOptions::default()), 0, 1);
+        ["first", "unmapped", "copied", "evicted"]
+            .map(|cause| counts.get(&format!("translation.faults.{cause}")).copied().unwrap_or(0.0))
+    };
+    let map = Event::Map { page: 1, pages: 2, segment: None, shared: false };
+    // Pages 1 and 2 are mapped, page 9 is not. The child shares page 1 and copies page 2.
+    let events = [
+        Event::Switch(1),
+        map,
+        data(Op::Store, 1),
+        data(Op::Load, 2),
+        data(Op::Load, 9),
+        data(Op::Load, 9),
+        Event::Fork(2),
+        Event::Switch(2),
+        data(Op::Load, 1),
+        data(Op::Load, 2),
+        data(Op::Store, 2),
+    ];
+    assert_eq!(of("1MiB", &events), [2.0, 1.0, 1.0, 0.0]);
+    // Without maps, no page lies outside them.
+    assert_eq!(of("1MiB", &[data(Op::Load, 1), data(Op::Load, 9)]), [2.0, 0.0, 0.0, 0.0]);
+    // Memory has 24 frames, and 30 pages are referenced twice.
+    let twice: Vec<Event> = (0..60).map(|number| data(Op::Load, number % 30)).collect();
+    let [first, _, _, evicted] = of("96KiB", &twice);
+    assert!(first == 30.0 && (1.0..=30.0).contains(&evicted), "{evicted}");
 }
 
 #[test]

@@ -81,7 +81,9 @@ impl Prepare {
             // This may be a copy on write. Then the lines known under this virtual page belong to another
             // page.
             self.forget_lines();
-            self.end_translation(page_no, touch.page);
+        }
+        if touch.new_page {
+            self.new_page_to_translate(page_no, &touch, store);
         }
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Problem, Result};
 use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage};
+use binhop_os::Touch;
 use binhop_os::page_table::{PageTables, Step};
 use binhop_trace::{EventBatch, Op};
 
@@ -18,7 +19,7 @@ use super::filter::{Shape, SkippedPages};
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
-use crate::translation::{Cause, Decision, TlbEvent, Tlbs, Walk, WalkStep};
+use crate::translation::{Cause, Decision, Fault, TlbEvent, Tlbs, Walk, WalkStep};
 
 /// `Translator` is what preparation knows of TLBs and page tables.
 pub(super) struct Translator {
@@ -368,12 +369,20 @@ impl Prepare {
         }
     }
 
-    /// Removes the translation of a page of the running space whose first write may have copied another page there.
-    pub(super) fn end_translation(&mut self, page_no: u64, page: PageId) {
+    /// Counts the fault of a page of the running space that has just been made. If the first write to it has copied
+    /// another page, removes the translation that led to the other page.
+    pub(super) fn new_page_to_translate(&mut self, page_no: u64, touch: &Touch, store: bool) {
         let asid = self.running.asid;
         let Some(translator) = &mut self.translator else { return };
-        if translator.maps(asid, page_no).is_some_and(|other| other != page) {
-            self.tell_tlbs(TlbEvent::Pages(self.running.asid.0, [page_no; 2]));
+        let copied = store && translator.maps(asid, page_no).is_some_and(|other| other != touch.page);
+        let cause = match touch.outside && self.spaces.has_maps() {
+            _ if copied => Fault::Copied,
+            true => Fault::Unmapped,
+            false => Fault::First,
+        };
+        self.stream.translation.faulted(cause);
+        if copied {
+            self.tell_tlbs(TlbEvent::Pages(asid.0, [page_no; 2]));
         }
     }
 

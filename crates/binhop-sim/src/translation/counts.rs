@@ -53,6 +53,31 @@ impl Level {
     ];
 }
 
+/// `Fault` is the cause of a reference's page fault that is the same in every lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fault {
+    /// The page's first reference.
+    First,
+    /// The page's first reference, outside every map of a trace that has maps.
+    Unmapped,
+    /// A store to a page that the process shared: copy on write.
+    Copied,
+}
+
+impl Fault {
+    /// Every cause, with its name in metrics and its meaning.
+    pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::First, "first", "Page faults at the first reference to a page."),
+        (
+            Self::Unmapped,
+            "unmapped",
+            "Page faults at the first reference to a page outside every map, where the trace has mapped something.",
+        ),
+        (Self::Copied, "copied", "Page faults at a store that copied a shared page."),
+    ];
+}
+
 const KINDS: usize = 3;
 const WALKS: usize = MOST_TLBS * KINDS;
 const READS: usize = WALKS + KINDS;
@@ -61,7 +86,8 @@ const ROOTS: usize = SPARED + 1;
 const CYCLES: usize = ROOTS + 1;
 const SERVED: usize = CYCLES + Cause::ALL.len();
 const OF_ENTRIES: usize = SERVED + KINDS * Level::ALL.len();
-const ALL: usize = OF_ENTRIES + MOST_TLBS;
+const FAULTS: usize = OF_ENTRIES + MOST_TLBS;
+const ALL: usize = FAULTS + Fault::ALL.len();
 
 /// `TranslationCounts` holds all counts, in one array so that they add up in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +118,16 @@ impl TranslationCounts {
     /// Returns the misses of a TLB that was asked for pages of entries of the page table.
     pub(crate) fn misses_of_entries(&self, tlb: usize) -> u64 {
         self.0[OF_ENTRIES + tlb]
+    }
+
+    /// Counts a page fault.
+    pub(crate) fn faulted(&mut self, cause: Fault) {
+        self.0[FAULTS + cause as usize] += 1;
+    }
+
+    /// Returns the page faults of a cause.
+    pub(crate) fn faults(&self, cause: Fault) -> u64 {
+        self.0[FAULTS + cause as usize]
     }
 
     /// Counts a walk for an access of a kind. `spared` entries were in walk caches.

@@ -335,6 +335,7 @@ mod tests {
             let name = machine.name();
             let caches = &machine.tree().config().caches;
             let tlbs = machine.translation().map_or(&[][..], |translation| &translation.mmu.tlbs);
+            let agent = machine.translation().map_or("", |translation| translation.agent().name());
             let counts = machine.translation().map(|_| TranslationCounts::default());
             let tally = Tally { translation: counts, ..Tally::zero(caches.len()) };
             each(&machine, &tally, |reported, unit, _| {
@@ -345,6 +346,7 @@ mod tests {
                     };
                     let of_caches = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
                     let of_tlbs = tlbs.iter().map(|tlb| info.name.replace("<tlb>", &tlb.name));
+                    let of_tlbs = of_tlbs.map(|name| name.replace("<agent>", agent));
                     of_caches.chain(of_tlbs).any(|name| with_kind(&name))
                 };
                 let found = listed.iter().find(is_of);

@@ -6,7 +6,7 @@ use binhop_os::page_table::TableKind;
 use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
 use crate::machine::{Machine, Refill, TranslationConfig};
 use crate::results::tally::Tally;
-use crate::translation::{Cause, Level, TranslationCounts};
+use crate::translation::{Cause, Fault, Level, TranslationCounts};
 
 const KINDS: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];
 
@@ -42,6 +42,11 @@ const LIST: &[(&str, &str, &str)] = &[
         "bytes",
         "The maximum number of bytes that page tables took at one time, up to the end of the phase.",
     ),
+    (
+        "translation.faults.evicted",
+        "pages",
+        "Page faults at a reference to a page that was evicted. All causes together are os.faults.",
+    ),
     ("translation.cycles", "cycles", "Cycles that translation took. Only with [cost]."),
     (
         "translation.cpi",
@@ -64,7 +69,12 @@ pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
         unit: "accesses",
         meaning,
     });
-    fixed.chain(causes).chain(levels)
+    let faults = Fault::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
+        name: format!("translation.faults.{name}"),
+        unit: "pages",
+        meaning,
+    });
+    fixed.chain(faults).chain(causes).chain(levels)
 }
 
 /// Visits every metric of translation: name, unit, value.
@@ -112,6 +122,12 @@ pub(super) fn each(
     }
     let tables = tally.stream.tables * machine.memory().page.bytes();
     visit("translation.tables".to_string(), "bytes", Some(whole(tables)));
+    let mut evicted = tally.faults;
+    for &(cause, name, _) in Fault::ALL {
+        evicted -= counts.faults(cause);
+        visit(format!("translation.faults.{name}"), "pages", Some(whole(counts.faults(cause))));
+    }
+    visit("translation.faults.evicted".to_string(), "pages", Some(whole(evicted)));
     for kind in KINDS {
         for &(level, name, _) in Level::ALL {
             let name = format!("translation.{}.tlb-miss.{name}", kind.name());
