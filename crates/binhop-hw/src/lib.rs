@@ -41,7 +41,7 @@ pub use replacement::Replacement;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
 pub use tlb::{
     DATA_PORT, FETCH_PORT, GLOBAL_SPACE, Mmu, MmuConfig, MmuCounts, TlbConfig, TlbCounts, TlbOutcome,
-    TlbPage, WalkCacheConfig,
+    TlbPage, TlbUses, WalkCacheConfig,
 };
 pub use tree::Tree;
 pub use witness::{Level, MissedLine, RemovalCause, RemovedLine, Witness};

@@ -2,14 +2,15 @@
 //! of the replacement.
 //!
 //! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
-//! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot: a hit is one store, and only a victim
-//! needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
+//! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and only
+//! a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
 
 use core::ops::Range;
 
 use binhop_base::{Domain, Rng, Stream};
 
 use super::page::{PageKey, TlbPage};
+use super::use_times::{NO_SLOT, UseTimes};
 use crate::choice::TlbReplacement;
 use crate::replacement::{ArrayShape, Plru, Policy};
 
@@ -27,8 +28,8 @@ pub(super) struct Put {
     pub(super) slot: usize,
     /// The page was there before.
     pub(super) was_present: bool,
-    /// Another entry left.
-    pub(super) evicted: bool,
+    /// The entry that left.
+    pub(super) left: Option<PageKey>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +41,6 @@ struct Slot {
 
 /// The end of a chain. No array has so many slots.
 const END: u32 = u32::MAX;
-
-/// The time of an empty slot.
-const EMPTY: i32 = 0;
-
-/// The last time. When the clock reaches it, times are numbered anew.
-const LAST_TIME: i32 = i32::MAX - 1;
 
 /// Times are searched for the least in blocks of so many. Blocks of fixed length become vector instructions, and signed
 /// numbers take fewer of them than unsigned numbers.
@@ -99,9 +94,8 @@ pub(super) struct PageArray {
     heads: Vec<u32>,
     /// The bits of a hash that are not used.
     hash_shift: u32,
-    /// For each slot the time of its last use (LRU) or of its fill; [`EMPTY`] for an empty slot.
-    times: Vec<i32>,
-    clock: i32,
+    /// The place of the first slot's time.
+    times: usize,
     /// For each group, the number of slots that are not empty. The groups are the sets, and behind them the wired slots.
     held: Vec<u32>,
     wired: usize,
@@ -112,8 +106,13 @@ pub(super) struct PageArray {
 }
 
 impl PageArray {
-    /// Makes an empty array. `number` tells the draws of several arrays apart.
-    pub(super) fn new(size: ArraySize, replacement: TlbReplacement, number: usize) -> Self {
+    /// Makes an empty array, whose times are among these. `number` tells the draws of several arrays apart.
+    pub(super) fn new(
+        size: ArraySize,
+        replacement: TlbReplacement,
+        number: usize,
+        times: &mut UseTimes,
+    ) -> Self {
         let (entries, wired) = (size.entries as usize, size.wired as usize);
         let sets = entries / size.ways as usize;
         let ways = if wired > 0 { entries - wired } else { size.ways as usize };
@@ -137,8 +136,7 @@ impl PageArray {
             slots: vec![Slot { key: PageKey::EMPTY, next: END }; entries],
             heads: vec![END; heads],
             hash_shift: 64 - heads.ilog2(),
-            times: vec![EMPTY; entries],
-            clock: EMPTY,
+            times: times.add(entries),
             held: vec![0; sets + 1],
             wired,
             ways,
@@ -173,11 +171,21 @@ impl PageArray {
 
     /// Notes a use of the entry in a slot.
     #[inline(always)]
-    pub(super) fn touch(&mut self, slot: usize) {
+    pub(super) fn touch(&mut self, slot: usize, times: &mut UseTimes) {
         match self.on_hit {
             OnHit::Nothing => {}
-            OnHit::Time => self.stamp(slot),
+            OnHit::Time => times.stamp(self.times + slot),
             OnHit::Tree => self.point_away(slot),
+        }
+    }
+
+    /// Returns the place where the time of a use of a slot is noted. `None`: a use changes more than a time.
+    #[inline]
+    pub(super) fn place_of_use(&self, slot: usize) -> Option<usize> {
+        match self.on_hit {
+            OnHit::Nothing => Some(NO_SLOT),
+            OnHit::Time => Some(self.times + slot),
+            OnHit::Tree => None,
         }
     }
 
@@ -188,10 +196,10 @@ impl PageArray {
     }
 
     /// Puts a page into a slot of its set, or into a wired slot if there are wired slots and the fill is wired.
-    pub(super) fn put(&mut self, key: PageKey, wired: bool) -> Put {
+    pub(super) fn put(&mut self, key: PageKey, wired: bool, times: &mut UseTimes) -> Put {
         if let Some(slot) = self.find(key) {
-            self.touch(slot);
-            return Put { slot, was_present: true, evicted: false };
+            self.touch(slot, times);
+            return Put { slot, was_present: true, left: None };
         }
         let group = if wired && self.wired > 0 { self.sets as usize } else { self.set_of(key.number()) };
         let slots = self.slots_of(group);
@@ -200,8 +208,9 @@ impl PageArray {
             + match &mut self.chooser {
                 Chooser::Random(draws) if evicted => draws.victim(group, slots.len()),
                 Chooser::Plru(trees, _) if evicted => trees.victim(&[], group),
-                _ => position_of_least(&self.times[slots]),
+                _ => position_of_least(times.of(self.times + slots.start..self.times + slots.end)),
             };
+        let left = evicted.then(|| self.slots[slot].key);
         if evicted {
             self.unlink(slot);
         } else {
@@ -210,16 +219,16 @@ impl PageArray {
         let bucket = self.bucket(key);
         self.slots[slot] = Slot { key, next: self.heads[bucket] };
         self.heads[bucket] = slot as u32;
-        self.stamp(slot);
+        times.stamp(self.times + slot);
         self.point_away(slot);
-        Put { slot, was_present: false, evicted }
+        Put { slot, was_present: false, left }
     }
 
     /// Empties a slot that is not empty.
-    pub(super) fn remove(&mut self, slot: usize) {
+    pub(super) fn remove(&mut self, slot: usize, times: &mut UseTimes) {
         self.unlink(slot);
         self.slots[slot] = Slot { key: PageKey::EMPTY, next: END };
-        self.times[slot] = EMPTY;
+        times.empty(self.times + slot);
         let group = if slot < self.wired { self.sets as usize } else { (slot - self.wired) / self.ways };
         self.held[group] -= 1;
     }
@@ -245,10 +254,7 @@ impl PageArray {
 
     /// The bytes that the array takes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots)
-            + size_of_val(&*self.heads)
-            + size_of_val(&*self.times)
-            + size_of_val(&*self.held)
+        size_of_val(&*self.slots) + size_of_val(&*self.heads) + size_of_val(&*self.held)
     }
 
     fn set_of(&self, number: u64) -> usize {
@@ -262,28 +268,6 @@ impl PageArray {
         }
         let start = self.wired + group * self.ways;
         start..start + self.ways
-    }
-
-    #[inline(always)]
-    fn stamp(&mut self, slot: usize) {
-        if self.clock == LAST_TIME {
-            self.renumber();
-        }
-        self.clock += 1;
-        self.times[slot] = self.clock;
-    }
-
-    /// Gives the slots the times 1, 2, … in the same order.
-    #[cold]
-    #[inline(never)]
-    fn renumber(&mut self) {
-        let mut order: Vec<usize> = (0..self.times.len()).filter(|&slot| self.times[slot] != EMPTY).collect();
-        order.sort_by_key(|&slot| self.times[slot]);
-        self.clock = EMPTY;
-        for slot in order {
-            self.clock += 1;
-            self.times[slot] = self.clock;
-        }
     }
 
     /// Takes a slot out of its chain.
@@ -326,25 +310,6 @@ fn position_of_least(times: &[i32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(number: u64) -> PageKey {
-        PageKey::new(TlbPage { space: 1, number, size_log2: 12 })
-    }
-
-    #[test]
-    fn times_that_are_numbered_anew_keep_their_order() {
-        let size = ArraySize { entries: 3, ways: 3, wired: 0 };
-        let mut array = PageArray::new(size, TlbReplacement::Lru, 0);
-        array.clock = LAST_TIME - 3;
-        for number in [10, 11, 12] {
-            array.put(key(number), false);
-        }
-        array.touch(0);
-        assert_eq!((array.clock, &array.times[..]), (4, &[4, 2, 3][..]));
-        assert_eq!(array.put(key(13), false).slot, 1);
-        assert_eq!(array.put(key(14), false).slot, 2);
-        assert_eq!(array.put(key(15), false).slot, 0);
-    }
 
     #[test]
     fn the_first_of_the_least_times_is_found() {

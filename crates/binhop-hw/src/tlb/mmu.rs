@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::array::{ArraySize, PageArray};
 use super::config::{MmuConfig, TlbConfig};
 use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
+use super::use_times::UseTimes;
 use crate::choice::TlbReplacement;
 use crate::counters::{TlbCounters, TlbPortCounters, WalkCacheCounters};
 
@@ -60,6 +61,8 @@ struct Tlb {
     /// The second-level TLB for each size of page, or [`NO_TLB`].
     next: [u8; 64],
     sizes: Vec<u32>,
+    /// True if a port asks this TLB first.
+    is_first: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -89,6 +92,21 @@ struct TlbPort {
     last: LastPage,
     /// The first-level TLB for each size of page, or [`NO_TLB`].
     first: [u8; 64],
+}
+
+/// `TlbUses` notes uses of entries of first-level TLBs, in order.
+#[derive(Debug)]
+pub struct TlbUses<'a> {
+    times: &'a mut [i32],
+    start: i32,
+}
+
+impl TlbUses<'_> {
+    /// Notes the use with this number, from 0, of the entry at a place.
+    #[inline(always)]
+    pub fn note(&mut self, place: u32, number: usize) {
+        self.times[place as usize] = self.start + 1 + number as i32;
+    }
 }
 
 /// `Mmu` looks up the pages of references in TLBs.
@@ -136,6 +154,10 @@ struct TlbPort {
 #[derive(Clone, Debug)]
 pub struct Mmu {
     tlbs: Vec<Tlb>,
+    /// The times of all slots of TLBs and walk caches.
+    times: UseTimes,
+    /// The entries that fills have removed from first-level TLBs, if somebody asks for them.
+    left: Option<Vec<TlbPage>>,
     ports: [TlbPort; PORTS],
     /// The space that runs, or [`NOBODY`].
     running: u64,
@@ -170,15 +192,18 @@ impl Mmu {
                 indices.iter().find(holds).map_or(NO_TLB, |&index| index as u8)
             })
         };
+        let mut times = UseTimes::new();
         let tlb = |(number, tlb): (usize, &TlbConfig)| {
             let size = ArraySize { entries: tlb.entries, ways: tlb.ways, wired: tlb.wired };
             Tlb {
                 counts: TlbCounts::default(),
-                array: PageArray::new(size, tlb.replacement, number),
+                array: PageArray::new(size, tlb.replacement, number, &mut times),
                 next: tlb_of_size(tlb.next.as_slice()),
                 sizes: tlb.pages.clone(),
+                is_first: config.fetch.contains(&number) || config.data.contains(&number),
             }
         };
+        let tlbs = config.tlbs.iter().enumerate().map(tlb).collect();
         let port = |first: &[usize]| TlbPort { last: NO_PAGE, first: tlb_of_size(first) };
         let walk_caches: Vec<WalkCache> = config
             .walk_caches
@@ -188,14 +213,16 @@ impl Mmu {
                 WalkCache {
                     level: cache.level as usize,
                     counts: WalkCacheCounters::default(),
-                    array: PageArray::new(size, TlbReplacement::Lru, 0),
+                    array: PageArray::new(size, TlbReplacement::Lru, 0, &mut times),
                 }
             })
             .collect();
         let mut deepest_first: Vec<usize> = (0..walk_caches.len()).collect();
         deepest_first.sort_by_key(|&index| core::cmp::Reverse(walk_caches[index].level));
         Self {
-            tlbs: config.tlbs.iter().enumerate().map(tlb).collect(),
+            tlbs,
+            times,
+            left: None,
             ports: [port(&config.fetch), port(&config.data)],
             running: NOBODY,
             keeps_order: order_matters(config),
@@ -247,6 +274,55 @@ impl Mmu {
         })
     }
 
+    /// Returns whether a use of an entry in a first-level TLB changes at most the entry's time. Then [`Mmu::begin_uses`]
+    /// may note uses.
+    #[must_use]
+    pub fn uses_are_times(&self) -> bool {
+        self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.place_of_use(0).is_some())
+    }
+
+    /// Notes a reference to the port's last page at once, where [`Mmu::uses_are_times`]. [`Mmu::is_last`] holds for the
+    /// page. The TLB does not count the reference.
+    #[inline]
+    pub fn use_last(&mut self, port: usize) {
+        let last = &self.ports[port].last;
+        self.tlbs[last.tlb as usize].array.touch(last.slot as usize, &mut self.times);
+    }
+
+    /// Returns the place where uses of the entry of the port's last page are noted: an argument for [`TlbUses::note`],
+    /// as long as the entry stays. `None`: the port has no last page, or uses are more than times.
+    #[inline]
+    #[must_use]
+    pub fn place_of_last(&self, port: usize) -> Option<u32> {
+        let last = &self.ports[port].last;
+        let tlb = self.tlbs.get(last.tlb as usize)?;
+        tlb.array.place_of_use(last.slot as usize).map(|place| place as u32)
+    }
+
+    /// Begins to note uses of entries, at most so many. [`Mmu::end_uses`] ends it.
+    #[inline]
+    pub fn begin_uses(&mut self, most: usize) -> TlbUses<'_> {
+        let (times, start) = self.times.begin(most);
+        TlbUses { times, start }
+    }
+
+    /// Ends the uses that [`Mmu::begin_uses`] began. There were so many.
+    #[inline]
+    pub fn end_uses(&mut self, uses: usize) {
+        self.times.end(uses);
+    }
+
+    /// From now on [`Mmu::take_left`] returns what leaves first-level TLBs, or nothing any more.
+    pub fn report_left(&mut self, report: bool) {
+        self.left = report.then(Vec::new);
+    }
+
+    /// Returns the entries that fills have removed from first-level TLBs since the last call.
+    #[inline]
+    pub fn take_left(&mut self) -> impl Iterator<Item = TlbPage> {
+        self.left.iter_mut().flat_map(|left| left.drain(..))
+    }
+
     /// Looks a page up in the first level, for one reference. If the page is not there, nothing changes, and the
     /// reference is not counted: the caller looks it up with [`Mmu::look_up`].
     ///
@@ -260,7 +336,7 @@ impl Mmu {
         self.note_pending();
         let tlb = &mut self.tlbs[first];
         tlb.counts.ports[port].accesses += 1;
-        tlb.array.touch(slot);
+        tlb.array.touch(slot, &mut self.times);
         self.set_last(port, first, slot, key);
         true
     }
@@ -277,7 +353,7 @@ impl Mmu {
         let tlb = &mut self.tlbs[first];
         tlb.counts.ports[port].accesses += 1;
         if let Some(slot) = tlb.array.find(key) {
-            tlb.array.touch(slot);
+            tlb.array.touch(slot, &mut self.times);
             self.set_last(port, first, slot, key);
             return TlbOutcome::First(first);
         }
@@ -295,7 +371,7 @@ impl Mmu {
             counts.ports[port].misses += 1;
             return TlbOutcome::Miss;
         };
-        array.touch(slot);
+        array.touch(slot, &mut self.times);
         let slot = self.put(first, key, false);
         self.set_last(port, first, slot, key);
         TlbOutcome::Second(second)
@@ -416,7 +492,7 @@ impl Mmu {
             cache.counts.accesses += 1;
             let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
             if let Some(slot) = cache.array.find(key) {
-                cache.array.touch(slot);
+                cache.array.touch(slot, &mut self.times);
                 cache.counts.hits += 1;
                 return cache.level + 1;
             }
@@ -431,9 +507,12 @@ impl Mmu {
             if cache.level < from || cache.level + 1 >= shifts.len() {
                 continue;
             }
-            let put = cache.array.put(walk_key(space, base_page, shifts[cache.level], self.base_log2), false);
+            let put = {
+                let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
+                cache.array.put(key, false, &mut self.times)
+            };
             cache.counts.fills += u64::from(!put.was_present);
-            cache.counts.evictions += u64::from(put.evicted);
+            cache.counts.evictions += u64::from(put.left.is_some());
         }
     }
 
@@ -464,7 +543,7 @@ impl Mmu {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let walk_caches = self.walk_caches.iter().map(|cache| cache.array.bytes());
-        self.tlbs.iter().map(|tlb| tlb.array.bytes()).chain(walk_caches).sum()
+        self.times.bytes() + self.tlbs.iter().map(|tlb| tlb.array.bytes()).chain(walk_caches).sum::<usize>()
     }
 
     #[inline(always)]
@@ -492,7 +571,7 @@ impl Mmu {
             let last = &mut self.ports[port].last;
             if last.pending != 0 {
                 last.pending = 0;
-                self.tlbs[last.tlb as usize].array.touch(last.slot as usize);
+                self.tlbs[last.tlb as usize].array.touch(last.slot as usize, &mut self.times);
             }
         }
     }
@@ -516,18 +595,21 @@ impl Mmu {
     }
 
     fn put(&mut self, tlb: usize, key: PageKey, wired: bool) -> usize {
-        let Tlb { counts, array, .. } = &mut self.tlbs[tlb];
-        let put = array.put(key, wired);
+        let Tlb { counts, array, is_first, .. } = &mut self.tlbs[tlb];
+        let put = array.put(key, wired, &mut self.times);
         counts.entries.fills += u64::from(!put.was_present);
-        if put.evicted {
+        if let Some(page) = put.left {
             counts.entries.evictions += 1;
+            if *is_first && let Some(left) = &mut self.left {
+                left.push(page.page());
+            }
             self.forget_last(tlb, put.slot);
         }
         put.slot
     }
 
     fn invalidate_slot(&mut self, tlb: usize, slot: usize) {
-        self.tlbs[tlb].array.remove(slot);
+        self.tlbs[tlb].array.remove(slot, &mut self.times);
         self.tlbs[tlb].counts.entries.invalidated += 1;
         self.forget_last(tlb, slot);
     }
@@ -542,29 +624,30 @@ impl Mmu {
 
     fn invalidate_walks(&mut self, leaves: impl Fn(TlbPage) -> bool) {
         for cache in &mut self.walk_caches {
-            cache.counts.invalidated += remove_where(&mut cache.array, |_, page| leaves(page));
+            cache.counts.invalidated +=
+                remove_where(&mut cache.array, &mut self.times, |_, page| leaves(page));
         }
     }
 
     /// Empties the walk caches, and the TLBs of all entries but global entries and, if `spare_wired`, wired entries.
     fn flush(&mut self, spare_wired: bool) {
         for tlb in &mut self.tlbs {
-            tlb.counts.entries.flushed += remove_where(&mut tlb.array, |is_wired, page| {
+            tlb.counts.entries.flushed += remove_where(&mut tlb.array, &mut self.times, |is_wired, page| {
                 page.space != GLOBAL_SPACE && !(spare_wired && is_wired)
             });
         }
         for cache in &mut self.walk_caches {
-            cache.counts.flushed += remove_where(&mut cache.array, |_, _| true);
+            cache.counts.flushed += remove_where(&mut cache.array, &mut self.times, |_, _| true);
         }
     }
 }
 
 /// Removes the entries for which `leaves` holds, and returns their number.
-fn remove_where(array: &mut PageArray, leaves: impl Fn(bool, TlbPage) -> bool) -> u64 {
+fn remove_where(array: &mut PageArray, times: &mut UseTimes, leaves: impl Fn(bool, TlbPage) -> bool) -> u64 {
     let mut removed = 0;
     for slot in 0..array.entries() {
         if array.page_at(slot).is_some_and(|page| leaves(array.is_wired(slot), page)) {
-            array.remove(slot);
+            array.remove(slot, times);
             removed += 1;
         }
     }

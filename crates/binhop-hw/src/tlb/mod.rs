@@ -27,12 +27,18 @@
 //!   user may be the other port, or the misses of a first-level TLB whose second level this TLB is. Then the
 //!   pending uses of both ports are noted, in the order in which they were last used, before anything else happens.
 //!   One use each is enough: further uses in between leave LRU's order and PLRU's bits the same.
+//!
+//! Why references to any page that is present may be dropped
+//! - Where a hit changes at most the time of its entry (LRU, FIFO, random), a reference to an entry that is known to be
+//!   present need not be looked up. Its time is noted in the entry's place ([`Mmu::begin_uses`]). All slots share one
+//!   clock, so such uses and look-ups have one order. [`Mmu::take_left`] says which entries are present no longer.
 
 mod array;
 mod config;
 mod mmu;
 mod page;
+mod use_times;
 
 pub use config::{MmuConfig, TlbConfig, WalkCacheConfig};
-pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome};
+pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome, TlbUses};
 pub use page::{GLOBAL_SPACE, TlbPage};

@@ -27,6 +27,10 @@ const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 /// A bit that no line's tag has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
+/// The bit of a tag whose line lies in a page that must be looked up in a TLB. Lines of at least [`LINE_OF_BIT`] bytes leave
+/// this bit free.
+const UNTRANSLATED: u64 = 1 << 62;
+const LINE_OF_BIT: u64 = 16;
 
 /// The number of slots beyond which a page's lines share slots: more slots would not stay in the host's
 /// caches.
@@ -96,6 +100,8 @@ pub(crate) struct Filters {
     same_slots: bool,
     /// True if preparation needs the times of skipped accesses.
     timed: bool,
+    /// [`UNTRANSLATED`] if tags know whether their line's page is in a TLB, else 0.
+    untranslated: u64,
 }
 
 /// `Ways` holds what each operation requires of its port so that its row is skipped, by the code of the
@@ -146,15 +152,35 @@ impl<'a> Columns<'a> {
 
 /// `SkippedPages` translates the pages of rows that are skipped.
 pub(super) trait SkippedPages {
-    /// Translates the page of a reference from its first to its last byte, by the code of its operation, at a time.
-    /// Returns false if the row must not be skipped; nothing has changed then.
-    fn translate(&mut self, op: usize, first: u64, last: u64, time: u64) -> bool;
+    /// Returns whether the first and the last byte of a reference lie in two pages. Such a row is not skipped.
+    fn crosses(&self, first: u64, last: u64) -> bool;
+
+    /// Translates the page of a reference. Returns false if the row must not be skipped; nothing has changed then.
+    fn translate(&mut self, reference: Skipped) -> bool;
+}
+
+/// `Skipped` is a reference whose row is skipped.
+#[derive(Clone, Copy)]
+pub(super) struct Skipped {
+    /// The code of the operation.
+    pub(super) op: usize,
+    pub(super) addr: u64,
+    /// The slot of the first line.
+    pub(super) slot: usize,
+    /// The number of the row among the rows that are skipped.
+    pub(super) row: usize,
+    pub(super) time: u64,
 }
 
 /// Addresses are translated at no cost.
 impl SkippedPages for () {
     #[inline(always)]
-    fn translate(&mut self, _: usize, _: u64, _: u64, _: u64) -> bool {
+    fn crosses(&self, _: u64, _: u64) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn translate(&mut self, _: Skipped) -> bool {
         true
     }
 }
@@ -198,7 +224,53 @@ impl Filters {
             ways,
             same_slots: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
             timed,
+            untranslated: 0,
         }
+    }
+
+    /// Returns whether tags can know whether their line's page is in a TLB.
+    pub(super) fn can_know_pages(&self) -> bool {
+        self.ports.iter().all(|port| 1 << port.line_log2 >= LINE_OF_BIT)
+    }
+
+    /// From now on tags know whether their line's page is in a TLB, or do not know it any more.
+    pub(super) fn know_pages(&mut self, know: bool) {
+        self.tags.iter_mut().for_each(|tag| *tag = if *tag == EMPTY { EMPTY } else { *tag & !UNTRANSLATED });
+        self.untranslated = if know { UNTRANSLATED } else { 0 };
+        self.forget_pages();
+    }
+
+    /// Returns the number of slots.
+    pub(super) fn slots(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Notes that the page of a line is in a TLB. Returns the line's slot. The line was accessed last in its slot.
+    #[inline]
+    pub(super) fn know_page(&mut self, port: usize, line: u64) -> usize {
+        let slot = self.slot(port, line);
+        if self.tags[slot] != EMPTY {
+            self.tags[slot] &= !UNTRANSLATED;
+        }
+        slot
+    }
+
+    /// Notes that a page of 2^`log2` bytes may be in no TLB any more.
+    pub(super) fn forget_page(&mut self, number: u64, log2: u32) {
+        for (at, Table { base, mask, line_log2, .. }) in self.ports.into_iter().enumerate() {
+            if at > 0 && base == self.ports[0].base {
+                break;
+            }
+            let shift = log2 - line_log2 + 2;
+            for tag in &mut self.tags[base..=base + mask as usize] {
+                *tag |= if *tag >> shift == number { UNTRANSLATED } else { 0 };
+            }
+        }
+    }
+
+    /// Notes that no page may be in a TLB.
+    pub(super) fn forget_pages(&mut self) {
+        self.tags.iter_mut().for_each(|tag| *tag |= self.untranslated);
     }
 
     /// Sets the times, for instructions and for data, before which lines are not trusted.
@@ -268,12 +340,14 @@ impl Filters {
                 (known && !(TIMED && times[slot] < ways.trusted[way])).then_some(slot)
             };
             let Some(slot) = sure(first) else { break };
+            let time = if TIMED { now + 1 } else { now + row as u64 + 1 };
+            let reference = Skipped { op: way, addr: addr[row], slot, row, time };
             if first != last {
                 if !RUNS || last.wrapping_sub(first) > u64::from(way == 0 && count[row] > 1) {
                     break;
                 }
                 let Some(second) = sure(last) else { break };
-                if !pages.translate(way, addr[row], end, if TIMED { now + 1 } else { now + row as u64 + 1 }) {
+                if pages.crosses(addr[row], end) || !pages.translate(reference) {
                     break;
                 }
                 if TIMED {
@@ -282,7 +356,7 @@ impl Filters {
                     now += 2;
                 }
             } else {
-                if !pages.translate(way, addr[row], end, if TIMED { now + 1 } else { now + row as u64 + 1 }) {
+                if !pages.translate(reference) {
                     break;
                 }
                 if TIMED {
@@ -306,7 +380,7 @@ impl Filters {
     #[inline(always)]
     fn drops_if(&mut self, port: usize, line: u64, either: u64, now: u64) -> bool {
         let slot = self.slot(port, line);
-        let sure = self.tags[slot] | either == line << 2 | (DIRTY | REHIT)
+        let sure = self.tags[slot] & !self.untranslated | either == line << 2 | (DIRTY | REHIT)
             && self.times[slot] >= self.ports[port].trusted;
         if sure && self.timed {
             self.times[slot] = now;
@@ -354,7 +428,7 @@ impl Filters {
         let Table { fresh, write_back, allocate, trusted, .. } = self.ports[port];
         let slot = self.slot(port, line);
         let (tag, time, held) = (self.tags[slot], self.times[slot], self.ids[slot]);
-        let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
+        let known = tag != EMPTY && (tag & !self.untranslated) >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
         self.times[slot] = now;
         self.ids[slot] = id;
@@ -368,6 +442,7 @@ impl Filters {
             // If the store hit, its line is the most recent line; if it missed, its line is absent.
             EMPTY
         };
+        self.tags[slot] |= self.untranslated;
         left
     }
 

@@ -270,6 +270,9 @@ impl Prepare {
         prepare.set_next_interval();
         prepare.set_trust();
         prepare.make_own_pages()?;
+        if let Some(translator) = &mut prepare.translator {
+            translator.let_filters_know(&mut prepare.filters, prepare.data > 0);
+        }
         Ok(prepare)
     }
 

@@ -113,6 +113,7 @@ impl Prepare {
             }
             self.push(port, line, mapping, kind);
         }
+        self.note_page(by, port, line);
         if walks {
             self.after_walk(kind);
         }

@@ -79,6 +79,11 @@ impl Prepare {
             return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let translator = self.translator.as_mut().expect("called where addresses are translated");
+        if let Some(mut pages) = translator.known_pages(columns.op.len()) {
+            let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
+            translator.end_uses(skipped);
+            return skipped;
+        }
         let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
         let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
         pages.tell();

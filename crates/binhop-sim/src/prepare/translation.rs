@@ -10,12 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Problem, Result};
-use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage};
+use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage, TlbUses};
 use binhop_os::Touch;
 use binhop_os::page_table::{PageTables, Step};
 use binhop_trace::{EventBatch, Op};
 
-use super::filter::{Shape, SkippedPages};
+use super::filter::{Filters, Shape, Skipped, SkippedPages};
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
@@ -35,6 +35,9 @@ pub(super) struct Translator {
     trace_page: u64,
     /// Room for the steps of a walk.
     steps: Vec<Step>,
+    /// For each slot of the filters whose line's page is in a TLB, the place where uses of the entry are noted. `None`:
+    /// the filters do not know which pages are in a TLB.
+    places: Option<Vec<u32>>,
 }
 
 impl Translator {
@@ -54,7 +57,20 @@ impl Translator {
             shapes,
             trace_page,
             steps: Vec::new(),
+            places: None,
         })
+    }
+
+    /// Lets the filters know which pages are in a first-level TLB, if that is possible: a hit changes at most a time, and
+    /// a slot of the filters has lines of one TLB.
+    pub(super) fn let_filters_know(&mut self, filters: &mut Filters, split: bool) {
+        let Some(Tlbs { mmu, .. }) = &mut self.tlbs else { return };
+        let [fetch, data] = self.config.serving;
+        if mmu.uses_are_times() && filters.can_know_pages() && (split || fetch == data) {
+            mmu.report_left(true);
+            filters.know_pages(true);
+            self.places = Some(vec![0; filters.slots()]);
+        }
     }
 
     /// Returns whether a reference need not be looked up. Notes its time if so.
@@ -63,7 +79,9 @@ impl Translator {
         match &mut self.tlbs {
             Some(Tlbs { mmu, .. }) => {
                 let last = mmu.is_last(port as usize, page_no);
-                if last {
+                if last && self.places.is_some() {
+                    mmu.use_last(port as usize);
+                } else if last {
                     mmu.note_last_use(port as usize, 1, now);
                 }
                 last
@@ -77,6 +95,22 @@ impl Translator {
     pub(super) fn skipped_pages(&mut self, asid: Asid) -> Option<TlbPages<'_>> {
         let (log2, mmu) = (self.config.table.page.log2(), &mut self.tlbs.as_mut()?.mmu);
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
+    }
+
+    /// Returns the places of the lines' pages, while the filters know which pages are in a TLB.
+    #[inline]
+    pub(super) fn known_pages(&mut self, most: usize) -> Option<KnownPages<'_>> {
+        let (places, tlbs) = (self.places.as_ref()?, self.tlbs.as_mut()?);
+        let log2 = self.config.table.page.log2();
+        Some(KnownPages { uses: tlbs.mmu.begin_uses(most), places, log2 })
+    }
+
+    /// Ends the uses of known pages. There were so many.
+    #[inline]
+    pub(super) fn end_uses(&mut self, uses: usize) {
+        if let Some(tlbs) = &mut self.tlbs {
+            tlbs.mmu.end_uses(uses);
+        }
     }
 
     /// Returns the page that the table maps at a page of a space.
@@ -179,13 +213,35 @@ impl TlbPages<'_> {
     }
 }
 
+/// `KnownPages` are pages of lines that the filters know to be in a TLB, while rows are skipped.
+pub(super) struct KnownPages<'a> {
+    uses: TlbUses<'a>,
+    places: &'a [u32],
+    log2: u32,
+}
+
+impl SkippedPages for KnownPages<'_> {
+    #[inline(always)]
+    fn crosses(&self, first: u64, last: u64) -> bool {
+        first >> self.log2 != last >> self.log2
+    }
+
+    #[inline(always)]
+    fn translate(&mut self, reference: Skipped) -> bool {
+        self.uses.note(self.places[reference.slot], reference.row);
+        true
+    }
+}
+
 impl SkippedPages for TlbPages<'_> {
     #[inline(always)]
-    fn translate(&mut self, op: usize, first: u64, last: u64, time: u64) -> bool {
-        let (port, number) = (usize::from(op > 0), first >> self.log2);
-        if last >> self.log2 != number {
-            return false;
-        }
+    fn crosses(&self, first: u64, last: u64) -> bool {
+        first >> self.log2 != last >> self.log2
+    }
+
+    #[inline(always)]
+    fn translate(&mut self, Skipped { op, addr, time, .. }: Skipped) -> bool {
+        let (port, number) = (usize::from(op > 0), addr >> self.log2);
         if self.last[port] == number {
             self.references[port] += 1;
             self.times[port] = time;
@@ -237,6 +293,9 @@ impl Prepare {
         if let Some(tlbs) = &mut translator.tlbs {
             let counts = &mut self.stream.translation;
             let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), counts);
+            for page in tlbs.mmu.take_left() {
+                self.filters.forget_page(page.number, page.size_log2);
+            }
             match decision {
                 Decision::First => return Ok(false),
                 Decision::Second if !self.timed => {
@@ -264,6 +323,17 @@ impl Prepare {
         Ok(walks)
     }
 
+    /// Lets the filters know that the page of a line is in a TLB: the line that its port accessed last.
+    #[inline]
+    pub(super) fn note_page(&mut self, by: Port, port: usize, line: u64) {
+        if let Some(translator) = &mut self.translator
+            && let (Some(places), Some(tlbs)) = (&mut translator.places, &translator.tlbs)
+            && let Some(place) = tlbs.mmu.place_of_last(by as usize)
+        {
+            places[self.filters.know_page(port, line)] = place;
+        }
+    }
+
     /// Ends the access that a walk went before.
     pub(super) fn after_walk(&mut self, kind: Kind) {
         self.control(Control::AfterWalk(kind, None));
@@ -272,8 +342,11 @@ impl Prepare {
     /// Gives each lane TLBs of its own, because placements may evict pages from here on.
     pub(super) fn unshare_tlbs(&mut self) {
         if let Some(translator) = &mut self.translator
-            && let Some(tlbs) = translator.tlbs.take()
+            && let Some(mut tlbs) = translator.tlbs.take()
         {
+            tlbs.mmu.report_left(false);
+            translator.places = None;
+            self.filters.know_pages(false);
             self.control(Control::Tlb(TlbEvent::Own(Arc::new(tlbs))));
         }
     }
@@ -289,6 +362,7 @@ impl Prepare {
     fn tell_tlbs(&mut self, event: TlbEvent) {
         let Some(translator) = &mut self.translator else { return };
         translator.last = [None; 2];
+        self.filters.forget_pages();
         match &mut translator.tlbs {
             Some(tlbs) => event.apply(tlbs, &translator.config),
             None => self.control(Control::Tlb(event)),

@@ -1,0 +1,111 @@
+//! `UseTimes` holds when each slot of all TLBs and walk caches was last used (LRU) or filled.
+
+/// The time of an empty slot.
+pub(super) const EMPTY: i32 = 0;
+
+/// The last time. When the clock reaches it, times are numbered anew.
+pub(super) const LAST_TIME: i32 = i32::MAX - 1;
+
+/// `UseTimes` has one clock for all slots, so that a use is one store wherever it is noted. The first of the times
+/// belongs to no slot: uses that change nothing are noted there.
+#[derive(Clone, Debug)]
+pub(super) struct UseTimes {
+    times: Vec<i32>,
+    clock: i32,
+}
+
+/// The place of the time that belongs to no slot.
+pub(super) const NO_SLOT: usize = 0;
+
+impl UseTimes {
+    pub(super) fn new() -> Self {
+        Self { times: vec![EMPTY], clock: EMPTY }
+    }
+
+    /// Adds empty slots. Returns the place of the first of them.
+    pub(super) fn add(&mut self, slots: usize) -> usize {
+        let first = self.times.len();
+        self.times.resize(first + slots, EMPTY);
+        first
+    }
+
+    /// Notes a use of the slot at a place.
+    #[inline(always)]
+    pub(super) fn stamp(&mut self, place: usize) {
+        self.reserve(1);
+        self.clock += 1;
+        self.times[place] = self.clock;
+    }
+
+    /// Notes that the slot at a place is empty.
+    pub(super) fn empty(&mut self, place: usize) {
+        self.times[place] = EMPTY;
+    }
+
+    /// Returns the times of some slots.
+    pub(super) fn of(&self, places: core::ops::Range<usize>) -> &[i32] {
+        &self.times[places]
+    }
+
+    /// Makes room for the times of so many uses.
+    #[inline(always)]
+    fn reserve(&mut self, uses: usize) {
+        if uses > (LAST_TIME - self.clock) as usize {
+            self.renumber();
+        }
+    }
+
+    /// Returns all times, and the time before the first of so many uses.
+    #[inline]
+    pub(super) fn begin(&mut self, most: usize) -> (&mut [i32], i32) {
+        self.reserve(most);
+        (&mut self.times, self.clock)
+    }
+
+    /// Moves the clock on over so many uses.
+    #[inline]
+    pub(super) fn end(&mut self, uses: usize) {
+        self.clock += uses as i32;
+    }
+
+    /// Returns the bytes that the times take.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.times)
+    }
+
+    /// Gives the slots the times 1, 2, … in the same order.
+    #[cold]
+    #[inline(never)]
+    fn renumber(&mut self) {
+        let used = |&place: &usize| self.times[place] != EMPTY;
+        let mut order: Vec<usize> = (0..self.times.len()).filter(used).collect();
+        order.sort_by_key(|&place| self.times[place]);
+        self.clock = EMPTY;
+        for place in order {
+            self.clock += 1;
+            self.times[place] = self.clock;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_are_numbered_anew_keep_their_order() {
+        let mut times = UseTimes::new();
+        let first = times.add(4);
+        times.clock = LAST_TIME - 4;
+        for slot in [0, 1, 2, 0] {
+            times.stamp(first + slot);
+        }
+        times.stamp(first + 1);
+        assert_eq!((times.clock, times.of(first..first + 4)), (4, &[3, 4, 2, EMPTY][..]));
+        let (all, start) = times.begin(10);
+        all[first + 3] = start + 3;
+        times.end(3);
+        times.stamp(first + 2);
+        assert_eq!(times.of(first..first + 4), &[3, 4, 8, 7]);
+    }
+}
