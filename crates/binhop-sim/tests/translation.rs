@@ -715,6 +715,17 @@ fn page_faults_have_causes() {
     assert!(first == 30.0 && (1.0..=30.0).contains(&evicted), "{evicted}");
 }
 
+/// A map of a whole page ends the page's translation, even if the page stays what it was.
+#[test]
+fn a_page_that_is_mapped_again_is_looked_up_again() {
+    let machine = walking_in_memory("first", "1MiB", Some("fixed"));
+    let map = || Event::Map { page: 1, pages: 1, segment: Some(0), shared: true };
+    let load = || Event::Data { op: Op::Load, page: 1, offset: 8, size: 4 };
+    let events = batch(&[Event::Switch(1), map(), load(), load(), map(), load()]);
+    let counts = counts(&run(&machine, &events, 3, &RunOptions::default()), 0, 1);
+    assert_eq!((counts["tlb.load.misses"], counts["os.faults"]), (2.0, 1.0));
+}
+
 #[test]
 fn what_units_reference_is_not_translated() {
     let machine = walking_in_memory("random", "1MiB", Some("fixed"));

@@ -2,9 +2,13 @@
 //! placement: the TLBs are simulated here, once for all lanes, and only walks travel on. From then on each lane has
 //! TLBs of its own, and hears of every reference that may change them.
 //!
-//! A reference is not looked up if its page is the page that its port referenced last, and no fill has removed the
-//! page's entry since. Such a look-up hits, and changes at most the order between the ports, which
-//! [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
+//! A reference is not looked up in two cases:
+//! - Its page is the page that its port referenced last, and no fill has removed the page's entry since. Such a look-up
+//!   hits, and changes at most the order between the ports, which
+//!   [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
+//! - The filters know that the page of its line is in the first-level TLB ([`KnownPages`]). Only the time of the entry is
+//!   noted. This holds where a hit changes at most that time (not under PLRU), and where a slot of the filters has lines
+//!   of one TLB.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -402,33 +406,15 @@ impl Prepare {
                     return;
                 }
                 let log2 = self.page.log2();
-                let mut pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
-                if op != Op::Protect {
-                    // Where pages of the machine are larger than those of the trace, a page may go on at either end.
-                    let spaces = &self.spaces;
-                    let mut stays = |number: u64| {
-                        let there = translator.maps(here, number);
-                        there.is_some() && there == spaces.existing_page(here, PageNo(number))
-                    };
-                    if stays(pages[1]) {
-                        if pages[0] == pages[1] {
-                            return;
-                        }
-                        pages[1] -= 1;
-                    }
-                    if stays(pages[0]) {
-                        if pages[0] == pages[1] {
-                            return;
-                        }
-                        pages[0] += 1;
-                    }
-                }
+                let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
                 if op == Op::Protect {
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
-                    return;
+                } else if let Some(pages) = self.pages_that_end(pages, [addr, addr.wrapping_add(bytes)]) {
+                    if let Some(translator) = &mut self.translator {
+                        translator.tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
+                    }
+                    self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
                 }
-                translator.tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
-                self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
             }
             Op::Fork => {
                 let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
@@ -458,6 +444,26 @@ impl Prepare {
         if copied {
             self.tell_tlbs(TlbEvent::Pages(asid.0, [page_no; 2]));
         }
+    }
+
+    /// Returns the first and the last page whose translations end, of the pages that a map or unmap between two addresses
+    /// touches. Where pages of the machine are larger than those of the trace, a page may go on at either end.
+    fn pages_that_end(&mut self, [first, last]: [u64; 2], addresses: [u64; 2]) -> Option<[u64; 2]> {
+        let asid = self.running.asid;
+        let within = self.page.bytes() - 1;
+        let cut = addresses.map(|addr| addr & within != 0);
+        let mut goes_on = |cut: bool, number: u64| {
+            if !cut {
+                return false;
+            }
+            let there = self.translator.as_mut().and_then(|translator| translator.maps(asid, number));
+            there.is_some() && there == self.spaces.existing_page(asid, PageNo(number))
+        };
+        if first == last {
+            return (!goes_on(cut[0] || cut[1], first)).then_some([first, last]);
+        }
+        let ends = [first + u64::from(goes_on(cut[0], first)), last - u64::from(goes_on(cut[1], last))];
+        (ends[0] <= ends[1]).then_some(ends)
     }
 
     /// Returns the page tables, if addresses are translated.
