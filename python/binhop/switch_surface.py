@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIGURES = ("exact", "returning", "document", "overhead", "overhead_returning", "overhead_document")
 """The figures of a surface: see `binhop.switch_cost.overheads`."""
 FACTS = ("binhop", "seeds", "warmup", "interval", "policy", "traces")
-"""What the provenance of a surface takes from that of its runs."""
+"""The facts that the provenance of a surface takes from the provenance of its runs."""
 
 
 @takes(RunOptions)

@@ -13,7 +13,7 @@ from binhop.cli import completion, mixing, options, show, table_form
 from binhop.cli.alternatives import alternatives_of, split
 from binhop.cli.delivery import delivering
 from binhop.cli.progress import progress
-from binhop.cli.switches import SEEDS
+from binhop.cli.switches import SEEDS, Seeds
 from binhop.cli.translate import named
 from binhop.errors import RequestError
 from binhop.numbers import count
@@ -51,10 +51,7 @@ def surface(
     fault_latency: mixing.FaultLatency = None,
     until_first: mixing.UntilFirst = False,
     repeat: mixing.Repeat = False,
-    seeds: Annotated[
-        str | None,
-        typer.Option(help=f"The number of placements. Default: {SEEDS}, and 1 if nothing is random."),
-    ] = None,
+    seeds: Seeds = None,
     length: options.Length = None,
     warmup: options.Warmup = "0",
     settings: Annotated[

@@ -33,6 +33,11 @@ SEGMENT_COLUMNS = frozenset({"switch", "ended", "since", "cycles_shared", "cycle
 """Columns by which an earlier file of --segments is recognised."""
 SEEDS = 4
 """The default number of placements. Private caches make a placement dearer than one of `binhop run`."""
+Seeds = Annotated[
+    str | None,
+    typer.Option(help=f"The number of placements. Default: {SEEDS}, and 1 if nothing is random."),
+]
+"""The option that gives the number of placements."""
 
 
 def switches(
@@ -61,10 +66,7 @@ def switches(
     fault_latency: mixing.FaultLatency = None,
     until_first: mixing.UntilFirst = False,
     repeat: mixing.Repeat = False,
-    seeds: Annotated[
-        str | None,
-        typer.Option(help=f"The number of placements. Default: {SEEDS}, and 1 if nothing is random."),
-    ] = None,
+    seeds: Seeds = None,
     length: options.Length = None,
     warmup: options.Warmup = "0",
     settings: options.Settings = None,

@@ -243,7 +243,7 @@ class SurfaceProvenance(Provenance):
 
 
 class SurfaceFigure(JsonObject):
-    """What a switch costs for one quantum on one machine, as a mean over placements."""
+    """A `SurfaceFigure` says what a switch costs for a quantum on a machine, as a mean over placements."""
 
     quantum: int
     """The quantum, in instructions."""

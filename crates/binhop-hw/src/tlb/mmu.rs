@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::array::{ArraySize, PageArray};
 use super::config::{MmuConfig, TlbConfig};
 use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
-use super::use_times::UseTimes;
+use super::use_times::{TlbUses, UseTimes};
 use crate::choice::TlbReplacement;
 use crate::counters::{TlbCounters, TlbPortCounters, WalkCacheCounters};
 
@@ -92,21 +92,6 @@ struct TlbPort {
     last: LastPage,
     /// The first-level TLB for each size of page, or [`NO_TLB`].
     first: [u8; 64],
-}
-
-/// `TlbUses` notes uses of entries of first-level TLBs, in order.
-#[derive(Debug)]
-pub struct TlbUses<'a> {
-    times: &'a mut [i32],
-    start: i32,
-}
-
-impl TlbUses<'_> {
-    /// Notes the use with this number, from 0, of the entry at a place.
-    #[inline(always)]
-    pub fn note(&mut self, place: u32, number: usize) {
-        self.times[place as usize] = self.start + 1 + number as i32;
-    }
 }
 
 /// `Mmu` looks up the pages of references in TLBs.
@@ -302,8 +287,7 @@ impl Mmu {
     /// Begins to note uses of entries, at most so many. [`Mmu::end_uses`] ends it.
     #[inline]
     pub fn begin_uses(&mut self, most: usize) -> TlbUses<'_> {
-        let (times, start) = self.times.begin(most);
-        TlbUses { times, start }
+        self.times.begin(most)
     }
 
     /// Ends the uses that [`Mmu::begin_uses`] began. There were so many.
@@ -507,10 +491,8 @@ impl Mmu {
             if cache.level < from || cache.level + 1 >= shifts.len() {
                 continue;
             }
-            let put = {
-                let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
-                cache.array.put(key, false, &mut self.times)
-            };
+            let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
+            let put = cache.array.put(key, false, &mut self.times);
             cache.counts.fills += u64::from(!put.was_present);
             cache.counts.evictions += u64::from(put.left.is_some());
         }

@@ -40,5 +40,6 @@ mod page;
 mod use_times;
 
 pub use config::{MmuConfig, TlbConfig, WalkCacheConfig};
-pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome, TlbUses};
+pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome};
 pub use page::{GLOBAL_SPACE, TlbPage};
+pub use use_times::TlbUses;

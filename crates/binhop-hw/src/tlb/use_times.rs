@@ -1,10 +1,10 @@
 //! `UseTimes` holds when each slot of all TLBs and walk caches was last used (LRU) or filled.
 
 /// The time of an empty slot.
-pub(super) const EMPTY: i32 = 0;
+const EMPTY: i32 = 0;
 
 /// The last time. When the clock reaches it, times are numbered anew.
-pub(super) const LAST_TIME: i32 = i32::MAX - 1;
+const LAST_TIME: i32 = i32::MAX - 1;
 
 /// `UseTimes` has one clock for all slots, so that a use is one store wherever it is noted. The first of the times
 /// belongs to no slot: uses that change nothing are noted there.
@@ -55,11 +55,11 @@ impl UseTimes {
         }
     }
 
-    /// Returns all times, and the time before the first of so many uses.
+    /// Begins to note uses, at most so many. [`UseTimes::end`] ends it.
     #[inline]
-    pub(super) fn begin(&mut self, most: usize) -> (&mut [i32], i32) {
+    pub(super) fn begin(&mut self, most: usize) -> TlbUses<'_> {
         self.reserve(most);
-        (&mut self.times, self.clock)
+        TlbUses { times: &mut self.times, start: self.clock }
     }
 
     /// Moves the clock on over so many uses.
@@ -88,6 +88,21 @@ impl UseTimes {
     }
 }
 
+/// `TlbUses` notes uses of entries of first-level TLBs, in order.
+#[derive(Debug)]
+pub struct TlbUses<'a> {
+    times: &'a mut [i32],
+    start: i32,
+}
+
+impl TlbUses<'_> {
+    /// Notes the use with this number, from 0, of the entry at a place.
+    #[inline(always)]
+    pub fn note(&mut self, place: u32, number: usize) {
+        self.times[place as usize] = self.start + 1 + number as i32;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,8 +117,7 @@ mod tests {
         }
         times.stamp(first + 1);
         assert_eq!((times.clock, times.of(first..first + 4)), (4, &[3, 4, 2, EMPTY][..]));
-        let (all, start) = times.begin(10);
-        all[first + 3] = start + 3;
+        times.begin(10).note(first as u32 + 3, 2);
         times.end(3);
         times.stamp(first + 2);
         assert_eq!(times.of(first..first + 4), &[3, 4, 8, 7]);

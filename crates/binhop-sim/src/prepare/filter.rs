@@ -13,6 +13,9 @@
 //! inclusive cache, and the lines of an evicted page are not trusted (see [`super::residency`]). Where a
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
+//!
+//! Where addresses are translated, a tag may also know whether its line's page is in a TLB (see
+//! [`super::translation`]). A row whose page may be in no TLB is not skipped.
 
 use std::ops::Range;
 
@@ -233,11 +236,10 @@ impl Filters {
         self.ports.iter().all(|port| 1 << port.line_log2 >= LINE_OF_BIT)
     }
 
-    /// From now on tags know whether their line's page is in a TLB, or do not know it any more.
+    /// From now on tags know whether their line's page is in a TLB, or do not know it any more. All lines are forgotten.
     pub(super) fn know_pages(&mut self, know: bool) {
-        self.tags.iter_mut().for_each(|tag| *tag = if *tag == EMPTY { EMPTY } else { *tag & !UNTRANSLATED });
+        self.forget();
         self.untranslated = if know { UNTRANSLATED } else { 0 };
-        self.forget_pages();
     }
 
     /// Returns the number of slots.
