@@ -198,6 +198,14 @@ REFUSED: dict[str, tuple[list[str], list[str]]] = {
         ["--machine", "jm97", "--set", "memory.page=1MiB"],
         ["1MiB", "translation.table"],
     ),
+    "huge pages that the table cannot express": (
+        ["--machine", "jm97", "--set", "translation.huge-pages=4MiB"],
+        ["translation.huge-pages", "mips table", "4KiB"],
+    ),
+    "huge pages under a placement without runs": (
+        ["--machine", "zen-4k", "--set", "translation.huge-pages=2MiB"],
+        ["translation.huge-pages", "placement random", "placement.policy=buddy"],
+    ),
     "no placements": (["--machine", "jm97", "--seeds", "0"], ["--seeds"]),
 }
 

@@ -306,6 +306,21 @@ impl Spaces {
         self.found.retain(|(space, _), _| *space != asid);
     }
 
+    /// Returns whether machine pages are private anonymous memory as a whole, or lie outside every map as a whole.
+    #[must_use]
+    pub fn is_anonymous(&self, asid: Asid, pages: std::ops::Range<u64>) -> bool {
+        let units = pages.flat_map(|page| self.units_of(page));
+        let all: Vec<_> = units.map(|unit| self.units.get(&(asid, unit))).collect();
+        all.iter().all(Option::is_none)
+            || all.iter().all(|unit| unit.is_some_and(|unit| unit.object.is_none()))
+    }
+
+    /// Returns how many of these machine pages an address space has as pages of its own.
+    #[must_use]
+    pub fn own_pages(&self, asid: Asid, pages: std::ops::Range<u64>) -> usize {
+        self.own.range((asid, pages.start)..(asid, pages.end)).count()
+    }
+
     /// Returns the pages that an address space found last and would find again in the same place, each once.
     #[must_use]
     pub fn pages_of_space(&self, asid: Asid) -> BTreeSet<PageId> {

@@ -172,11 +172,15 @@ impl FrontGroup {
             let all = names(&mut subscription.kinds());
             lines.push(format!("  units act in each lane for itself, at occasions ({all}); rows between two are simulated {rows}"));
         }
-        if self.machines().any(|machine| machines[machine].translation().is_some()) {
-            lines.push(
-                "  TLBs do not depend on placement: they are simulated once for all seeds, until a frame may change hands"
-                    .to_string(),
-            );
+        let mut translations = self.machines().filter_map(|machine| machines[machine].translation());
+        if let Some(translation) = translations.next() {
+            let tlbs = match translation.huge_log2() {
+                None => {
+                    "TLBs do not depend on placement: they are simulated once for all seeds, until a frame may change hands"
+                }
+                Some(_) => "huge pages need runs of frames: TLBs are simulated for each seed",
+            };
+            lines.push(format!("  {tlbs}"));
         }
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
         let each = match most {

@@ -54,7 +54,7 @@ pub enum FrontSharing {
     Switches,
     /// Level 1 has stream buffers. What a shared front counts is the user's alone.
     Streams,
-    /// The entries of an inverted page table lie where each lane's frames say.
+    /// Which entries of a page table a walk reads depends on each lane's frames.
     Tables,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
@@ -107,7 +107,7 @@ impl FrontSharing {
                 "level 1 has stream buffers, whose prefetches are counted apart: level 1 is simulated for each seed"
             }
             Self::Tables => {
-                "the entries of an inverted page table lie where each placement's frames say: level 1 is simulated for each seed"
+                "each placement's frames decide which entries a walk reads (an inverted page table, or huge pages): level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"

@@ -214,6 +214,39 @@ fn a_key_the_policy_does_not_use_is_legal_and_reported() {
     assert!(set("placement.pool=8KiB").notes().is_empty());
 }
 
+#[test]
+fn huge_pages_that_cannot_be_are_refused() {
+    let with = |settings: &[&str]| {
+        let all = [
+            &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation=on", "placement.policy=buddy"],
+            settings,
+        ];
+        refused(&all.concat())
+    };
+    let radix = "translation.table=radix";
+    for (settings, words) in [
+        (&[radix, "translation.huge-pages=3MiB"][..], "power of two"),
+        (&[radix, "translation.huge-pages=2KiB"], "at least as large as a page, 4KiB"),
+        (&[radix, "translation.huge-pages=64KiB"], "radix table expresses pages of 4KiB, 2MiB"),
+        (&["translation.table=mips", "translation.huge-pages=4MiB"], "mips table expresses pages of 4KiB"),
+        (
+            &["translation.table=hashed", "translation.huge-pages=2MiB"],
+            "hashed table expresses pages of 4KiB",
+        ),
+        (&[radix, "translation.huge-pages=2MiB", "placement.policy=random"], "take placement.policy=buddy"),
+        (&[radix, "translation.huge-pages=1GiB", "memory.size=2GiB"], "is 4MiB"),
+        (&[radix, "translation.huge-pages=2MiB", "memory.size=1MiB"], "lies in memory, which has 1MiB"),
+    ] {
+        let problem = with(settings);
+        assert!(problem.to_string().contains(words), "{words}: {problem}");
+        assert!(problem.place.contains("huge-pages"), "{problem}");
+    }
+    // Pages of the usual size need no run of frames.
+    let settings =
+        ["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation=on", radix, "translation.huge-pages=4KiB"];
+    Machine::parse(BASE, "base", &settings.map(String::from)).unwrap();
+}
+
 /// The settings under which keys have their effect. The test tries one after another.
 const WITH: &[&[&str]] = &[
     &[],
@@ -248,6 +281,16 @@ const WITH: &[&[&str]] = &[
         "tlb.tlb.serves=all",
         "walk-cache.0.entries=8",
         "translation.table=radix",
+        "translation=on",
+    ],
+    // A table page has 32 entries, so a huge page has 128 KiB.
+    &[
+        "tlb.tlb.entries=8",
+        "tlb.tlb.serves=all",
+        "translation.table=radix",
+        "translation.levels=5",
+        "translation.entry=128B",
+        "placement.policy=buddy",
         "translation=on",
     ],
 ];

@@ -102,6 +102,13 @@ fn translation_takes_what_is_estimated() {
     }
 }
 
+#[test]
+fn huge_pages_take_what_is_estimated() {
+    let huge = ["translation=on", "placement.policy=buddy", "translation.huge-pages=2MiB"];
+    compare("zen-4k", &huge, 2000, None);
+    compare("zen-4k", &[&huge[..], &["memory.size=64MiB"]].concat(), 20_000, None);
+}
+
 /// The pages that each process of [`processes`] has.
 const PAGES_OF_A_PROCESS: u64 = 60;
 

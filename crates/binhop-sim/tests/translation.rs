@@ -13,6 +13,8 @@ use binhop_base::{Agent, Asid, Domain, Kind, PageId, PageNo, Result, Rng, Stream
 use binhop_hw::{CacheConfig, Rules};
 use binhop_oracle::cache::Name;
 use binhop_oracle::cache_tree::CacheTree;
+use binhop_oracle::placements::RunPlace;
+use binhop_oracle::spaces::{Spaces, Touched};
 use binhop_oracle::tlb::{Lookup, Mmu, MmuDesign, TlbDesign};
 use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
 use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
@@ -41,7 +43,12 @@ struct Design {
     handlers: [u64; 2],
     second_level: u64,
     random: bool,
+    /// The logarithm of the pages in a huge page, and the fragmentation of memory, if there are huge pages.
+    huge: Option<(u32, u32)>,
 }
+
+/// The table with huge pages of few pages: 16 entries in a page of the table.
+const HUGE_TABLE: (TableKind, u32) = (TableKind::Radix { levels: 5 }, 256);
 
 fn tlb(entries: usize, ways: usize, wired: usize, replacement: &'static str) -> TlbDesign {
     let sets = (entries / ways) as u64;
@@ -68,6 +75,7 @@ prop_compose! {
         handlers in [1..20u64, 1..30u64],
         second_level in 0..9u64,
         random in any::<bool>(),
+        huge in prop::option::of((prop::sample::select(vec![4, 4, 4, 8]), prop::sample::select(vec![0, 0, 30]))),
     ) -> Design {
         let wired = if second.is_some() { 0 } else { wired };
         let mut tlbs = vec![tlb(first.0 + wired, first.0 + wired, wired, first.1)];
@@ -91,6 +99,9 @@ prop_compose! {
             (TableKind::Hashed, 16),
             (TableKind::Inverted, 16),
         ][table];
+        let (kind, entry) = if huge.is_some() { HUGE_TABLE } else { (kind, entry) };
+        let sizes = std::iter::once(12).chain(huge.map(|(log2, _)| 12 + log2)).collect::<Vec<u32>>();
+        tlbs.iter_mut().for_each(|tlb| tlb.pages.clone_from(&sizes));
         let levels = if let TableKind::Radix { levels } = kind { levels } else { 0 };
         let caches = (0..levels.saturating_sub(1) as usize).filter(|_| !software).filter_map(|level| {
             let entries = (*walk_caches.get(level)?)?;
@@ -113,6 +124,7 @@ prop_compose! {
             handlers,
             second_level,
             random,
+            huge,
         }
     }
 }
@@ -161,10 +173,45 @@ impl Design {
         of("second-level", self.second_level.to_string());
         of("reserve", format!("{}KiB", RESERVE * 4));
         of("placement", if self.random { "random" } else { "fixed" }.to_string());
+        if let Some((log2, fragmentation)) = self.huge {
+            of("huge-pages", format!("{}KiB", 4 << log2));
+            set("placement.policy".to_string(), "buddy".to_string());
+            set("placement.fragmentation".to_string(), fragmentation.to_string());
+        }
         for (level, cache) in &self.mmu.walk_caches {
             set(format!("walk-cache.{level}.entries"), cache.ways.to_string());
         }
         Machine::parse(&machine.resolved(), machine.name(), &settings).unwrap()
+    }
+}
+
+/// `SlowHugePages` knows the runs of huge pages.
+#[derive(Default)]
+struct SlowHugePages {
+    log2: u32,
+    /// The run that a space maps by one entry; `None` if it maps pages of the usual size.
+    entries: BTreeMap<(Asid, u64), Option<u32>>,
+    /// For each page in a run: the run, and the page's number in it.
+    places: BTreeMap<PageId, (u32, u64)>,
+    /// For each run its first page, and whether a space of its pages was forked.
+    runs: Vec<(PageId, bool)>,
+}
+
+impl SlowHugePages {
+    /// Returns the pages of a huge page.
+    fn pages(&self, number: u64) -> std::ops::Range<u64> {
+        number << self.log2..(number + 1) << self.log2
+    }
+
+    /// Removes the entries of a space that hold a page of a range.
+    fn remove(&mut self, space: Asid, pages: std::ops::RangeInclusive<u64>) {
+        let log2 = self.log2;
+        self.entries
+            .retain(|&(asid, number), _| asid != space || !pages.clone().any(|page| page >> log2 == number));
+    }
+
+    fn remove_all(&mut self, space: Asid) {
+        self.entries.retain(|&(asid, _), _| asid != space);
     }
 }
 
@@ -184,6 +231,9 @@ struct SlowTranslation {
     before_measured: BTreeMap<String, u64>,
     /// The lines that were fetched since instructions passed last.
     fetched: u64,
+    huge: SlowHugePages,
+    /// The run of which TLBs were told last at each huge page of a space.
+    filled_huge: BTreeMap<(u32, u64), u32>,
     /// The level-1 misses and memory accesses before the access that a walk precedes, and its kind.
     before: Option<(Kind, [u64; 2])>,
 }
@@ -228,6 +278,11 @@ impl SlowTranslation {
             counts: BTreeMap::new(),
             before_measured: BTreeMap::new(),
             fetched: 0,
+            huge: SlowHugePages {
+                log2: design.huge.map_or(63, |(log2, _)| log2),
+                ..SlowHugePages::default()
+            },
+            filled_huge: BTreeMap::new(),
             before: None,
         }
     }
@@ -256,9 +311,20 @@ impl SlowTranslation {
         cycles
     }
 
+    /// Returns the run of the huge page around a page, if the space maps it by one entry and the run is whole.
+    fn whole_run(&self, page_no: PageNo, world: &World) -> Option<u32> {
+        let (log2, _) = self.design.huge?;
+        let run = self.huge.entries.get(&(self.asid, page_no.0 >> log2)).copied().flatten();
+        run.filter(|run| world.whole.contains(run))
+    }
+
     fn walk(&mut self, next: &Injection, spared: usize, root: bool, tree: &mut CacheTree, world: &World) {
         let mut steps = Vec::new();
         self.tables.walk(self.asid, next.page_no, &mut steps);
+        if self.whole_run(next.page_no, world).is_some() {
+            let spared_by_size = self.design.huge.unwrap().0 / 4;
+            steps.truncate(5 - spared_by_size as usize);
+        }
         self.add(&format!("translation.{}.walks", next.kind.name()), 1);
         self.add("translation.entries.spared", spared as u64);
         self.add("translation.entries.root", u64::from(root));
@@ -301,7 +367,12 @@ impl Observer for SlowTranslation {
     fn inject(&mut self, next: &Injection, tree: &mut CacheTree, world: &mut World) {
         world.place_tables(&self.frames);
         let port = usize::from(next.kind != Kind::Fetch);
-        let page = (self.asid.0, next.page_no.0, 12);
+        self.tables.map(self.asid, next.page_no, next.page, 12).unwrap();
+        let whole = self.whole_run(next.page_no, world);
+        let page = match self.design.huge.filter(|_| whole.is_some()) {
+            Some((log2, _)) => (self.asid.0, next.page_no.0 >> log2, 12 + log2),
+            None => (self.asid.0, next.page_no.0, 12),
+        };
         let kind = next.kind.name();
         let first = self.design.mmu.ports[port][0];
         let second = self.design.mmu.tlbs[first].next;
@@ -322,7 +393,6 @@ impl Observer for SlowTranslation {
                     self.add(&format!("{}.{kind}.accesses", names[second]), 1);
                     self.add(&format!("{}.{kind}.misses", names[second]), 1);
                 }
-                self.tables.map(self.asid, next.page_no, next.page, 12).unwrap();
                 let (mut spared, mut root) = (0, false);
                 if self.design.kind == TableKind::Mips {
                     let entry = (self.asid.0, OF_TABLE | next.page_no.0 >> 10, 12);
@@ -342,10 +412,15 @@ impl Observer for SlowTranslation {
                         self.mmu.fill(1, entry, true);
                     }
                 } else if !self.design.mmu.walk_caches.is_empty() {
-                    spared = self.mmu.walk(self.asid.0, next.page_no.0, &self.shifts);
+                    let read = whole.map_or(0, |_| self.design.huge.unwrap().0 as usize / 4);
+                    let shifts = &self.shifts[..self.shifts.len() - read];
+                    spared = self.mmu.walk(self.asid.0, next.page_no.0, shifts);
                 }
                 self.mmu.fill(port, page, false);
-                self.filled.insert((page.0, page.1), next.page);
+                match whole {
+                    Some(run) => drop(self.filled_huge.insert((page.0, page.1), run)),
+                    None => drop(self.filled.insert((page.0, page.1), next.page)),
+                }
                 self.walk(next, spared, root, tree, world);
                 self.before = Some((next.kind, demand(&self.machine, tree)));
             }
@@ -385,6 +460,50 @@ impl Observer for SlowTranslation {
         }
     }
 
+    fn touched(&mut self, (asid, page_no): (Asid, PageNo), touched: &Touched, spaces: &Spaces) {
+        let Some((log2, _)) = self.design.huge else { return };
+        let huge = &mut self.huge;
+        let place = (asid, page_no.0 >> log2);
+        let pages = huge.pages(place.1);
+        let in_run = (page_no.0 - pages.start, touched.page);
+        match huge.entries.get(&place).copied() {
+            Some(None) => {}
+            Some(Some(run)) => {
+                let known = huge.places.get(&touched.page).map(|place| place.0);
+                if touched.new_page && !huge.runs[run as usize].1 {
+                    huge.places.insert(in_run.1, (run, in_run.0));
+                } else if known != Some(run) {
+                    huge.entries.insert(place, None);
+                    self.mmu.invalidate(asid.0, pages.start, pages.end - 1);
+                }
+            }
+            None => {
+                let begins = touched.new_page
+                    && spaces.is_anonymous(asid, pages.clone())
+                    && spaces.own_pages(asid, pages) == 1;
+                let run = begins.then_some(huge.runs.len() as u32);
+                if let Some(run) = run {
+                    huge.runs.push((touched.page, false));
+                    huge.places.insert(in_run.1, (run, in_run.0));
+                }
+                huge.entries.insert(place, run);
+            }
+        }
+    }
+
+    fn run_of(&mut self, page: PageId) -> Option<RunPlace> {
+        let &(number, index) = self.huge.places.get(&page)?;
+        let begins = self.huge.runs[number as usize].0 == page;
+        Some(RunPlace { number, index: index as u32, frames_log2: self.huge.log2, begins })
+    }
+
+    fn split(&mut self, run: u32) {
+        for (&(asid, number), _) in self.filled_huge.iter().filter(|&(_, told)| *told == run) {
+            let pages = self.huge.pages(number);
+            self.mmu.invalidate(asid, pages.start, pages.end - 1);
+        }
+    }
+
     fn made(&mut self, asid: Asid, page_no: PageNo, page: PageId) {
         let before = self.tables.walk(asid, page_no, &mut Vec::new());
         if before.is_some_and(|before| before.page != page) {
@@ -405,6 +524,18 @@ impl Observer for SlowTranslation {
                 let pages = [addr / PAGE, addr / PAGE + count.saturating_sub(1)];
                 if count > 0 {
                     self.mmu.invalidate(self.asid.0, pages[0], pages[1]);
+                    let huge = &mut self.huge;
+                    if op == Op::Protect {
+                        // A huge page of which every page is protected stays.
+                        for number in [pages[0] >> huge.log2, pages[1] >> huge.log2] {
+                            let all = huge.pages(number);
+                            if !(pages[0]..=pages[1]).contains(&all.start) || all.end > pages[1] + 1 {
+                                huge.entries.entry((self.asid, number)).and_modify(|entry| *entry = None);
+                            }
+                        }
+                    } else {
+                        huge.remove(self.asid, pages[0]..=pages[1]);
+                    }
                     if op != Op::Protect {
                         self.tables.unmap(self.asid, PageNo(pages[0]), PageNo(pages[1]));
                         if self.design.kind == TableKind::Mips {
@@ -415,11 +546,20 @@ impl Observer for SlowTranslation {
                 }
             }
             Op::Fork => {
-                self.mmu.invalidate_space(events.arg0(row).unwrap() as u32);
+                let parent = Asid(events.arg0(row).unwrap() as u32);
+                self.huge.remove_all(asid);
+                let of_parent: Vec<_> = self.huge.entries.iter().filter(|(at, _)| at.0 == parent).collect();
+                let inherited: Vec<_> = of_parent.into_iter().map(|(at, &run)| ((asid, at.1), run)).collect();
+                for (at, run) in inherited {
+                    run.iter().for_each(|&run| self.huge.runs[run as usize].1 = true);
+                    self.huge.entries.insert(at, run);
+                }
+                self.mmu.invalidate_space(parent.0);
                 self.mmu.invalidate_space(asid.0);
             }
             Op::Exec | Op::Exit => {
                 self.tables.drop_space(asid);
+                self.huge.remove_all(asid);
                 self.mmu.invalidate_space(asid.0);
             }
             _ => {}
@@ -438,6 +578,9 @@ fn designed(machine: &Machine, design: &Design) -> Option<Machine> {
     if design.reads == Some("l2") && !machine.tree().config().caches.iter().enumerate().any(begins) {
         return None;
     }
+    if design.huge.is_some_and(|(log2, _)| machine.memory().frames.unwrap() < 1 << log2) {
+        return None;
+    }
     Some(design.of(machine))
 }
 
@@ -449,7 +592,23 @@ fn agree(machine: &Machine, design: &Design, events: &EventBatch) -> Outcome {
         let mut slow = Slow::new(machine, seed, SlowTranslation::new(design, machine, seed));
         slow.run(events);
         let mut expected = slow.metrics();
+        let runs = slow.run_counts();
+        for (name, count) in [
+            ("", runs.taken),
+            (".fallbacks", runs.fallbacks),
+            (".splits", runs.splits),
+            (".lost", runs.most_unused * PAGE),
+        ] {
+            expected.insert(format!("translation.huge-pages{name}"), count as f64);
+        }
         let SlowTranslation { counts: of_slow, tables, .. } = slow.observer;
+        let walks: u64 =
+            KINDS.iter().filter_map(|kind| of_slow.get(&format!("translation.{kind}.walks"))).sum();
+        expected.insert("translation.walks".into(), walks as f64);
+        let first = |port: usize| design.names[design.mmu.ports[port][0]];
+        let of = |(kind, port): (&str, usize)| of_slow.get(&format!("{}.{kind}.misses", first(port)));
+        let misses: u64 = [("fetch", 0), ("load", 1), ("store", 1)].into_iter().filter_map(of).sum();
+        expected.insert("translation.misses".into(), misses as f64);
         if machine.has_cost() {
             let cycles: u64 = of_slow
                 .iter()
@@ -833,4 +992,146 @@ fn private_caches_and_translation_are_refused_together() {
     let source = Box::new(Fixed::new(batch(&[Event::Switch(1)]), 7));
     let problem = simulate(&machine.unwrap(), source, &options, None, &mut |_| Ok(())).unwrap_err();
     assert!(problem.to_string().contains("translation=off"), "{problem}");
+}
+
+/// Returns the counts of a machine of 4 KiB pages with huge pages of so many bytes.
+fn with_huge_pages(size: &str, events: &[Event]) -> BTreeMap<String, f64> {
+    with_huge_pages_and(size, "placement.fragmentation=0", events)
+}
+
+/// Returns the counts of a machine of 4 KiB pages with huge pages of so many bytes and a further setting.
+fn with_huge_pages_and(size: &str, setting: &str, events: &[Event]) -> BTreeMap<String, f64> {
+    let settings = [
+        "translation=on",
+        "translation.table=radix",
+        "translation.levels=5",
+        "translation.entry=256B",
+        "placement.policy=buddy",
+        "tlb.tlb.serves=all",
+        "tlb.tlb.entries=4",
+        &format!("translation.huge-pages={size}"),
+        setting,
+    ];
+    let machine = Machine::parse(&machine(0).resolved(), "huge", &settings.map(String::from)).unwrap();
+    counts(&run(&machine, &batch(events), 500, &RunOptions::default()), 0, 1)
+}
+
+fn store(page: u8) -> Event {
+    Event::Data { op: Op::Store, page, offset: 0, size: 8 }
+}
+
+/// A table page has 16 entries, so a huge page has 16 pages.
+#[test]
+fn a_huge_page_is_one_fault_one_walk_and_one_entry_of_the_tlb() {
+    let map = Event::Map { page: 0, pages: 40, segment: None, shared: false };
+    let sixteen = (0..16).chain(0..16).map(store);
+    let events: Vec<Event> = std::iter::once(map).chain(sixteen).chain([store(20), store(35)]).collect();
+    let of = |counts: &BTreeMap<String, f64>| {
+        let names = [
+            "os.faults",
+            "translation.walks",
+            "translation.misses",
+            "translation.entries",
+            "translation.huge-pages",
+            "translation.huge-pages.lost",
+        ];
+        names.map(|name| counts.get(name).copied().unwrap_or(0.0))
+    };
+    assert_eq!(of(&with_huge_pages("4KiB", &events)), [18.0, 34.0, 34.0, 170.0, 0.0, 0.0]);
+    // The huge page of page 35 reaches beyond the map, so pages of the usual size are taken there. The first huge page is
+    // used as a whole. Of the second, one page is used.
+    let pages = 15.0 * PAGE as f64;
+    assert_eq!(of(&with_huge_pages("64KiB", &events)), [3.0, 3.0, 3.0, 4.0 + 4.0 + 5.0, 2.0, pages]);
+}
+
+/// A fork, a copy on write, an unmap of a part and an exit split huge pages, or end their one entry.
+#[test]
+fn huge_pages_end_where_a_part_of_them_changes() {
+    let splits = |events: &[Event]| {
+        let counts = with_huge_pages("64KiB", events);
+        ["os.faults", "translation.walks", "translation.huge-pages.splits"]
+            .map(|name| counts.get(name).copied().unwrap_or(0.0))
+    };
+    let two = [store(1), store(2)];
+    let with = |events: &[Event]| splits(&[&two[..], events].concat());
+    assert_eq!(with(&[]), [1.0, 1.0, 0.0]);
+    // The pages of a part are unmapped: the run is split, page 2 keeps its frame, and page 1 is a new page.
+    let unmap = Event::Unmap { page: 1, pages: 1 };
+    assert_eq!(with(&[unmap, store(2), store(1)]), [2.0, 3.0, 1.0]);
+    // The child writes to page 1: it gets a page of the usual size, and maps pages of this size. The parent does not.
+    let child = [
+        Event::Fork(1),
+        Event::Switch(1),
+        store(1),
+        Event::Data { op: Op::Load, page: 2, offset: 0, size: 8 },
+    ];
+    assert_eq!(with(&child), [2.0, 3.0, 0.0]);
+    let back = [Event::Switch(0), Event::Data { op: Op::Load, page: 2, offset: 0, size: 8 }];
+    assert_eq!(with(&[&child[..], &back[..]].concat()), [2.0, 4.0, 0.0]);
+    // A protected part ends the one entry, and the run stays whole.
+    let protect = Event::Protect { page: 1, pages: 1 };
+    assert_eq!(with(&[protect, store(1), store(2)]), [1.0, 3.0, 0.0]);
+    assert_eq!(with(&[Event::Exit]), [1.0, 1.0, 1.0]);
+}
+
+/// A page that joins a huge page causes no fault. Faults have the causes that they have without huge pages.
+#[test]
+fn faults_of_huge_pages_have_causes() {
+    let of = |size, setting: &str, events: &[Event]| {
+        let counts = with_huge_pages_and(size, setting, events);
+        ["first", "unmapped", "copied", "evicted"]
+            .map(|cause| counts.get(&format!("translation.faults.{cause}")).copied().unwrap_or(0.0))
+    };
+    let (free, old) = ("placement.fragmentation=0", "placement.fragmentation=100");
+    let map = Event::Map { page: 0, pages: 40, segment: None, shared: false };
+    // The huge page of pages 48 to 63 lies outside every map.
+    let pages = [0, 1, 2, 17, 18, 35, 36, 48, 49, 50].map(store);
+    // The child shares page 1, and then copies it.
+    let load = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    let fork = [Event::Fork(1), Event::Switch(1), load, store(1)];
+    let events = [&[map][..], &pages, &fork].concat();
+    assert_eq!(of("4KiB", free, &events), [7.0, 3.0, 1.0, 0.0]);
+    assert_eq!(of("64KiB", free, &events), [4.0, 1.0, 1.0, 0.0]);
+    // No run of frames is free, so every page has a fault.
+    assert_eq!(of("64KiB", old, &events), [7.0, 3.0, 1.0, 0.0]);
+}
+
+/// Where tables lie changes nothing that huge pages do.
+#[test]
+fn huge_pages_are_the_same_under_every_placement_of_tables() {
+    let map = Event::Map { page: 0, pages: 40, segment: None, shared: false };
+    let events: Vec<Event> =
+        std::iter::once(map).chain((0..80u16).map(|number| store((number * 7 % 40) as u8))).collect();
+    let of = |rule: &str| {
+        let mut counts = with_huge_pages_and("64KiB", &format!("translation.placement={rule}"), &events);
+        let depends = [".cycles", ".cpi", ".tlb-miss"];
+        counts.retain(|name, _| {
+            ["os.", "tlb.", "translation."].iter().any(|of| name.starts_with(of))
+                && !depends.iter().any(|of| name.contains(of))
+        });
+        counts
+    };
+    let [random, fixed, policy] = ["random", "fixed", "policy"].map(of);
+    assert_eq!(random["translation.huge-pages"], 2.0);
+    assert_eq!((&random, &random), (&fixed, &policy));
+}
+
+#[test]
+fn a_policy_of_ones_own_has_no_huge_pages() {
+    let settings = [
+        "translation=on",
+        "translation.table=radix",
+        "translation.levels=5",
+        "translation.entry=256B",
+        "translation.huge-pages=64KiB",
+        "placement.policy=buddy",
+        "tlb.tlb.serves=all",
+        "tlb.tlb.entries=4",
+    ];
+    let machine = Machine::parse(&machine(0).resolved(), "huge", &settings.map(String::from)).unwrap();
+    let make: binhop_sim::PolicyMaker<'_> = &|_| unreachable!("the machine is refused");
+    let source = Box::new(Fixed::new(batch(&[Event::Switch(1)]), 7));
+    let problem =
+        simulate(&machine, source, &RunOptions::default(), Some(make), &mut |_| Ok(())).unwrap_err();
+    assert!(problem.rule.contains("huge pages need runs"), "{problem}");
 }

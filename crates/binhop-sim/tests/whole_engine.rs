@@ -2,7 +2,7 @@
 //! in a plain list at every access, every line of every cache, event by event.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
 use crate::common::{SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run};
@@ -10,7 +10,9 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
-use binhop_oracle::{cache_tree::CacheTree, frames::Frames, spaces::Spaces};
+use binhop_oracle::placements::{self, Memory, PageRequest, RunCounts, RunPlace};
+use binhop_oracle::spaces::{Spaces, Touched};
+use binhop_oracle::{cache_tree::CacheTree, frames::Frames};
 use binhop_sim::machine::Footprint;
 use binhop_sim::{Machine, Outcome, RunOptions};
 use binhop_trace::{EventBatch, Op, event::map_flags};
@@ -24,6 +26,14 @@ pub trait Observer {
     fn evicted(&mut self, _page: PageId, _mappings: &[(Asid, PageNo)]) {}
     /// A store has made a page.
     fn made(&mut self, _asid: Asid, _page_no: PageNo, _page: PageId) {}
+    /// An address space has touched a page, which may need a frame now.
+    fn touched(&mut self, _at: (Asid, PageNo), _touched: &Touched, _spaces: &Spaces) {}
+    /// Returns the place in a run of frames of a page that is placed for the first time.
+    fn run_of(&mut self, _page: PageId) -> Option<RunPlace> {
+        None
+    }
+    /// The run of a huge page was split.
+    fn split(&mut self, _run: u32) {}
     /// Before an access that the slow caches are about to make.
     fn before(&mut self, _tree: &CacheTree) {}
     /// After the access, which waited so many cycles for this level.
@@ -64,6 +74,8 @@ pub struct World {
     mappings: Vec<(PageId, PageNo, Asid)>,
     /// The frame of each page. A dead page keeps its frame until the frame holds another page.
     frames: BTreeMap<PageId, u64>,
+    /// The runs of frames that are whole.
+    pub whole: BTreeSet<u32>,
 }
 
 /// The mapping, and the page, of page 0 of page tables.
@@ -123,6 +135,12 @@ pub struct Slow<O> {
     spaces: Spaces,
     frames: Frames,
     pool: u64,
+    /// The memory of the placement `buddy`, which has no pool.
+    memory: Option<Box<dyn Memory>>,
+    /// The runs that were split so far.
+    splits: usize,
+    /// The pages that were placed at some time.
+    placed: BTreeSet<PageId>,
     world: World,
     held: BTreeMap<u64, PageId>,
     tree: CacheTree,
@@ -134,6 +152,21 @@ pub struct Slow<O> {
 }
 
 const PAGE: u64 = 4096;
+
+/// Returns the memory of a machine with the placement `buddy`.
+fn buddy(machine: &Machine, seed: u64) -> Box<dyn Memory> {
+    let settings = &machine.placement().settings;
+    let settings = placements::Settings {
+        frames: settings.frames,
+        pool: 1,
+        bins: 1,
+        colors: 1,
+        by_space: false,
+        pid_hash: false,
+        fragmentation: settings.fragmentation.into(),
+    };
+    placements::memory("buddy", &settings, seed).unwrap()
+}
 
 /// Returns the references of an event: each instruction of a fetch is one.
 pub fn references(op: Op, count: u32) -> u64 {
@@ -161,6 +194,9 @@ impl<O: Observer> Slow<O> {
             spaces: Spaces::new(PAGE, PAGE, 8 << 20),
             frames: Frames::new(&order, pool as usize),
             pool,
+            memory: (machine.placement().policy == "buddy").then(|| buddy(machine, seed)),
+            splits: 0,
+            placed: BTreeSet::new(),
             world: World::default(),
             held: BTreeMap::new(),
             tree: caches::oracle_of(config, rng),
@@ -235,8 +271,26 @@ impl<O: Observer> Slow<O> {
 
     fn report_dead_pages(&mut self) {
         for page in self.spaces.dead() {
-            self.frames.release(page);
+            match &mut self.memory {
+                Some(memory) => memory.release(page),
+                None => self.frames.release(page),
+            }
         }
+        self.report_splits();
+    }
+
+    fn report_splits(&mut self) {
+        let Some(memory) = &self.memory else { return };
+        for &run in &memory.splits()[self.splits..] {
+            self.world.whole.remove(&run);
+            self.observer.split(run);
+        }
+        self.splits = memory.splits().len();
+    }
+
+    /// Returns the counts of the runs of huge pages.
+    pub fn run_counts(&self) -> RunCounts {
+        self.memory.as_ref().map_or_else(RunCounts::default, |memory| memory.run_counts())
     }
 
     fn reference(&mut self, addr: u64, size: u32, kinds: &[Kind], count: u64) {
@@ -266,12 +320,23 @@ impl<O: Observer> Slow<O> {
         if touched.new_page && kind == Kind::Store {
             self.observer.made(self.asid, page_no, touched.page);
         }
+        self.observer.touched((self.asid, page_no), &touched, &self.spaces);
         self.report_dead_pages();
-        if self.frames.frame_of(touched.page).is_none() {
+        let resident = match &self.memory {
+            Some(memory) => memory.frame_of(touched.page).is_some(),
+            None => self.frames.frame_of(touched.page).is_some(),
+        };
+        if !resident {
+            let faults = self.faults;
             self.place(touched.page);
-            self.flush(self.machine.clone().kernel().fault.as_ref());
+            if self.faults > faults {
+                self.flush(self.machine.clone().kernel().fault.as_ref());
+            }
         }
-        self.frames.touch(touched.page);
+        match &mut self.memory {
+            Some(memory) => memory.touch(touched.page),
+            None => self.frames.touch(touched.page),
+        }
         let next = Injection { kind, page_no, page: touched.page };
         self.observer.inject(&next, &mut self.tree, &mut self.world);
         self.tree.moved.clear();
@@ -284,21 +349,37 @@ impl<O: Observer> Slow<O> {
     }
 
     fn place(&mut self, page: PageId) {
+        if let Some(memory) = &mut self.memory {
+            let run = if self.placed.insert(page) { self.observer.run_of(page) } else { None };
+            let joins = run.is_some_and(|run| !run.begins && memory.holds_run(run.number));
+            let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new(), run };
+            let (frame, evicted) = memory.place(&request);
+            self.faults += u64::from(!joins);
+            self.world.whole.extend(run.map(|run| run.number).filter(|&run| memory.holds_run(run)));
+            self.report_splits();
+            return self.enter(page, frame, evicted);
+        }
         let draw = Rng::new(self.seed).below(Stream::new(Domain::Placement, 0), self.faults, self.pool);
         let rank = if self.machine.placement().policy == "first" { 0 } else { draw };
         let frame = self.frames.pool()[rank as usize].number;
+        let evicted = self.frames.place(page, rank as usize);
+        self.faults += 1;
+        self.enter(page, frame, evicted);
+    }
+
+    /// Puts a page into a frame.
+    fn enter(&mut self, page: PageId, frame: u64, evicted: Option<PageId>) {
         if let Some(held) = self.held.insert(frame, page) {
             self.observer.flush(held, &self.world);
             self.tree.flush_page(held.0, &self.world);
             self.world.frames.remove(&held);
         }
-        if let Some(evicted) = self.frames.place(page, rank as usize) {
+        if let Some(evicted) = evicted {
             self.evictions += 1;
             let of_page = self.world.mappings.iter().filter(|(page, ..)| *page == evicted);
             let mappings: Vec<_> = of_page.map(|&(_, page_no, asid)| (asid, page_no)).collect();
             self.observer.evicted(evicted, &mappings);
         }
-        self.faults += 1;
         self.world.frames.insert(page, frame);
     }
 

@@ -94,6 +94,10 @@ impl HashedTable {
         None
     }
 
+    pub(super) fn check_size(&self, size_log2: u32) -> Result<()> {
+        one_size(&FORM, self.page_log2, size_log2)
+    }
+
     pub(super) fn map(
         &mut self,
         pages: &mut TablePages,
@@ -102,7 +106,7 @@ impl HashedTable {
         page: PageId,
         size_log2: u32,
     ) -> Result<()> {
-        one_size(&FORM, self.page_log2, size_log2)?;
+        self.check_size(size_log2)?;
         if let Some(link) = self.chains.find(asid, page_no) {
             self.chains.link_mut(link).page = page;
             return Ok(());

@@ -101,6 +101,10 @@ impl InvertedTable {
         None
     }
 
+    pub(super) fn check_size(&self, size_log2: u32) -> Result<()> {
+        one_size(&FORM, self.page_log2, size_log2)
+    }
+
     pub(super) fn map(
         &mut self,
         pages: &mut TablePages,
@@ -109,7 +113,7 @@ impl InvertedTable {
         page: PageId,
         size_log2: u32,
     ) -> Result<()> {
-        one_size(&FORM, self.page_log2, size_log2)?;
+        self.check_size(size_log2)?;
         let before = self.chains.find(asid, page_no);
         if before.is_some_and(|link| self.chains.link(link).page == page) {
             return Ok(());

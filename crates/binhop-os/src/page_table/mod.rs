@@ -149,6 +149,18 @@ impl PageTables {
         Ok(Self { form, pages })
     }
 
+    /// Checks that an entry of the table may map a page of `2^size_log2` bytes.
+    ///
+    /// # Errors
+    /// The table cannot express the size; the error names the table and its sizes.
+    pub fn check_size(&self, size_log2: u32) -> Result<()> {
+        match &self.form {
+            Form::Tree(tree) => tree.check_size(size_log2),
+            Form::Hashed(table) => table.check_size(size_log2),
+            Form::Inverted(table) => table.check_size(size_log2),
+        }
+    }
+
     /// Maps a page of `2^size_log2` bytes. `page_no` counts base pages, and is a multiple of the page's size.
     ///
     /// # Errors

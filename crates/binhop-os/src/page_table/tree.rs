@@ -185,6 +185,10 @@ impl TreeTable {
         None
     }
 
+    pub(super) fn check_size(&self, size_log2: u32) -> Result<()> {
+        self.shape.leaf_level(PageNo(0), size_log2).map(drop)
+    }
+
     pub(super) fn map(
         &mut self,
         pages: &mut TablePages,

@@ -82,6 +82,18 @@ impl Areas {
         self.0.at_or_below(areas, last).is_some_and(|(_, area)| area.last >= first)
     }
 
+    /// Returns whether private anonymous memory covers `first..=last` as a whole.
+    pub(super) fn anonymous(&self, areas: Root, first: u64, last: u64) -> bool {
+        let mut next = Some(first);
+        for (start, area) in self.overlapping(areas, first, last) {
+            if area.backing.is_some() || next.is_none_or(|next| start > next) {
+                return false;
+            }
+            next = area.last.checked_add(1);
+        }
+        next.is_none_or(|next| next > last)
+    }
+
     /// Returns all areas of an address space, in order of address.
     pub(super) fn iter(&self, areas: Root) -> impl Iterator<Item = (u64, Area)> {
         self.0.range(areas, 0, u64::MAX)

@@ -76,6 +76,24 @@ impl Spaces {
         }
     }
 
+    /// Returns whether the machine pages `first..=last` of an address space are private anonymous memory as a whole, or
+    /// lie outside every map as a whole.
+    #[must_use]
+    pub fn is_anonymous(&self, asid: Asid, first: PageNo, last: PageNo) -> bool {
+        let Some(&space) = self.by_asid.get(&asid) else { return true };
+        let areas = self.spaces[space as usize].areas;
+        let log2 = self.page.log2();
+        let (first, last) = (first.0 << log2, last.0 << log2 | (self.page.bytes() - 1));
+        !self.areas.any(areas, first, last) || self.areas.anonymous(areas, first, last)
+    }
+
+    /// Returns how many of the machine pages `first..=last` an address space has as pages of its own.
+    #[must_use]
+    pub fn own_pages(&self, asid: Asid, first: PageNo, last: PageNo) -> usize {
+        let Some(&space) = self.by_asid.get(&asid) else { return 0 };
+        self.extents.own(self.spaces[space as usize].extents, first.0, last.0).len()
+    }
+
     /// Returns the segment of a page. A copy belongs to the private segment of the address space that made
     /// it.
     #[inline]

@@ -2,8 +2,9 @@
 //! a TLB is refilled.
 
 use binhop_base::{Agent, Agents, Bytes, PowerOfTwo, Problem, Result};
-use binhop_hw::{MmuConfig, Rules, Tree, TreeConfig, WalkCacheConfig};
+use binhop_hw::{MmuConfig, Rules, TlbPage, Tree, TreeConfig, WalkCacheConfig};
 use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableForm, TableKind};
+use binhop_os::placement::POLICIES;
 
 use super::cache::Associativity;
 use super::document::Located;
@@ -32,6 +33,8 @@ keys! {
         root_handler: UpTo<1000> = "root-handler", absent "10",
             "instructions of the handler for a page of the page table itself";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
+        huge_pages: Option<At<Bytes>> = "huge-pages", form "a size", absent "none",
+            "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames (buddy)";
         reserve: Bytes = "reserve", absent "4MiB", "frames for page tables, above the memory of programs";
         placement: TablePlacement = "placement", absent "random",
             "how tables take frames of the reserve: by draws of their own, in order, or by the machine's placement policy";
@@ -134,9 +137,23 @@ pub struct TranslationConfig {
     pub(crate) root_handler: u64,
     pub(crate) second_level: u64,
     pub(crate) placement: TablePlacement,
+    /// The logarithm of the pages in a huge page; 0 if huge pages have the size of other pages. `None`: the description
+    /// states none.
+    pub(crate) huge_log2: Option<u32>,
 }
 
 impl TranslationConfig {
+    /// Returns the logarithm of the pages in a huge page, if there are huge pages.
+    pub(crate) fn huge_log2(&self) -> Option<u32> {
+        self.huge_log2.filter(|&log2| log2 > 0)
+    }
+
+    /// Returns the huge page around a page, as TLBs name it.
+    pub(crate) fn huge_page(&self, page: TlbPage) -> TlbPage {
+        let log2 = self.huge_log2.unwrap_or(0);
+        TlbPage { number: page.number >> log2, size_log2: page.size_log2 + log2, ..page }
+    }
+
     /// Returns the number of pages above the programs' memory: those of tables, and one of handlers.
     pub(crate) fn pages(&self) -> u32 {
         self.table.reserve + 1
@@ -144,7 +161,7 @@ impl TranslationConfig {
 
     /// Returns whether a walk's entries in level 1 depend on the frames of pages.
     pub(crate) fn reads_by_frame(&self) -> bool {
-        self.table.kind == TableKind::Inverted
+        (self.table.kind == TableKind::Inverted || self.huge_log2().is_some())
             && (self.refill == Refill::Software || self.reads == WalkEntry::Data)
     }
 
@@ -207,6 +224,7 @@ pub(super) fn check_translation(
     let frames = memory.frames.unwrap_or(0);
     let entry = keys.entry.as_ref().map_or(0, |at| at.value.0);
     let table = TableConfig { kind, page, entry: u32::try_from(entry).unwrap_or(u32::MAX), reserve, frames };
+    let huge_log2 = keys.huge_pages.as_ref().map(|at| check_huge_size(at, page)).transpose()?;
     let handlers = (4 * u64::from(keys.handler.0)).next_multiple_of(HANDLER_ALIGNMENT);
     if handlers + 4 * u64::from(keys.root_handler.0) > page.bytes() {
         return Err(Problem::request(
@@ -219,10 +237,14 @@ pub(super) fn check_translation(
             "make the handlers shorter",
         ));
     }
+    let mut all = tlbs.all;
+    if let Some(log2) = huge_log2.filter(|&log2| log2 > 0) {
+        all.iter_mut().for_each(|tlb| tlb.pages.push(page.log2() + log2));
+    }
     let config = TranslationConfig {
         mmu: MmuConfig {
             base_log2: page.log2(),
-            tlbs: tlbs.all,
+            tlbs: all,
             fetch: vec![tlbs.serving[0]],
             data: vec![tlbs.serving[1]],
             tagged: keys.tags,
@@ -237,11 +259,12 @@ pub(super) fn check_translation(
         root_handler: keys.root_handler.0.into(),
         second_level: keys.second_level.0.into(),
         placement: keys.placement,
+        huge_log2,
     };
     if !keys.active {
         return Ok(None);
     }
-    PageTables::new(&config.table).map_err(|mut problem| {
+    let tables = PageTables::new(&config.table).map_err(|mut problem| {
         problem.place = format!("{place}: {}", problem.place);
         problem
     })?;
@@ -269,7 +292,58 @@ pub(super) fn check_translation(
             "take placement = \"random\" or \"fixed\"",
         ));
     }
+    if let (Some(huge), Some(_)) = (&keys.huge_pages, config.huge_log2()) {
+        check_huge_pages(huge, &tables, placement, page)?;
+    }
     Ok(Some(config))
+}
+
+/// Checks the size of huge pages by itself. Returns the logarithm of the pages in a huge page.
+fn check_huge_size(huge: &At<Bytes>, page: PowerOfTwo) -> Result<u32> {
+    let size = PowerOfTwo::check(huge.value, "a huge page", &huge.place)?;
+    size.log2().checked_sub(page.log2()).ok_or_else(|| {
+        Problem::request(
+            &huge.value.to_string(),
+            &huge.place,
+            &format!("a huge page is at least as large as a page, {}", Bytes(page.bytes())),
+            "take a larger size, or leave huge-pages out",
+        )
+    })
+}
+
+/// Checks that the table can express huge pages, and that the placement has runs of frames for them.
+fn check_huge_pages(
+    huge: &At<Bytes>,
+    tables: &PageTables,
+    placement: &PlacementConfig,
+    page: PowerOfTwo,
+) -> Result<()> {
+    let At { value: size, place } = huge;
+    let refuse = |value: &str, rule: &str, remedy: &str| Err(Problem::request(value, place, rule, remedy));
+    tables.check_size(size.0.ilog2()).map_err(|mut problem| {
+        problem.place.clone_from(place);
+        problem
+    })?;
+    let Some(most) = placement.policy().largest_run_log2() else {
+        let with: Vec<&str> =
+            POLICIES.iter().filter(|policy| policy.largest_run_log2().is_some()).map(|it| it.name).collect();
+        return refuse(
+            &format!("{size} under placement {}", placement.policy),
+            "a huge page needs a run of neighbouring frames, and this placement has no runs",
+            &format!("take placement.policy={}, or leave huge-pages out", with.join(" or ")),
+        );
+    };
+    let largest = Bytes(page.bytes() << most);
+    if *size > largest {
+        let rule = format!("the largest run of frames of placement {} is {largest}", placement.policy);
+        return refuse(&size.to_string(), &rule, "take smaller huge pages");
+    }
+    let memory = Bytes(placement.settings.frames * page.bytes());
+    if *size > memory {
+        let rule = format!("a huge page lies in memory, which has {memory}");
+        return refuse(&size.to_string(), &rule, "take smaller huge pages, or make memory.size larger");
+    }
+    Ok(())
 }
 
 fn check_reads(keys: &TranslationKeys, tree: &TreeConfig, place: &str) -> Result<WalkEntry> {

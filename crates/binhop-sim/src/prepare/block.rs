@@ -9,7 +9,7 @@ use binhop_os::PageRequest;
 use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
-use crate::translation::{TlbEvent, TranslationCounts, Walk};
+use crate::translation::{Fault, TlbEvent, TranslationCounts, Walk};
 
 /// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,12 @@ pub enum Control {
     /// The pages' times of last reference up to here, which exact recency needs before the next placement.
     Recency(Vec<(PageId, u64)>),
     /// This page is referenced next. A lane in which the page is not resident places it now.
-    Place(PageRequest),
+    Place {
+        /// What a lane needs to know to place the page.
+        request: PageRequest,
+        /// The cause of the page fault, if lanes count it: a page that joins the run of a huge page causes no fault.
+        fault: Option<Fault>,
+    },
     /// The last mapping of this page has ended.
     Died(PageId),
     /// The pages that an address space maps at its exit or at the end of the stream. Each page has a flag

@@ -24,6 +24,7 @@ mod cachegrind;
 mod cuts;
 mod filter;
 mod growth;
+mod huge_pages;
 mod lives;
 mod needs;
 mod occasions;
@@ -270,6 +271,9 @@ impl Prepare {
         prepare.set_next_interval();
         prepare.set_trust();
         prepare.make_own_pages()?;
+        if prepare.has_huge_pages() {
+            prepare.unshare_tlbs();
+        }
         if let Some(translator) = &mut prepare.translator {
             translator.let_filters_know(&mut prepare.filters, prepare.data > 0);
         }

@@ -82,6 +82,7 @@ impl Prepare {
             // page.
             self.forget_lines();
         }
+        self.touch_huge_page(page_no, &touch);
         if touch.new_page {
             self.new_page_to_translate(page_no, &touch, store);
         }
@@ -105,21 +106,22 @@ impl Prepare {
     /// Asks every lane to place a page that it may not hold.
     fn ask_for(&mut self, entry: &SoftTlbEntry) {
         let (page, mapping) = (PageId(entry.page), MappingId(entry.mapping));
+        let fresh = self.horizon.is_new(page);
         let request = PageRequest {
             page,
             asid: self.running.asid,
             page_no: PageNo(entry.page_no),
             segment: self.spaces.segment_of(page),
             segments: self.segments_of_running(),
-            run: None,
+            run: if fresh { self.place_in_run(page, entry.page_no) } else { None },
         };
+        let fault = self.take_fault();
         let Some(safe) = self.safe else {
             // Physical = virtual: nothing is ever evicted.
-            self.control(Control::Place(request));
+            self.control(Control::Place { request, fault });
             self.occasion(Occasion::FirstTouch { mapping });
             return;
         };
-        let fresh = self.horizon.is_new(page);
         let changes_hands = fresh && self.placed > safe || self.reuses && self.died;
         let lanes_ask = self.follows && (self.evicting || changes_hands);
         if lanes_ask || self.horizon.moves_next() {
@@ -136,7 +138,7 @@ impl Prepare {
         }
         self.placed += u64::from(fresh);
         self.forget_translated();
-        self.control(Control::Place(request));
+        self.control(Control::Place { request, fault });
         self.horizon.one_more(page);
         self.set_trust();
         self.occasion(if fresh { Occasion::FirstTouch { mapping } } else { Occasion::Return { mapping } });

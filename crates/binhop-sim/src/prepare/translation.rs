@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Problem, Result};
 use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage, TlbUses};
-use binhop_os::Touch;
 use binhop_os::page_table::{PageTables, Step};
+use binhop_os::{RunPlace, Touch};
 use binhop_trace::{EventBatch, Op};
 
 use super::filter::{Filters, Shape, Skipped, SkippedPages};
+use super::huge_pages::HugePages;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
@@ -37,6 +38,10 @@ pub(super) struct Translator {
     last: [Option<u64>; 2],
     shapes: [Shape; 2],
     trace_page: u64,
+    /// The huge pages, if the machine has huge pages.
+    huge_pages: Option<HugePages>,
+    /// The cause of the fault of a page in a run of a huge page, until lanes are asked to place the page.
+    fault_in_run: Option<Fault>,
     /// Room for the steps of a walk.
     steps: Vec<Step>,
     /// For each slot of the filters whose line's page is in a TLB, the place where uses of the entry are noted. `None`:
@@ -60,6 +65,8 @@ impl Translator {
             last: [None; 2],
             shapes,
             trace_page,
+            huge_pages: config.huge_log2().map(HugePages::new),
+            fault_in_run: None,
             steps: Vec::new(),
             places: None,
         })
@@ -290,13 +297,14 @@ impl Prepare {
             kind,
             page,
             mapped: self.spaces.page_of(mapping),
+            run: translator.huge_pages.as_ref().and_then(|huge| huge.mapped(asid, page_no)),
             steps: Arc::default(),
             decision: None,
             instructions: self.stream.instructions,
         };
         if let Some(tlbs) = &mut translator.tlbs {
             let counts = &mut self.stream.translation;
-            let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), counts);
+            let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), None, counts);
             for page in tlbs.mmu.take_left() {
                 self.filters.forget_page(page.number, page.size_log2);
             }
@@ -407,6 +415,13 @@ impl Prepare {
                 }
                 let log2 = self.page.log2();
                 let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
+                if let Some(huge) = &mut translator.huge_pages {
+                    match op {
+                        Op::Protect => huge.cut(here, pages),
+                        _ => huge.forget(here, pages),
+                    }
+                    self.tell_tlbs(TlbEvent::Pages(here.0, pages));
+                }
                 if op == Op::Protect {
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
                 } else if let Some(pages) = self.pages_that_end(pages, [addr, addr.wrapping_add(bytes)]) {
@@ -418,19 +433,26 @@ impl Prepare {
             }
             Op::Fork => {
                 let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
+                if let Some(huge) = &mut translator.huge_pages {
+                    huge.fork(Asid(addr as u32), Asid(parent));
+                }
                 self.tell_tlbs(TlbEvent::Space(parent));
                 self.tell_tlbs(TlbEvent::Space(addr as u32));
             }
             Op::Exec | Op::Exit => {
                 translator.tables.drop_space(Asid(addr as u32));
+                if let Some(huge) = &mut translator.huge_pages {
+                    huge.forget(Asid(addr as u32), [0, u64::MAX]);
+                }
                 self.tell_tlbs(TlbEvent::Space(addr as u32));
             }
             _ => {}
         }
     }
 
-    /// Counts the fault of a page of the running space that has just been made. If the first write to it has copied
-    /// another page, removes the translation that led to the other page.
+    /// Counts the fault of a page of the running space that has just been made, unless the page belongs to the run of a
+    /// huge page: then each lane counts the fault, if there is one. If the first write to the page has copied another
+    /// page, removes the translation that led to the other page.
     pub(super) fn new_page_to_translate(&mut self, page_no: u64, touch: &Touch, store: bool) {
         let asid = self.running.asid;
         let Some(translator) = &mut self.translator else { return };
@@ -440,7 +462,10 @@ impl Prepare {
             true => Fault::Unmapped,
             false => Fault::First,
         };
-        self.stream.translation.faulted(cause);
+        match &translator.huge_pages {
+            Some(huge) if huge.is_in_run(touch.page) => translator.fault_in_run = Some(cause),
+            _ => self.stream.translation.faulted(cause),
+        }
         if copied {
             self.tell_tlbs(TlbEvent::Pages(asid.0, [page_no; 2]));
         }
@@ -464,6 +489,34 @@ impl Prepare {
         }
         let ends = [first + u64::from(goes_on(cut[0], first)), last - u64::from(goes_on(cut[1], last))];
         (ends[0] <= ends[1]).then_some(ends)
+    }
+
+    /// Returns whether the machine has huge pages. Then each lane has TLBs of its own from the start, because only the
+    /// lane knows which huge pages have a run of frames.
+    pub(super) fn has_huge_pages(&self) -> bool {
+        self.translator.as_ref().is_some_and(|translator| translator.huge_pages.is_some())
+    }
+
+    /// Notes a touch of the running space for its huge pages.
+    pub(super) fn touch_huge_page(&mut self, page_no: u64, touch: &Touch) {
+        let asid = self.running.asid;
+        let Some(huge) = self.translator.as_mut().and_then(|translator| translator.huge_pages.as_mut())
+        else {
+            return;
+        };
+        if let Some(pages) = huge.touch(&self.spaces, asid, page_no, touch) {
+            self.tell_tlbs(TlbEvent::Pages(asid.0, pages));
+        }
+    }
+
+    /// Takes the cause of the fault of the page that lanes are about to place, if lanes count it.
+    pub(super) fn take_fault(&mut self) -> Option<Fault> {
+        self.translator.as_mut()?.fault_in_run.take()
+    }
+
+    /// Returns the place of a page in the run of a huge page.
+    pub(super) fn place_in_run(&self, page: PageId, page_no: u64) -> Option<RunPlace> {
+        self.translator.as_ref()?.huge_pages.as_ref()?.place_of(page, page_no)
     }
 
     /// Returns the page tables, if addresses are translated.

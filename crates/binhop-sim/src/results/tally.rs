@@ -2,6 +2,7 @@
 
 use binhop_base::{Agent, Agents, Kind};
 use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, MemoryCounters};
+use binhop_os::RunCounts;
 
 use crate::prepare::StreamCounts;
 use crate::translation::TranslationCounts;
@@ -15,6 +16,8 @@ pub(crate) struct Tally {
     pub(crate) agents: ByAgent,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
+    /// The runs of huge pages.
+    pub(crate) runs: RunCounts,
     /// The cycles beyond one per instruction, without those that the stream counts.
     pub(crate) waited: u64,
     /// What translation has counted, if addresses are translated.
@@ -85,6 +88,7 @@ impl Tally {
             agents: ByAgent::default(),
             faults: 0,
             evictions: 0,
+            runs: RunCounts::default(),
             waited: 0,
             translation: None,
         }
@@ -98,6 +102,12 @@ impl Tally {
             agents: self.agents.since(&earlier.agents),
             faults: self.faults - earlier.faults,
             evictions: self.evictions - earlier.evictions,
+            runs: RunCounts {
+                taken: self.runs.taken - earlier.runs.taken,
+                fallbacks: self.runs.fallbacks - earlier.runs.fallbacks,
+                splits: self.runs.splits - earlier.runs.splits,
+                ..self.runs
+            },
             waited: self.waited - earlier.waited,
             translation: self.translation.map(|now| now - earlier.translation.unwrap_or_default()),
         }

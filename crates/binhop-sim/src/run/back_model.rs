@@ -5,6 +5,7 @@ use binhop_hw::{
     Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front, IndexBy,
     LruStack, Next, Request, Tree,
 };
+use binhop_os::RunCounts;
 use binhop_trace::export::MemoryAccess;
 
 use crate::frame_map::LaneTranslation;
@@ -26,6 +27,8 @@ pub(crate) struct Common<'a> {
     pub(crate) translation: Option<TranslationCounts>,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
+    /// The runs of huge pages.
+    pub(crate) runs: RunCounts,
     /// The cycles waited within the front.
     pub(crate) waited: u64,
 }
@@ -348,6 +351,7 @@ impl BackModel {
         }
         tally.faults = common.faults;
         tally.evictions = common.evictions;
+        tally.runs = common.runs;
         tally.waited = common.waited + waited;
         tally.stream = common.stream;
         tally.translation = common.translation.map(|own| own + common.stream.translation);

@@ -91,6 +91,10 @@ pub(crate) fn check_machines(machines: &[Machine], own_policy: bool) -> Result<(
                 "with translation.placement = \"policy\" a machine's own policy places page tables, too";
             return refused(machine, rule, "set translation.placement=random or fixed");
         }
+        if machine.translation().is_some_and(|translation| translation.huge_log2().is_some()) {
+            let rule = "huge pages need runs of neighbouring frames, and a policy of one's own chooses single frames";
+            return refused(machine, rule, "leave translation.huge-pages out");
+        }
     }
     Ok(())
 }

@@ -232,7 +232,7 @@ impl MemoryEstimate {
         let bytes = TranslationBytes::of(config);
         self.shared.add(Sum {
             fixed: bytes.tlbs.saturating_add(bytes.tables),
-            page_alone: bytes.told,
+            page_alone: bytes.told + bytes.huge_pages,
             ..Sum::default()
         });
         let sum = Sum { page_alone: bytes.table_page, ..Sum::default() };
@@ -257,9 +257,14 @@ impl MemoryEstimate {
             let sum = Sum { fixed: frames.once, ..Sum::default() };
             self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
             if let Some(translation) = first.translation() {
-                let TranslationBytes { tlbs, told_in_lane, .. } = TranslationBytes::of(translation);
+                let TranslationBytes { tlbs, told_in_lane, run, most_in_runs, .. } =
+                    TranslationBytes::of(translation);
                 let sum = Sum { fixed: tlbs, page_alone: told_in_lane, ..Sum::default() };
+                // Each lane has TLBs of its own once a page may be evicted, or from the start with huge pages.
+                let safe = if run > 0 { 0 } else { safe };
                 self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
+                let sum = Sum { page_alone: run, ..Sum::default() };
+                self.when_full.push(WhenFull { safe: 0, sum, most: most_in_runs });
             }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
             let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);

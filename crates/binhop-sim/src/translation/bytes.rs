@@ -18,6 +18,11 @@ const TREE_ENTRY: u64 = 8;
 const LINK: u64 = 2 * 32 + 48;
 /// The bytes of a piece of a table page in the lists of free pieces.
 const PIECE: u64 = 24;
+/// The bytes of a page that has a huge page of its own: the entry of the huge page, its run, and the page's run, where the
+/// lists grow.
+const HUGE_PAGE: u64 = 56 + 24 + 12;
+/// The bytes of a run in the lists of a lane, besides a byte for each frame.
+const RUN: u64 = 192;
 
 /// `TranslationBytes` is the memory that translation takes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,11 @@ pub(crate) struct TranslationBytes {
     /// The bytes of the page tables for each page, and their maximum.
     pub(crate) table_page: u64,
     pub(crate) most_in_tables: u64,
+    /// The bytes of each page in what preparation knows of huge pages.
+    pub(crate) huge_pages: u64,
+    /// The bytes of each page in the runs of one lane, and their maximum.
+    pub(crate) run: u64,
+    pub(crate) most_in_runs: u64,
     /// The bytes of a walk on its way to lanes.
     pub(crate) walk: u64,
 }
@@ -54,13 +64,19 @@ impl TranslationBytes {
         let chained = levels == 0;
         let in_tree = TREE_ENTRY * per_page + 64;
         let slots = table.frames.saturating_mul(2).next_power_of_two();
+        let huge = config.huge_log2();
+        let run = huge.map_or(0, |log2| RUN + (1 << log2));
         Self {
             tlbs: entries.map(|entries| ENTRY * u64::from(entries)).sum::<u64>() + 4096,
-            told: TOLD,
-            told_in_lane: COPIED,
+            // Huge pages leave each lane with TLBs of its own from the start.
+            told: if huge.is_some() { 0 } else { TOLD },
+            told_in_lane: if huge.is_some() { TOLD } else { COPIED },
             tables: if chained { 4 * slots } else { 0 } + 24 * reserve,
             table_page: if chained { LINK + PIECE } else { u64::from(levels) * in_tree },
             most_in_tables: if chained { u64::MAX } else { reserve.saturating_mul(in_tree) },
+            huge_pages: huge.map_or(0, |_| HUGE_PAGE),
+            run,
+            most_in_runs: huge.map_or(0, |log2| (table.frames >> log2).saturating_mul(run)),
             walk: (size_of::<Walk>() + 16 + 5 * size_of::<WalkStep>()) as u64,
         }
     }

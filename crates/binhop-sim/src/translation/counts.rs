@@ -53,10 +53,10 @@ impl Level {
     ];
 }
 
-/// `Fault` is the cause of a reference's page fault that is the same in every lane.
+/// `Fault` is the cause of a page fault at the first reference to a page. It is the same in every lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The page's first reference.
     First,
     /// The page's first reference, outside every map of a trace that has maps.

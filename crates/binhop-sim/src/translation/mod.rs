@@ -16,6 +16,8 @@
 //! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; so does an
 //!   eviction, in its lane. A fork removes all entries of the parent, whose pages it protects. An exec and an exit
 //!   remove all entries of the space.
+//! - A lane in which the run of a huge page is whole asks its TLBs for the huge page, and its walk ends at the entry that
+//!   maps the huge page (see `prepare/huge_pages.rs`).
 
 mod bytes;
 mod counts;
@@ -57,6 +59,8 @@ pub struct Walk {
     pub(crate) page: TlbPage,
     /// The page that the table maps there.
     pub(crate) mapped: PageId,
+    /// The run of frames of the huge page that the space maps there, if it maps one.
+    pub(crate) run: Option<u32>,
     /// The entries of the table that lead to the page, root first.
     pub(crate) steps: Arc<[WalkStep]>,
     /// The decision, if it is the same in every lane.
@@ -88,15 +92,18 @@ impl Walk {
         TlbPage { number: OF_TABLE | page.number >> in_table, ..page }
     }
 
-    /// Asks the TLBs, and fills them where they miss. Counts the misses.
+    /// Asks the TLBs, and fills them where they miss. Counts the misses. `shifts` has a number for each level that the
+    /// walk reads. `whole` is the run of the huge page, if the run is whole in the lane.
     pub(crate) fn decide(
         &self,
         tlbs: &mut Tlbs,
         config: &TranslationConfig,
         shifts: &[u32],
+        whole: Option<u32>,
         counts: &mut TranslationCounts,
     ) -> Decision {
-        let Self { port, kind, page, .. } = *self;
+        let Self { port, kind, page: base, .. } = *self;
+        let page = if whole.is_some() { config.huge_page(base) } else { base };
         let mmu = &mut tlbs.mmu;
         let first = config.serving[port as usize];
         match mmu.look_up(port as usize, page) {
@@ -127,13 +134,47 @@ impl Walk {
                 mmu.fill_wired(data, of_entry);
             }
         } else if !config.mmu.walk_caches.is_empty() {
-            let spared = mmu.walk_from(page.space, page.number, shifts);
-            mmu.fill_walk_caches(page.space, page.number, shifts, spared);
+            let spared = mmu.walk_from(base.space, base.number, shifts);
+            mmu.fill_walk_caches(base.space, base.number, shifts, spared);
             decision.0 = spared as u32;
         }
         mmu.fill(port as usize, page);
-        tlbs.fill((page.space, page.number), self.mapped);
+        match whole {
+            Some(run) => tlbs.runs.fill((page.space, page.number), run),
+            None => tlbs.pages.fill((page.space, page.number), self.mapped),
+        }
         Decision::Walk { spared: decision.0, root: decision.1 }
+    }
+}
+
+/// `Told` remembers under which pages of spaces TLBs were told of something: a page, or the run of a huge page.
+#[derive(Clone, Debug)]
+pub(crate) struct Told<T> {
+    /// For each page of a space, that of which TLBs were told last.
+    last: BTreeMap<(u32, u64), T>,
+    /// The pages of spaces under which TLBs were told of it.
+    places: BTreeMap<T, Vec<(u32, u64)>>,
+}
+
+impl<T: Copy + Ord> Told<T> {
+    fn new() -> Self {
+        Self { last: BTreeMap::new(), places: BTreeMap::new() }
+    }
+
+    /// Notes that TLBs were told of something.
+    fn fill(&mut self, of_space: (u32, u64), what: T) {
+        if self.last.insert(of_space, what) != Some(what) {
+            let places = self.places.entry(what).or_default();
+            if !places.contains(&of_space) {
+                places.push(of_space);
+            }
+        }
+    }
+
+    /// Returns the pages of spaces of which TLBs were told this, and nothing else since.
+    fn of(&self, what: T) -> impl Iterator<Item = (u32, u64)> {
+        let places = self.places.get(&what).into_iter().flatten().copied();
+        places.filter(move |place| self.last.get(place) == Some(&what))
     }
 }
 
@@ -141,10 +182,9 @@ impl Walk {
 #[derive(Clone, Debug)]
 pub struct Tlbs {
     pub(crate) mmu: Mmu,
-    /// For each page of a space, the page of which TLBs were told last.
-    filled: BTreeMap<(u32, u64), PageId>,
-    /// For each page, the pages of spaces under which TLBs were told of it.
-    told: BTreeMap<PageId, Vec<(u32, u64)>>,
+    pages: Told<PageId>,
+    /// The runs of huge pages. A place is a huge page of a space.
+    runs: Told<u32>,
 }
 
 impl Tlbs {
@@ -152,26 +192,21 @@ impl Tlbs {
     pub(crate) fn new(config: &TranslationConfig) -> Self {
         let mut mmu = Mmu::new(&config.mmu);
         mmu.switch(0);
-        Self { mmu, filled: BTreeMap::new(), told: BTreeMap::new() }
-    }
-
-    /// Notes that TLBs were told of a page.
-    fn fill(&mut self, of_space: (u32, u64), page: PageId) {
-        if self.filled.insert(of_space, page) != Some(page) {
-            let places = self.told.entry(page).or_default();
-            if !places.contains(&of_space) {
-                places.push(of_space);
-            }
-        }
+        Self { mmu, pages: Told::new(), runs: Told::new() }
     }
 
     /// Removes every translation of a page that has left memory. The page keeps its places: when it leaves memory again,
     /// they are removed again, and with them what walk caches hold of their entries.
     pub(crate) fn evict(&mut self, page: PageId) {
-        for &(space, number) in self.told.get(&page).into_iter().flatten() {
-            if self.filled.get(&(space, number)) == Some(&page) {
-                self.mmu.invalidate(space, number, number);
-            }
+        for (space, number) in self.pages.of(page) {
+            self.mmu.invalidate(space, number, number);
+        }
+    }
+
+    /// Removes every translation of a huge page whose run was split. A huge page has 2^`log2` pages.
+    pub(crate) fn split(&mut self, run: u32, log2: u32) {
+        for (space, number) in self.runs.of(run) {
+            self.mmu.invalidate(space, number << log2, ((number + 1) << log2) - 1);
         }
     }
 }

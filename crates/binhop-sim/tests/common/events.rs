@@ -63,6 +63,10 @@ pub enum Event {
         page: u8,
         pages: u8,
     },
+    Protect {
+        page: u8,
+        pages: u8,
+    },
     Fork(u8),
     Exec,
     /// The running process exits, and still loads a line. Then its number is used again.
@@ -101,6 +105,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         2 => (0u8..4).prop_map(Event::Switch),
         1 => map.prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
         1 => (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Unmap { page, pages }),
+        1 => (0u8..40, 1u8..36).prop_map(|(page, pages)| Event::Protect { page, pages }),
         1 => (0u8..4).prop_map(Event::Fork),
         1 => prop_oneof![Just(Event::Exec), Just(Event::Exit), Just(Event::Kernel(true)), Just(Event::Kernel(false))],
     ]
@@ -137,6 +142,9 @@ pub fn batch(events: &[Event]) -> EventBatch {
             }
             Event::Unmap { page, pages } => {
                 rows.push(Op::Unmap, u64::from(page) * PAGE, 0, u32::from(pages));
+            }
+            Event::Protect { page, pages } => {
+                rows.push(Op::Protect, u64::from(page) * PAGE, map_flags::READ, u32::from(pages));
             }
             Event::Fork(child) => {
                 if !alive[child as usize] && child != running {

@@ -328,8 +328,12 @@ mod tests {
         // Bundled machines with an operating system are taken with translation, too.
         let plain = BUNDLED.iter().map(|it| (it.name, it.toml)).chain([("buffered", BUFFERED)]);
         let machines = plain.flat_map(|(name, toml)| {
-            let on = Machine::parse(toml, name, &["translation=on".to_string()]);
-            [Some(Machine::parse(toml, name, &[]).expect("a machine")), on.ok()]
+            let with = |settings: &[&str]| {
+                let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+                Machine::parse(toml, name, &settings)
+            };
+            let huge = with(&["translation=on", "placement.policy=buddy", "translation.huge-pages=2MiB"]);
+            [Some(with(&[]).expect("a machine")), with(&["translation=on"]).ok(), huge.ok()]
         });
         for machine in machines.flatten() {
             let name = machine.name();

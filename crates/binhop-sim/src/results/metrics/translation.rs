@@ -1,6 +1,7 @@
 //! This file names the metrics of TLBs and page tables.
 
 use binhop_base::Kind;
+use binhop_os::RunCounts;
 use binhop_os::page_table::TableKind;
 
 use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
@@ -29,6 +30,8 @@ const LIST: &[(&str, &str, &str)] = &[
         "misses",
         "Loads of entries of the page table whose own page this TLB did not hold.",
     ),
+    ("translation.misses", "misses", "Accesses whose page no first-level TLB held."),
+    ("translation.walks", "walks", "Accesses before which the page table was walked, of all kinds."),
     ("translation.<kind>.walks", "walks", "Accesses before which the page table was walked."),
     ("translation.entries", "entries", "Entries of page tables that walks read."),
     (
@@ -46,6 +49,22 @@ const LIST: &[(&str, &str, &str)] = &[
         "translation.faults.evicted",
         "pages",
         "Page faults at a reference to a page that was evicted. All causes together are os.faults.",
+    ),
+    (
+        "translation.huge-pages",
+        "pages",
+        "Huge pages that got a run of frames. Only with huge-pages, as the next three.",
+    ),
+    ("translation.huge-pages.fallbacks", "pages", "Huge pages for which no run of frames was free."),
+    (
+        "translation.huge-pages.splits",
+        "pages",
+        "Huge pages whose run was split: a page died or was evicted, or memory was scarce.",
+    ),
+    (
+        "translation.huge-pages.lost",
+        "bytes",
+        "The maximum number of bytes that huge pages held at one time and no reference had touched, up to the end of the phase.",
     ),
     ("translation.cycles", "cycles", "Cycles that translation took. Only with [cost]."),
     (
@@ -116,6 +135,11 @@ pub(super) fn each(
         let name = format!("translation.{}.walks", kind.name());
         visit(name, "walks", Some(whole(counts.walks(kind))));
     }
+    let misses =
+        KINDS.iter().map(|&kind| counts.misses(config.serving[usize::from(kind != Kind::Fetch)], kind));
+    visit("translation.misses".to_string(), "misses", Some(whole(misses.sum())));
+    let walks = KINDS.iter().map(|&kind| counts.walks(kind)).sum();
+    visit("translation.walks".to_string(), "walks", Some(whole(walks)));
     let entries = [("", "entries"), (".spared", "entries"), (".root", "walks")];
     for ((name, unit), count) in entries.into_iter().zip(counts.entries()) {
         visit(format!("translation.entries{name}"), unit, Some(whole(count)));
@@ -128,6 +152,14 @@ pub(super) fn each(
         visit(format!("translation.faults.{name}"), "pages", Some(whole(counts.faults(cause))));
     }
     visit("translation.faults.evicted".to_string(), "pages", Some(whole(evicted)));
+    if config.huge_log2.is_some() {
+        let RunCounts { taken, fallbacks, splits, most_unused, .. } = tally.runs;
+        for (name, count) in [("", taken), (".fallbacks", fallbacks), (".splits", splits)] {
+            visit(format!("translation.huge-pages{name}"), "pages", Some(whole(count)));
+        }
+        let lost = most_unused * machine.memory().page.bytes();
+        visit("translation.huge-pages.lost".to_string(), "bytes", Some(whole(lost)));
+    }
     for kind in KINDS {
         for &(level, name, _) in Level::ALL {
             let name = format!("translation.{}.tlb-miss.{name}", kind.name());

@@ -56,6 +56,8 @@ pub(crate) struct Lane {
     translator: Option<Box<LaneTranslator>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
+    /// True if that page has joined the run of a huge page, without a fault.
+    joined: bool,
     /// The cycles waited for the unit and within the front. The cycles within a shared front are added when
     /// the sharing ends.
     waited: u64,
@@ -140,6 +142,7 @@ impl Lane {
             translator,
             unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
+            joined: false,
             waited: 0,
             log: options.log.then(Vec::new),
             tap: options.tap.then(Vec::new),
@@ -336,7 +339,12 @@ impl Lane {
             Control::Occasion { occasion, instructions, .. } => {
                 self.clock.reach(*instructions);
                 self.private.iter_mut().for_each(|private| private.reach(*instructions));
-                if self.placed || !matches!(occasion, Occasion::Return { .. }) {
+                let is_fault = match occasion {
+                    Occasion::Return { .. } => self.placed,
+                    Occasion::FirstTouch { .. } => !self.joined,
+                    _ => true,
+                };
+                if is_fault {
                     self.act(occasion, here.tables)?;
                 }
             }
@@ -356,15 +364,20 @@ impl Lane {
                     translator.event(event);
                 }
             }
-            Control::Place(request) => {
+            Control::Place { request, fault } => {
                 self.placed = self.frames.frame_of(request.page).is_none();
+                self.joined = false;
                 if self.placed {
                     self.place(request, here, passed)?;
+                }
+                if let (Some(cause), Some(translator), false) = (fault, &mut self.translator, self.joined) {
+                    translator.faulted(*cause);
                 }
             }
             Control::Died(page) => {
                 if let Some(frame) = self.frames.release(*page) {
                     self.frame_map.died(*page, frame);
+                    self.note_splits();
                 }
             }
             Control::Footprint(asid, pages) => {
@@ -393,6 +406,7 @@ impl Lane {
                     translation: self.translator.as_ref().map(|translator| translator.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
+                    runs: self.frames.run_counts(),
                     waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
                 };
                 for back in &mut self.backs {
@@ -418,7 +432,10 @@ impl Lane {
         passed: &mut Vec<Request>,
     ) -> Result<()> {
         let Here { controls, number, tables, recency } = here;
+        let faults = self.frames.faults();
         let placed = self.frames.place(request, recency.at(controls, number))?;
+        self.joined = self.frames.faults() == faults;
+        self.note_splits();
         if let (Some(translator), Some(evicted)) = (&mut self.translator, placed.evicted) {
             translator.evicted(evicted);
         }
@@ -463,6 +480,13 @@ impl Lane {
             log.push(Logged { request: request.clone(), placed });
         }
         Ok(())
+    }
+
+    /// Removes the translations of huge pages whose runs were split.
+    fn note_splits(&mut self) {
+        if let Some(translator) = &mut self.translator {
+            self.frames.take_split().into_iter().for_each(|run| translator.split(run));
+        }
     }
 
     /// Returns whether a page is in memory.

@@ -13,7 +13,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::translation::{
-    Cause, Decision, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handlers,
+    Cause, Decision, Fault, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handlers,
 };
 use crate::unit::Injector;
 
@@ -74,6 +74,18 @@ impl LaneTranslator {
         }
     }
 
+    /// Counts the fault of a page that did not join the run of a huge page.
+    pub(super) fn faulted(&mut self, cause: Fault) {
+        self.counts.faulted(cause);
+    }
+
+    /// Removes the translations of a huge page whose run was split.
+    pub(super) fn split(&mut self, run: u32) {
+        if let (Some(tlbs), Some(log2)) = (&mut self.tlbs, self.config.huge_log2()) {
+            tlbs.split(run, log2);
+        }
+    }
+
     /// Removes the translations of a page that has left memory.
     pub(super) fn evicted(&mut self, page: PageId) {
         self.tlbs.iter_mut().for_each(|tlbs| tlbs.evict(page));
@@ -103,6 +115,10 @@ impl Lane {
     pub(super) fn translate(&mut self, walk: &Walk, tables: &Tables) -> Result<()> {
         let translator = self.translator.as_mut().expect("walks are for lanes that translate");
         let config = Arc::clone(&translator.config);
+        let whole = walk.run.filter(|&run| self.frames.holds_run(run));
+        let huge_log2 = whole.and(config.huge_log2()).unwrap_or(0);
+        // The last level that the walk reads is the first whose entries map no more than the page.
+        let levels = translator.shifts.iter().filter(|&&shift| shift >= huge_log2).count();
         let decision = match (walk.decision, &mut translator.tlbs) {
             (Some(decision), _) => {
                 if decision == Decision::Second {
@@ -111,7 +127,9 @@ impl Lane {
                 }
                 decision
             }
-            (None, Some(tlbs)) => walk.decide(tlbs, &config, &translator.shifts, &mut translator.counts),
+            (None, Some(tlbs)) => {
+                walk.decide(tlbs, &config, &translator.shifts[..levels], whole, &mut translator.counts)
+            }
             (None, None) => unreachable!("preparation decides while lanes share TLBs"),
         };
         let (spared, root) = match decision {
@@ -128,7 +146,8 @@ impl Lane {
         let (_, line_log2) = self.backs[0].serving(Kind::Fetch);
         let frames = &self.frames;
         let frame = |page: PageId| frames.frame_of(page);
-        let all = accesses(&config, first, &walk.steps, (spared, root), 1 << line_log2, frame);
+        let steps = if whole.is_some() { &walk.steps[..levels] } else { &walk.steps };
+        let all = accesses(&config, first, steps, (spared, root), 1 << line_log2, frame);
         translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
         let instructions = (handlers(&config)[0].end / 4, if root { config.root_handler } else { 0 });
         if config.refill == crate::machine::Refill::Software {
