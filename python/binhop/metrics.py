@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 MEMORY = "memory.mpi"
 """The metric of the misses that reach memory, per instruction."""
 
+HUGE_PAGES = ("translation.misses", "translation.walks", "os.faults", "translation.huge-pages.lost")
+"""The metrics that huge pages change. A machine that states no size of huge pages lacks the last metric."""
+
 
 def exact(value: float | None, unit: str) -> int | float | None:
     """Returns a count as an integer, a ratio as it is, and None for an undefined value."""

@@ -247,9 +247,8 @@ def metrics_of(machine: Machine) -> list[str]:
     """
     row = {"op": [0], "addr": [0], "size": [4], "count": [1]}
     schema = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
-    fixed = tomllib.loads(machine.resolved())["placement"]["policy"] == "identity"
-    plain = (
-        machine if fixed else machine.with_settings("placement.policy=first")
-    )  # `first` takes pages of any trace
+    recorded = tomllib.loads(machine.resolved())["placement"]["policy"] == "recorded"
+    # A recording knows the pages of its own trace alone, and `first` takes pages of any trace.
+    plain = machine.with_settings("placement.policy=first") if recorded else machine
     results = simulate(plain, pl.DataFrame(row, schema=schema), seeds=1, threads=1).results
     return results["metric"].unique(maintain_order=True).to_list()

@@ -139,6 +139,17 @@ def test_other_metrics_can_be_compared(command: Command, lin: Path) -> None:
     assert "l1d" not in out
 
 
+def test_huge_pages_are_compared_by_what_they_change(command: Command) -> None:
+    trace = ("--length", "50k", "--seeds", "1", "--json", "-")
+    settings = ("translation=on", "placement.policy=buddy", "translation.huge-pages=4KiB,2MiB")
+    chosen = [part for setting in settings for part in ("--set", setting)]
+    whole = json.loads(command.ok("compare", "zen-4k", "tree", *trace, *chosen).stdout)
+    metrics = {row["metric"] for row in whole["summary"]}
+    huge = {"translation.misses", "translation.walks", "os.faults", "translation.huge-pages.lost"}
+    assert huge <= metrics
+    assert "l3.mpi" in metrics
+
+
 def test_a_directory_and_a_json_file(command: Command, lin: Path) -> None:
     target = ["--out", "deep/out", "--json", "x.json", "--seeds", "3"]
     done = command.ok("compare", "kh90", str(lin), "tree", "--length", "50k", *SIZES, *target)

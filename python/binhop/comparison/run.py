@@ -12,7 +12,7 @@ from binhop.comparison.alternatives import Alternative, alternatives, by_trace, 
 from binhop.comparison.result import Comparison
 from binhop.errors import RequestError
 from binhop.kept_runs import NotKeptError
-from binhop.metrics import MEMORY, cache_metrics, caches, known_metric
+from binhop.metrics import HUGE_PAGES, MEMORY, cache_metrics, caches, known_metric
 from binhop.pace import Passes, references_of
 from binhop.resumable import simulated
 from binhop.run import metrics_of
@@ -302,12 +302,14 @@ def _metrics(chosen: Sequence[Alternative], base: str, wanted: Sequence[str] | N
 
     Machines with different caches are compared by the misses that reach memory and by CPI first. A cache that
     is the last level of some machines only is left out, because its misses mean something else in each
-    machine.
+    machine. Alternatives with huge pages are also compared by what huge pages change.
     """
     have = {each.name: metrics_of(each.machine) for each in chosen}
     others = {metric for name, of in have.items() if name != base for metric in of}
     if wanted is None:
         names = [name for name in cache_metrics(have[base]) if name in others]
+        if any(HUGE_PAGES[-1] in of for of in have.values()):
+            names += [name for name in HUGE_PAGES if name in have[base] and name in others]
         if len({tuple(sorted(caches(of))) for of in have.values()}) == 1:
             return names
         last = {f"{each.machine.last_level}.mpi" for each in chosen}
