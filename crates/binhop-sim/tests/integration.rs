@@ -26,6 +26,7 @@ mod recorded;
 mod rounds;
 mod rules;
 mod switches;
+#[path = "translation/main.rs"]
 mod translation;
 mod translation_by_hand;
 mod units;
