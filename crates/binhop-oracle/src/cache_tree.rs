@@ -126,6 +126,9 @@ pub struct CacheTree {
     pub moved: Vec<MovedLine>,
     /// The demand misses since a test cleared this list: the cache, the line's name and first byte, and the kind.
     pub missed: Vec<(usize, Name, u64, Kind)>,
+    /// The write-backs to memory, and the reads of memory that write-backs caused, since a test cleared this list, in
+    /// order: the line's name and first byte, and the kind. Flushes are not in it.
+    pub written_back: Vec<(Name, u64, Kind)>,
     /// The level that serves the access in progress: a cache, or memory (`None`).
     served: Option<Option<usize>>,
     page: u64,
@@ -158,6 +161,7 @@ impl CacheTree {
             now: 0,
             moved: Vec::new(),
             missed: Vec::new(),
+            written_back: Vec::new(),
             served: None,
             page,
             memory_cost,
@@ -520,6 +524,9 @@ impl CacheTree {
         match self.caches[cache].config.next {
             None => {
                 self.count_memory("accesses", asked.kind);
+                if matches!(asked.kind, Kind::Writeback | Kind::Fill) {
+                    self.written_back.push((asked.name, asked.offset, asked.kind));
+                }
                 if asked.kind.is_demand() || asked.kind == Kind::Write {
                     self.serve(None);
                 }

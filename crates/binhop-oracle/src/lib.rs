@@ -4,11 +4,13 @@
 pub mod cache;
 pub mod cache_tree;
 pub mod cachegrind;
+pub mod disjunct;
 pub mod frames;
 pub mod machine;
 pub mod page_table;
 pub mod paging;
 pub mod placements;
 pub mod scheduler;
+pub mod softvm;
 pub mod spaces;
 pub mod tlb;
