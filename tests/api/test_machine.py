@@ -33,9 +33,10 @@ def test_what_is_resolved_parses_back_to_the_same_machine(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", binhop.machines()["name"])
-def test_a_bundled_machine_states_its_tlbs_and_leaves_them_out_unless_asked(name: str) -> None:
+def test_a_bundled_machine_states_how_it_translates_and_leaves_it_out_unless_asked(name: str) -> None:
     described = tomllib.loads(binhop.Machine.load(name).resolved())
-    assert described["tlb"]
+    at_misses = described["translation"]["refill"] == "cache-miss"
+    assert ("tlb" in described) != at_misses
     assert described["translation"]["active"] is False
 
 
@@ -43,6 +44,9 @@ def test_a_bundled_machine_states_its_tlbs_and_leaves_them_out_unless_asked(name
 def test_a_bundled_machine_with_frames_translates(name: str) -> None:
     machine = binhop.Machine.load(name, ["translation=on"])
     result = binhop.simulate(machine, "lin", length=20_000, seeds=2)
+    if name == "softvm":
+        assert result.value("translation.fetch.cache-misses") > 0
+        return
     assert result.value("translation.fetch.walks") > 0
     first = next(tlb for tlb in tomllib.loads(machine.resolved())["tlb"])
     assert result.value(f"{first}.fetch.misses") >= result.value("translation.fetch.walks")

@@ -270,6 +270,17 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         }
     }
 
+    /// Returns whether a line is dirty, named as in [`Computer::holds_line`]; `None` if the cache does not hold the line.
+    #[must_use]
+    pub fn line_state<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> Option<bool> {
+        let (front, back) = (self.front.borrow(), self.back.borrow());
+        if front.has(cache) {
+            front.line_state(cache, at, translation)
+        } else {
+            back.line_state(cache, at, translation)
+        }
+    }
+
     /// Checks that the invariants hold: see [`crate::check`].
     ///
     /// # Errors

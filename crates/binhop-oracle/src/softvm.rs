@@ -218,7 +218,8 @@ impl SoftVm {
         for (name, offset, kind) in std::mem::take(&mut tree.written_back) {
             let Name::Mapping(mapping) = name else { panic!("every line is named by its mapping") };
             let is_own = mapping == own.0 && offset / line == own.1 / line;
-            if !self.design.kept && !(kind == Kind::Fill && is_own) {
+            let translated = kind == Kind::Fill && is_own;
+            if !(self.design.kept || translated) {
                 self.waiting.push_back(mapping);
                 self.most_waiting = self.most_waiting.max(self.waiting.len());
             }

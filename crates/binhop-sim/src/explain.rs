@@ -182,6 +182,12 @@ impl FrontGroup {
             };
             lines.push(format!("  {tlbs}"));
         }
+        if self.machines().any(|machine| machines[machine].softvm().is_some()) {
+            lines.push(
+                "  rows are simulated one by one: a handler may run before each that the last level misses"
+                    .to_string(),
+            );
+        }
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(0);
         let each = match most {
             1 => "machine".to_string(),

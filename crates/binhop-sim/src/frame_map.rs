@@ -41,6 +41,12 @@ impl Tables {
         }
     }
 
+    /// Returns whether a page has, or had, several mappings.
+    #[inline]
+    pub(crate) fn has_aliases(&self, page: PageId) -> bool {
+        self.newest[page.index()] != self.first[page.index()]
+    }
+
     /// Returns every mapping of a page, newest first.
     pub(crate) fn mappings_of(&self, page: PageId) -> impl Iterator<Item = MappingId> {
         let before = |mapping: &MappingId| {

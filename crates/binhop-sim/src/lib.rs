@@ -20,6 +20,7 @@ mod results;
 mod run;
 mod sharing;
 mod soft_tlb;
+mod softvm;
 mod translation;
 pub mod unit;
 

@@ -160,6 +160,16 @@ impl RunOptions {
                 "take --set translation=off",
             ));
         }
+        if (self.switches.is_some() || self.subscription().is_some())
+            && let Some(machine) = machines.iter().find(|machine| machine.softvm().is_some())
+        {
+            return Err(Problem::request(
+                "translation",
+                &format!("machine {}", machine.name()),
+                "where software translates at cache misses, only the program and its handlers access the caches",
+                "take --set translation=off, or leave the kernel and the comparison of switches out",
+            ));
+        }
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
         let rule = match (self.subscription(), self.switches) {
             (None, None) => return Ok(Cow::Borrowed(machines)),

@@ -56,14 +56,17 @@ pub enum FrontSharing {
     Streams,
     /// Which entries of a page table a walk reads depends on each lane's frames.
     Tables,
+    /// Handlers run in each lane where the last level misses, and their lines go through level 1.
+    Handlers,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
 
 impl FrontSharing {
-    /// Returns what a machine's tree allows for `lanes` lanes, with units that ask for `subscription`.
+    /// Returns what a machine allows for `lanes` lanes, with units that ask for `subscription`.
     #[must_use]
-    pub fn of(tree: &Tree, lanes: usize, subscription: Option<&Subscription>) -> Self {
+    pub fn of(machine: &Machine, lanes: usize, subscription: Option<&Subscription>) -> Self {
+        let tree = machine.tree();
         if lanes == 1 {
             Self::OneLane
         } else if tree.config().rules == Rules::Cachegrind {
@@ -78,6 +81,8 @@ impl FrontSharing {
             Self::Streams
         } else if subscription.is_some_and(Subscription::wants_misses) {
             Self::Units
+        } else if machine.softvm().is_some() {
+            Self::Handlers
         } else {
             Self::Shared
         }
@@ -108,6 +113,9 @@ impl FrontSharing {
             }
             Self::Tables => {
                 "each placement's frames decide which entries a walk reads (an inverted page table, or huge pages): level 1 is simulated for each seed"
+            }
+            Self::Handlers => {
+                "software translates where the last level misses, in each placement for itself: level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"
@@ -246,7 +254,8 @@ impl FrontGroup {
     ) -> Self {
         let tree = machines[cells[0]].tree();
         // What a unit or a walk does in one back makes it differ from other backs.
-        let injects = subscription.is_some() || machines[cells[0]].translation().is_some();
+        let first = &machines[cells[0]];
+        let injects = subscription.is_some() || first.translation().is_some() || first.softvm().is_some();
         let equal = |a: usize, b: usize| {
             share
                 && !injects
@@ -257,7 +266,7 @@ impl FrontGroup {
         let lanes = group(cells, equal);
         let by_frame =
             machines[cells[0]].translation().is_some_and(|translation| translation.reads_by_frame());
-        let sharing = match FrontSharing::of(tree, lanes.len() * seeds, subscription) {
+        let sharing = match FrontSharing::of(first, lanes.len() * seeds, subscription) {
             _ if !share => FrontSharing::Off,
             FrontSharing::Shared if by_frame => FrontSharing::Tables,
             sharing => sharing,

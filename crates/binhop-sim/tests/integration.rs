@@ -12,6 +12,7 @@ mod caches;
 mod common;
 mod details;
 mod exact;
+mod features_of_jm97;
 mod feedback;
 mod interrupt;
 mod kernel;
@@ -25,6 +26,7 @@ mod placements;
 mod recorded;
 mod rounds;
 mod rules;
+mod softvm;
 mod switches;
 #[path = "translation/main.rs"]
 mod translation;

@@ -247,6 +247,39 @@ fn huge_pages_that_cannot_be_are_refused() {
     Machine::parse(BASE, "base", &settings.map(String::from)).unwrap();
 }
 
+const SOFTVM: &str = include_str!("../../../machines/softvm.toml");
+
+/// Settings that the machine softvm refuses, each with a part of the rule and of the place.
+const WRONG_AT_MISSES: &[(&[&str], &str, &str)] = &[
+    (&["translation.table=mips"], "reads no other", "translation"),
+    (&["translation.refill=software"], "reads no other", "translation"),
+    (&["tlb.tlb.entries=64", "tlb.tlb.serves=all"], "neither a TLB nor a page walker", "softvm"),
+    (&["translation.segments=0"], "at least one segment", "translation.segments"),
+    (&["translation.segments=16384", "memory.page=1KiB"], "at most 1048576 pages", "translation.segments"),
+    (&["memory.page=64KiB"], "pages have at most 32KiB", "translation.table"),
+    (&["translation.huge-pages=2MiB"], "pages of one size", "translation.huge-pages"),
+    (&["translation.entry=8B"], "has 4 bytes", "translation.entry"),
+    (&["translation.handler=600"], "4 bytes an instruction", "translation.handler"),
+    (&["placement.policy=identity"], "no frames for page tables", "placement.policy"),
+    (&["cache.l2d.index=physical", "cache.l2d.tag=physical"], "every cache is virtual", "cache.l2d.index"),
+    (&["cache.l1d.tag=global", "cache.l2d.tag=global"], "every cache is virtual", "cache.l1d.index"),
+    (&["cache.l1d.write=through"], "stores stay in the caches", "cache.l1d.write"),
+    (&["cache.l1d.allocate=false"], "stores stay in the caches", "cache.l1d.write"),
+    (&["cache.l2d.inclusive=true"], "no cache is inclusive", "cache.l2d.inclusive"),
+    (&["cache.l2i.next=l2d"], "caches of their own at every level", "cache.l2d"),
+    (&["memory.page=512B", "cache.l2d.line=1KiB"], "no larger than a page", "cache.l2d.line"),
+];
+
+#[test]
+fn software_that_translates_at_cache_misses_needs_virtual_caches_and_no_tlb() {
+    for (settings, rule, place) in WRONG_AT_MISSES {
+        let on = settings.iter().chain(&["translation=on"]).map(ToString::to_string).collect::<Vec<_>>();
+        let problem = Machine::parse(SOFTVM, "softvm", &on).expect_err(&settings.join(" "));
+        assert_eq!(problem.class, Class::Request, "{problem}");
+        assert!(problem.rule.contains(rule) && problem.place.contains(place), "{settings:?}: {problem}");
+    }
+}
+
 /// The settings under which keys have their effect. The test tries one after another.
 const WITH: &[&[&str]] = &[
     &[],
@@ -257,6 +290,7 @@ const WITH: &[&[&str]] = &[
     &["placement.policy=recorded"],
     &["cache.l1d.write=through", "write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"],
     &["cost.l2=20", "cost.memory=90"],
+    &["translation=on"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation=on"],
@@ -314,7 +348,8 @@ const FRAMES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/every-key.txt");
 fn every_key_changes_the_machine_and_its_resolved_description() {
     std::fs::write(FRAMES, "0x0 0x1000\n").unwrap();
     // In the second machine no cache serves fetches, so that another cache can.
-    let bases = [BASE.to_string(), BASE.replace("serves = \"fetch\"\n", "")];
+    // The third machine has what software needs that translates at cache misses.
+    let bases = [BASE.to_string(), BASE.replace("serves = \"fetch\"\n", ""), SOFTVM.to_string()];
     let built = |machine: &Machine| {
         let config = machine.tree().config().clone();
         (
@@ -326,6 +361,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.cycle_time(),
             machine.kernel().clone(),
             machine.translation().cloned(),
+            machine.softvm().cloned(),
         )
     };
     for key in keys().filter(|key| key.keys.is_empty()) {

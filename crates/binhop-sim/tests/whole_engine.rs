@@ -38,6 +38,8 @@ pub trait Observer {
     fn before(&mut self, _tree: &CacheTree) {}
     /// After the access, which waited so many cycles for this level.
     fn access(&mut self, _access: &SlowAccess, _tree: &CacheTree, _world: &World) {}
+    /// Behind the access: accesses of other agents may follow.
+    fn follow(&mut self, _tree: &mut CacheTree, _world: &World) {}
     /// Instructions pass.
     fn instructions(&mut self, _count: u64) {}
     /// The lines of a page leave.
@@ -57,6 +59,8 @@ pub struct Injection {
     pub kind: Kind,
     pub page_no: PageNo,
     pub page: PageId,
+    pub mapping: u32,
+    pub offset: u64,
 }
 
 /// `SlowAccess` is an access of the slow caches, with its answer.
@@ -337,15 +341,16 @@ impl<O: Observer> Slow<O> {
             Some(memory) => memory.touch(touched.page),
             None => self.frames.touch(touched.page),
         }
-        let next = Injection { kind, page_no, page: touched.page };
+        let (mapping, offset) = (touched.mapping.0, addr % PAGE);
+        let next = Injection { kind, page_no, page: touched.page, mapping, offset };
         self.observer.inject(&next, &mut self.tree, &mut self.world);
         self.tree.moved.clear();
         self.tree.missed.clear();
         self.observer.before(&self.tree);
-        let (mapping, offset) = (touched.mapping.0, addr % PAGE);
         let answer = self.tree.access(cache, kind, mapping, offset, &self.world);
         let access = SlowAccess { cache, kind, mapping, offset, answer };
         self.observer.access(&access, &self.tree, &self.world);
+        self.observer.follow(&mut self.tree, &self.world);
     }
 
     fn place(&mut self, page: PageId) {

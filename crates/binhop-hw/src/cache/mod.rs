@@ -188,15 +188,25 @@ impl Cache {
 
     /// Returns whether the cache holds a line, named as keys name it. Nothing changes.
     pub(crate) fn holds_line<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
+        self.line_state(at, translation).is_some()
+    }
+
+    /// Returns whether a line is dirty, named as keys name it; `None` if the cache does not hold it. Nothing changes.
+    pub(crate) fn line_state<T: Translation>(&self, at: LineAddr, translation: &T) -> Option<bool> {
         let key = self.key(at.id, at.line);
         if self.page_hides_set() {
-            return self.sets_of_offset(at.line).any(|set| self.set_holds(set, key));
+            return self.sets_of_offset(at.line).find_map(|set| self.state_in_set(set, key));
         }
-        self.set_holds(self.set(self.upper_of_key(at.id, translation), at.line), key)
+        self.state_in_set(self.set(self.upper_of_key(at.id, translation), at.line), key)
     }
 
     fn set_holds(&self, set: usize, key: u64) -> bool {
-        self.lines.ways(set).iter().any(|&word| word != EMPTY && Word(word).key() == key)
+        self.state_in_set(set, key).is_some()
+    }
+
+    fn state_in_set(&self, set: usize, key: u64) -> Option<bool> {
+        let words = self.lines.ways(set).iter().map(|&word| Word(word));
+        words.filter(|word| word.0 != EMPTY).find(|word| word.key() == key).map(Word::dirty)
     }
 
     /// Returns whether the page in a key does not tell which virtual page chose the set.

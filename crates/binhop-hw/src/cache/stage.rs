@@ -125,6 +125,21 @@ macro_rules! stage_queries {
             self.caches.get(cache).holds_line(at, translation)
         }
 
+        /// Returns whether a line is dirty, named as in [`RemovedLine::at`](crate::RemovedLine::at); `None` if the cache does
+        /// not hold the line. Nothing changes, and nothing is counted.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn line_state<T: Translation>(
+            &self,
+            cache: usize,
+            at: LineAddr,
+            translation: &T,
+        ) -> Option<bool> {
+            self.caches.get(cache).line_state(at, translation)
+        }
+
         /// From now on a cache of this stage counts repeated misses by page. A back behind a
         /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single misses.
         ///

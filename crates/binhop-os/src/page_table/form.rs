@@ -58,4 +58,9 @@ pub enum TableKind {
     Hashed,
     /// One entry for each frame, behind a table of hash anchors.
     Inverted,
+    /// A linear global table of segments, and a root table for each address space.
+    Disjunct {
+        /// The number of segments for which the global table has room.
+        segments: u32,
+    },
 }

@@ -28,6 +28,7 @@
 
 mod chains;
 mod config;
+mod disjunct;
 mod form;
 mod hashed;
 mod inverted;
@@ -43,14 +44,18 @@ use alloc::vec::Vec;
 use binhop_base::{Asid, PageId, PageNo, Result};
 
 pub use config::TableConfig;
+pub use disjunct::DisjunctLayout;
+use disjunct::DisjunctTable;
 pub use form::{TableForm, TableKind};
 use hashed::HashedTable;
 use inverted::InvertedTable;
+pub use regions::REGION_LOG2;
 use table_pages::TablePages;
 use tree::TreeTable;
 
 /// Every form of page table, in the order in which lists show them.
-pub static FORMS: &[&TableForm] = &[&mips::FORM, &radix::FORM, &hashed::FORM, &inverted::FORM];
+pub static FORMS: &[&TableForm] =
+    &[&mips::FORM, &radix::FORM, &hashed::FORM, &inverted::FORM, &disjunct::FORM];
 
 /// Returns the form with a name.
 #[must_use]
@@ -67,6 +72,7 @@ impl TableKind {
             Self::Radix { .. } => &radix::FORM,
             Self::Hashed => &hashed::FORM,
             Self::Inverted => &inverted::FORM,
+            Self::Disjunct { .. } => &disjunct::FORM,
         }
     }
 }
@@ -107,6 +113,7 @@ enum Form {
     Tree(TreeTable),
     Hashed(HashedTable),
     Inverted(InvertedTable),
+    Disjunct(DisjunctTable),
 }
 
 /// `PageTables` holds the page tables of all address spaces. The top of the module has the rules.
@@ -145,6 +152,7 @@ impl PageTables {
             TableKind::Radix { levels } => Form::Tree(TreeTable::new(radix::shape(config, levels)?)),
             TableKind::Hashed => Form::Hashed(HashedTable::new(config, &mut pages)?),
             TableKind::Inverted => Form::Inverted(InvertedTable::new(config, &mut pages)?),
+            TableKind::Disjunct { segments } => Form::Disjunct(DisjunctTable::new(config, segments)?),
         };
         Ok(Self { form, pages })
     }
@@ -158,6 +166,7 @@ impl PageTables {
             Form::Tree(tree) => tree.check_size(size_log2),
             Form::Hashed(table) => table.check_size(size_log2),
             Form::Inverted(table) => table.check_size(size_log2),
+            Form::Disjunct(table) => table.check_size(size_log2),
         }
     }
 
@@ -171,6 +180,22 @@ impl PageTables {
             Form::Tree(tree) => tree.map(&mut self.pages, asid, page_no, page, size_log2),
             Form::Hashed(table) => table.map(&mut self.pages, asid, page_no, page, size_log2),
             Form::Inverted(table) => table.map(&mut self.pages, asid, page_no, page, size_log2),
+            Form::Disjunct(table) => table.map(asid, page_no, page, size_log2, None),
+        }
+    }
+
+    /// Maps a page in a region that address spaces share as a whole. In a disjunct table, regions of the same number have one
+    /// segment: the page has one entry. Other tables have an entry for each address space.
+    ///
+    /// # Errors
+    /// See [`PageTables::map`]; or another space maps another page at this place of the region.
+    pub fn map_shared(&mut self, asid: Asid, page_no: PageNo, page: PageId, region: u32) -> Result<()> {
+        match &mut self.form {
+            Form::Disjunct(table) => {
+                let size_log2 = table.layout().page_log2();
+                table.map(asid, page_no, page, size_log2, Some(region))
+            }
+            _ => self.map(asid, page_no, page, self.pages.page_log2()),
         }
     }
 
@@ -181,6 +206,7 @@ impl PageTables {
             Form::Tree(tree) => tree.walk(asid, page_no, steps),
             Form::Hashed(table) => table.walk(asid, page_no, steps),
             Form::Inverted(table) => table.walk(asid, page_no, steps),
+            Form::Disjunct(table) => table.walk(asid, page_no, steps),
         }
     }
 
@@ -191,7 +217,16 @@ impl PageTables {
     pub fn shifts(&self) -> &[u32] {
         match &self.form {
             Form::Tree(tree) => tree.shifts(),
-            Form::Hashed(_) | Form::Inverted(_) => &[],
+            Form::Hashed(_) | Form::Inverted(_) | Form::Disjunct(_) => &[],
+        }
+    }
+
+    /// Returns where the parts of a disjunct table lie.
+    #[must_use]
+    pub fn layout(&self) -> Option<DisjunctLayout> {
+        match &self.form {
+            Form::Disjunct(table) => Some(table.layout()),
+            _ => None,
         }
     }
 
@@ -201,6 +236,7 @@ impl PageTables {
             Form::Tree(tree) => tree.unmap(&mut self.pages, asid, first, last),
             Form::Hashed(table) => table.unmap(&mut self.pages, asid, first, last),
             Form::Inverted(table) => table.unmap(&mut self.pages, asid, first, last),
+            Form::Disjunct(table) => table.unmap(asid, first, last),
         }
     }
 
@@ -212,19 +248,28 @@ impl PageTables {
     /// Returns the number of table pages in use.
     #[must_use]
     pub fn used(&self) -> u32 {
-        self.pages.used()
+        match &self.form {
+            Form::Disjunct(table) => table.used(),
+            _ => self.pages.used(),
+        }
     }
 
     /// Returns the number of free table pages: the rest of the reserve.
     #[must_use]
     pub fn free(&self) -> u32 {
-        self.pages.free()
+        match &self.form {
+            Form::Disjunct(table) => table.free(),
+            _ => self.pages.free(),
+        }
     }
 
     /// Returns the maximum number of table pages that were in use at one time.
     #[must_use]
     pub fn most_used(&self) -> u32 {
-        self.pages.most_used()
+        match &self.form {
+            Form::Disjunct(table) => table.most_used(),
+            _ => self.pages.most_used(),
+        }
     }
 
     /// Returns the number of translations: mapped pages, a huge page being one.
@@ -234,6 +279,7 @@ impl PageTables {
             Form::Tree(tree) => tree.entries(),
             Form::Hashed(table) => table.entries(),
             Form::Inverted(table) => table.entries(),
+            Form::Disjunct(table) => table.entries(),
         }
     }
 
@@ -247,6 +293,7 @@ impl PageTables {
             Form::Tree(tree) => tree.check()?,
             Form::Hashed(table) => table.check()?,
             Form::Inverted(table) => table.check()?,
+            Form::Disjunct(table) => return table.check(),
         };
         self.pages.check(held)
     }

@@ -6,7 +6,7 @@ use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use binhop_base::{Asid, Bytes, PageNo, Problem, Result};
 
 /// The logarithm of the bytes in a region: 256 MiB, as in a segment of JM97 (Figure 2).
-const REGION_LOG2: u32 = 28;
+pub const REGION_LOG2: u32 = 28;
 
 /// `RegionShape` says how many regions a table has, and how large they are.
 #[derive(Clone, Copy, Debug)]

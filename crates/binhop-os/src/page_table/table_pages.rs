@@ -22,6 +22,11 @@ impl TablePages {
         Self { size: config.page, reserve: config.reserve, fresh: 0, freed: BTreeSet::new(), most_used: 0 }
     }
 
+    /// Returns the logarithm of the bytes of a page.
+    pub(super) fn page_log2(&self) -> u32 {
+        self.size.log2()
+    }
+
     /// Checks that `needed` pages are free.
     ///
     /// # Errors

@@ -71,7 +71,12 @@ impl Areas {
     }
 
     /// Returns the areas that hold a byte of `first..=last`, in order of address.
-    fn overlapping(&self, areas: Root, first: u64, last: u64) -> impl Iterator<Item = (u64, Area)> {
+    pub(super) fn overlapping(
+        &self,
+        areas: Root,
+        first: u64,
+        last: u64,
+    ) -> impl Iterator<Item = (u64, Area)> {
         let before = self.0.at_or_below(areas, first).filter(|(_, area)| area.last >= first);
         let after = first.checked_add(1).filter(|&next| next <= last);
         before.into_iter().chain(after.into_iter().flat_map(move |next| self.0.range(areas, next, last)))

@@ -57,6 +57,7 @@ use extents::{ExtentKind, Extents};
 pub use flags::MapFlags;
 use ids::Ids;
 use lineage::{Lineage, Lineages};
+pub use queries::SharedArea;
 use segment::Segments;
 
 use crate::table::{Pair, Table};

@@ -10,6 +10,19 @@ use super::{
 };
 use crate::table::Pair;
 
+/// `SharedArea` is memory of a segment that an address space maps as shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedArea {
+    /// The first byte, counted from the start of the addresses asked for.
+    pub offset: u64,
+    /// The number of bytes.
+    pub bytes: u64,
+    /// The segment.
+    pub segment: SegmentId,
+    /// The byte of the segment that lies at the first byte.
+    pub at: u64,
+}
+
 impl Spaces {
     /// Returns the number of pages so far. Page numbers lie below this number.
     #[inline]
@@ -125,6 +138,25 @@ impl Spaces {
     #[must_use]
     pub fn owner_of(&self, segment: SegmentId) -> Owner {
         self.segments.owner(segment)
+    }
+
+    /// Returns what an address space maps between two addresses, if all of it is memory that the space shares: areas in
+    /// order of address. `None`: some of it is the space's own, or nothing is mapped there.
+    #[must_use]
+    pub fn shared_areas(&self, asid: Asid, first: u64, last: u64) -> Option<Vec<SharedArea>> {
+        let &space = self.by_asid.get(&asid)?;
+        let mut all = Vec::new();
+        for (start, area) in self.areas.overlapping(self.spaces[space as usize].areas, first, last) {
+            let backing = area.backing.filter(|backing| backing.shared)?;
+            let start = start.max(first);
+            all.push(SharedArea {
+                offset: start - first,
+                bytes: area.last.min(last) - start + 1,
+                segment: backing.segment,
+                at: start.wrapping_sub(backing.base),
+            });
+        }
+        (!all.is_empty()).then_some(all)
     }
 
     /// Returns all mappings that ever led to a page, newest first, including mappings of ended address

@@ -141,3 +141,42 @@ fn a_walk_of_the_inverted_table() {
     );
     assert_eq!(tables.used(), 6);
 }
+
+/// JM97, Figures 6 and 7: a user entry lies at ten 1-bits, the page's number in the global space, and two 0-bits; a root
+/// table has 8 groups of 64 entries.
+#[test]
+fn a_walk_of_the_disjunct_table() {
+    let mut tables = tables(TableKind::Disjunct { segments: 16 }, 4);
+    let layout = tables.layout().unwrap();
+    // The segment map takes page 0, 16 root tables of 2 KiB take pages 1 to 8, and each segment has 64 pages.
+    assert_eq!((layout.pages(), tables.used()), (1 + 8 + 16 * 64, 1));
+    tables.map(SPACE, page_no(0x0040_3000), PageId(0), PAGE_LOG2).unwrap();
+    // Page 0x403 of segment 0 = page 1 of its part of the global table, entry 3.
+    let (found, steps) = walk(&tables, SPACE, 0x0040_3abc);
+    assert_eq!(found, Some((PageId(0), 12)));
+    assert_eq!(steps, [entry(1, 4, 0), entry(9 + 1, 3 * 4, 1)]);
+    // Another space with the same region has segment 1. Its root table is the second in page 1.
+    tables.map(Asid(8), page_no(0x0040_3000), PageId(1), PAGE_LOG2).unwrap();
+    assert_eq!(walk(&tables, Asid(8), 0x0040_3000).1, [entry(1, 2048 + 4, 0), entry(9 + 64 + 1, 3 * 4, 1)]);
+    // The stack's region is region 1 of the first space, and segment 2: page 0xff12 in it is entry 0x312 of page 0x3f.
+    tables.map(SPACE, page_no(0x7fff_ff12_3000), PageId(2), PAGE_LOG2).unwrap();
+    let (_, steps) = walk(&tables, SPACE, 0x7fff_ff12_3fff);
+    assert_eq!(steps, [entry(1, (64 + 0x3c) * 4, 0), entry(9 + 2 * 64 + 0x3c, 0x123 * 4, 1)]);
+    // The address of this entry: 0x3ff << 42, segment 2 << 18, page 0xf123 << 2.
+    let table = layout.global_page(9 + 2 * 64 + 0x3c).unwrap();
+    let address = ((layout.global_start().0 + u64::from(table)) << PAGE_LOG2) + 0x123 * 4;
+    assert_eq!(address, (0x3ff << 42) + (2 << 18) + (0xf123 << 2));
+    assert_eq!(layout.physical_start().0 << PAGE_LOG2, 0x3fe << 42);
+    assert_eq!((layout.map_entry(2), layout.segment_of(9 + 2 * 64 + 0x3c)), ((0, 8), Some(2)));
+    assert_eq!((tables.used(), tables.entries()), (1 + 1 + 3, 3));
+    // A region that loses its last page gives its segment back.
+    tables.unmap(SPACE, page_no(0x0040_3000), page_no(0x0040_3000));
+    tables.map(SPACE, page_no(0x5555_5565_4000), PageId(3), PAGE_LOG2).unwrap();
+    assert_eq!(walk(&tables, SPACE, 0x5555_5565_4000).1[0], entry(1, (0x5654 >> 10) * 4, 0));
+    assert_eq!(layout.segment_of(9 + (0x5654 >> 10)), Some(0));
+    tables.check().unwrap();
+    tables.drop_space(SPACE);
+    tables.drop_space(Asid(8));
+    assert_eq!((tables.used(), tables.entries(), tables.most_used()), (1, 0, 5));
+    tables.check().unwrap();
+}

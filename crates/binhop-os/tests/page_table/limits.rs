@@ -14,7 +14,7 @@ fn refused(config: TableConfig) -> String {
 #[test]
 fn a_form_is_found_by_its_name() {
     let names: Vec<&str> = FORMS.iter().map(|form| form.name).collect();
-    assert_eq!(names, ["mips", "radix", "hashed", "inverted"]);
+    assert_eq!(names, ["mips", "radix", "hashed", "inverted", "disjunct"]);
     for known in FORMS {
         let kind = known.kind(known.has_levels.then_some(4)).unwrap();
         assert_eq!(kind.form().name, form(known.name).unwrap().name);

@@ -101,6 +101,7 @@ impl Both {
             TableKind::Radix { levels } => Kind::Radix(levels),
             TableKind::Hashed => Kind::Hashed,
             TableKind::Inverted => Kind::Inverted,
+            TableKind::Disjunct { .. } => unreachable!("the oracle of softvm has this table"),
         };
         let slow = oracle::PageTables::new(slow_kind, page_log2, entry, reserve, frames);
         let fast = PageTables::new(&config);

@@ -15,7 +15,7 @@ use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
 use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
 use super::tlb::{TlbKeys, check_tlbs};
-use super::translation::{Around, TranslationConfig, TranslationKeys, WalkCacheKeys, check_translation};
+use super::translation::{Around, Translates, TranslationKeys, WalkCacheKeys, check_translation, states};
 use super::write_buffer::{WriteBufferKeys, add_buffers};
 
 keys! {
@@ -72,7 +72,7 @@ pub(super) struct Checked {
     pub(super) cycle_time: Option<Picoseconds>,
     pub(super) kernel: KernelConfig,
     /// How addresses are translated, if a run simulates that.
-    pub(super) translation: Option<TranslationConfig>,
+    pub(super) translation: Option<Translates>,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -126,6 +126,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
         "cache" => rules == Rules::Lines || !cachegrind::decides(key.name),
+        "translation" => states(keys.translation.as_ref(), key.name),
         _ => true,
     });
     Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, kernel, translation, notes, resolved })

@@ -2,7 +2,8 @@
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
-//! `stream_buffers`, `cost`, `tlb`, `translation`, `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
+//! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm`,
+//! `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
 mod bundled;
@@ -18,6 +19,7 @@ mod keys;
 mod link;
 mod memory;
 mod placement;
+mod softvm;
 mod stream_buffers;
 mod tlb;
 mod translation;
@@ -36,7 +38,10 @@ pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
+pub use softvm::SoftvmConfig;
+pub(crate) use softvm::{Sharing, WriteBacks};
 pub(crate) use tlb::MOST_TLBS;
+use translation::Translates;
 pub use translation::TranslationConfig;
 pub(crate) use translation::{HANDLER_ALIGNMENT, Refill, TablePlacement, WalkEntry};
 
@@ -56,6 +61,7 @@ struct Inner {
     cycle_time: Option<Picoseconds>,
     kernel: KernelConfig,
     translation: Option<Arc<TranslationConfig>>,
+    softvm: Option<Arc<SoftvmConfig>>,
     notes: Vec<String>,
     resolved: String,
 }
@@ -91,6 +97,11 @@ impl Machine {
     pub fn parse(toml: &str, place: &str, settings: &[String]) -> Result<Self> {
         let stem = place.rsplit('/').next().unwrap_or(place).trim_end_matches(".toml");
         let checked = check::check(document::parse(toml, place, settings)?, stem)?;
+        let (translation, softvm) = match checked.translation {
+            Some(Translates::ByTlbs(config)) => (Some(Arc::new(config)), None),
+            Some(Translates::AtMisses(config)) => (None, Some(Arc::new(config))),
+            None => (None, None),
+        };
         Ok(Self(Arc::new(Inner {
             name: checked.name,
             memory: checked.memory,
@@ -99,7 +110,8 @@ impl Machine {
             has_cost: checked.has_cost,
             cycle_time: checked.cycle_time,
             kernel: checked.kernel,
-            translation: checked.translation.map(Arc::new),
+            translation,
+            softvm,
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -116,6 +128,7 @@ impl Machine {
             cycle_time,
             kernel,
             translation,
+            softvm,
             notes,
             resolved,
         } = &*self.0;
@@ -129,6 +142,7 @@ impl Machine {
             cycle_time: *cycle_time,
             kernel: kernel.clone(),
             translation: translation.clone(),
+            softvm: softvm.clone(),
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
@@ -198,7 +212,13 @@ impl Machine {
         self.0.cycle_time
     }
 
-    /// Returns how the machine translates addresses; `None` if a run does not simulate that.
+    /// Returns how software translates when the last level misses; `None` if a run does not simulate that.
+    #[must_use]
+    pub fn softvm(&self) -> Option<&Arc<SoftvmConfig>> {
+        self.0.softvm.as_ref()
+    }
+
+    /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate that.
     #[must_use]
     pub fn translation(&self) -> Option<&Arc<TranslationConfig>> {
         self.0.translation.as_ref()

@@ -3,7 +3,7 @@
 
 use binhop_base::{Agent, Agents, Bytes, PowerOfTwo, Problem, Result};
 use binhop_hw::{MmuConfig, Rules, TlbPage, Tree, TreeConfig, WalkCacheConfig};
-use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableForm, TableKind};
+use binhop_os::page_table::{DisjunctLayout, FORMS, PageTables, TableConfig, TableForm, TableKind};
 use binhop_os::placement::POLICIES;
 
 use super::cache::Associativity;
@@ -12,6 +12,7 @@ use super::forms::{Named, UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::memory::Memory;
 use super::placement::PlacementConfig;
+use super::softvm::{Sharing, SoftvmConfig, SoftvmKeys, WriteBacks, check_softvm};
 use super::tlb::TlbConfigs;
 
 keys! {
@@ -22,7 +23,8 @@ keys! {
         table: At<TableName> = "table", "the form of the page table";
         levels: Option<At<UpTo<5>>> = "levels", form "2, 4 or 5", absent "4 for radix", "the levels of a radix table";
         entry: Option<At<Bytes>> = "entry", absent "the usual size of the form", "bytes of an entry of the table";
-        refill: Refill = "refill", absent "hardware", "who refills a TLB: a page walker, or a handler in software";
+        refill: Refill = "refill", absent "hardware",
+            "who translates: a page walker that refills a TLB, a handler in software that refills a TLB, or, without a TLB, a handler that runs when the last level misses";
         reads: Option<At<String>> = "reads", form "a cache's name or \"memory\"",
             absent "the cache that serves data", "the level that a page walker asks first";
         tags: bool = "tags", absent "true",
@@ -32,6 +34,12 @@ keys! {
         handler: UpTo<1000> = "handler", absent "10", "instructions of the handler that refills a TLB in software";
         root_handler: UpTo<1000> = "root-handler", absent "10",
             "instructions of the handler for a page of the page table itself";
+        write_backs: WriteBacks = "write-backs", absent "table",
+            "where software translates at cache misses: how a line that goes back to memory is translated";
+        sharing: Sharing = "sharing", absent "segments",
+            "where software translates at cache misses: whether regions of 256 MiB that address spaces share as a whole have one segment, or every space has segments of its own";
+        segments: Option<At<UpTo<{ 1 << 14 }>>> = "segments", absent "256 for disjunct",
+            "the segments of 256 MiB for which a disjunct table has room";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
         huge_pages: Option<At<Bytes>> = "huge-pages", form "a size", absent "none",
             "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames (buddy)";
@@ -74,15 +82,18 @@ pub(crate) enum Refill {
     Hardware,
     /// A handler loads the entries.
     Software,
+    /// There is no TLB: a handler translates when the last level misses.
+    CacheMiss,
 }
 
 impl Refill {
-    const ALL: &'static [Self] = &[Self::Hardware, Self::Software];
+    const ALL: &'static [Self] = &[Self::Hardware, Self::Software, Self::CacheMiss];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Hardware => "hardware",
             Self::Software => "software",
+            Self::CacheMiss => "cache-miss",
         }
     }
 }
@@ -110,7 +121,7 @@ impl TablePlacement {
     }
 }
 
-choice!(Refill, TablePlacement);
+choice!(Refill, Sharing, TablePlacement, WriteBacks);
 
 /// `WalkEntry` is the level that a page walker asks first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,13 +180,44 @@ impl TranslationConfig {
     pub(crate) fn agent(&self) -> Agent {
         match self.refill {
             Refill::Hardware => Agent::Walk,
-            Refill::Software => Agent::Handler,
+            Refill::Software | Refill::CacheMiss => Agent::Handler,
         }
     }
 
     /// Returns the agents that translation adds to a tree.
     pub(crate) fn agents(&self) -> Agents {
         Agents::USER.with(self.agent())
+    }
+}
+
+/// Returns whether a key says something about how a machine translates.
+pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
+    let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);
+    match name {
+        "write-backs" | "segments" | "sharing" => at_misses,
+        "levels" | "reads" | "tags" | "asids" | "root-handler" | "second-level" | "reserve" | "placement" => {
+            !at_misses
+        }
+        _ => true,
+    }
+}
+
+/// `Translates` is the way in which a machine translates addresses.
+#[derive(Clone, Debug)]
+pub(super) enum Translates {
+    /// TLBs, which are refilled from a page table.
+    ByTlbs(TranslationConfig),
+    /// Software, when the last level misses.
+    AtMisses(SoftvmConfig),
+}
+
+impl Translates {
+    /// Returns the agents that translation adds to a tree.
+    pub(super) fn agents(&self) -> Agents {
+        match self {
+            Self::ByTlbs(config) => config.agents(),
+            Self::AtMisses(_) => SoftvmConfig::agents(),
+        }
     }
 }
 
@@ -193,8 +235,7 @@ pub(super) fn check_translation(
     keys: Option<&mut At<TranslationKeys>>,
     walk_caches: Option<&At<Named<WalkCacheKeys>>>,
     around: Around<'_>,
-) -> Result<Option<TranslationConfig>> {
-    let Around { tlbs, tree, memory, placement, place } = around;
+) -> Result<Option<Translates>> {
     let Some(At { value: keys, place: at }) = keys else {
         let also = walk_caches.map(|at| at.place.clone());
         return match also {
@@ -207,6 +248,11 @@ pub(super) fn check_translation(
             None => Ok(None),
         };
     };
+    if keys.refill == Refill::CacheMiss || keys.table.value.0.name == DISJUNCT {
+        let checked = check_at_misses(keys, at, walk_caches, &around)?;
+        return Ok(checked.map(Translates::AtMisses));
+    }
+    let Around { tlbs, tree, memory, placement, place } = around;
     let Some(tlbs) = tlbs else {
         let rule = "translation needs a TLB: one [tlb.NAME] for each";
         return Err(Problem::request(
@@ -295,7 +341,81 @@ pub(super) fn check_translation(
     if let (Some(huge), Some(_)) = (&keys.huge_pages, config.huge_log2()) {
         check_huge_pages(huge, &tables, placement, page)?;
     }
-    Ok(Some(config))
+    Ok(Some(Translates::ByTlbs(config)))
+}
+
+/// The form of the table that software reads when the last level misses.
+const DISJUNCT: &str = "disjunct";
+
+/// Checks the sections of a machine without a TLB.
+fn check_at_misses(
+    keys: &mut TranslationKeys,
+    at: &str,
+    walk_caches: Option<&At<Named<WalkCacheKeys>>>,
+    around: &Around<'_>,
+) -> Result<Option<SoftvmConfig>> {
+    let Around { tlbs, tree, memory, place, .. } = around;
+    let form = keys.table.value.0;
+    if keys.refill != Refill::CacheMiss || form.name != DISJUNCT {
+        return Err(Problem::request(
+            &format!("table {:?} and refill {:?}", form.name, keys.refill.name()),
+            at,
+            "the disjunct table is for software that translates when the last level misses, and such software reads no other",
+            "take table = \"disjunct\" with refill = \"cache-miss\", or neither",
+        ));
+    }
+    if tlbs.is_some() || walk_caches.is_some() {
+        return Err(Problem::request(
+            if tlbs.is_some() { "tlb" } else { "walk-cache" },
+            place,
+            "where software translates when the last level misses, there is neither a TLB nor a page walker",
+            "leave these sections out, or take another refill",
+        ));
+    }
+    if let Some(huge) = &keys.huge_pages {
+        return Err(Problem::request(
+            &huge.value.to_string(),
+            &huge.place,
+            "a disjunct table has pages of one size",
+            "leave huge-pages out, or take larger pages, like --set memory.page=16KiB",
+        ));
+    }
+    check_table(keys, at)?;
+    let segments = keys.segments.get_or_insert_with(|| {
+        let TableKind::Disjunct { segments } = (form.kind(None)).expect("the form has no levels") else {
+            unreachable!("the form makes its kind")
+        };
+        At::derived(UpTo(segments))
+    });
+    let segments = segments.value.0;
+    let layout = DisjunctLayout::new(tree.page.log2(), segments)?;
+    let entry = keys.entry.as_ref().map_or(0, |at| at.value.0);
+    let table = TableConfig {
+        kind: TableKind::Disjunct { segments },
+        page: tree.page,
+        entry: u32::try_from(entry).unwrap_or(u32::MAX),
+        reserve: layout.pages(),
+        frames: memory.frames.unwrap_or(0),
+    };
+    if !keys.active {
+        return Ok(None);
+    }
+    PageTables::new(&table).map_err(|mut problem| {
+        problem.place = format!("{place}: {}", problem.place);
+        problem
+    })?;
+    let handler = u64::from(keys.handler.0);
+    if (4 * handler).next_multiple_of(HANDLER_ALIGNMENT) + 4 * handler > tree.page.bytes() {
+        return Err(Problem::request(
+            &format!("{handler} instructions"),
+            &format!("{at}.handler"),
+            "the handlers of misses and of write-backs lie in one page, with 4 bytes an instruction",
+            "make the handler shorter",
+        ));
+    }
+    let keys =
+        SoftvmKeys { table, layout, handler, write_backs: keys.write_backs, sharing: keys.sharing, place };
+    check_softvm(keys, tree, memory).map(Some)
 }
 
 /// Checks the size of huge pages by itself. Returns the logarithm of the pages in a huge page.

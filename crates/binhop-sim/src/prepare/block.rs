@@ -9,6 +9,7 @@ use binhop_os::PageRequest;
 use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
+use crate::softvm::PageEntries;
 use crate::translation::{Fault, TlbEvent, TranslationCounts, Walk};
 
 /// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
@@ -75,6 +76,8 @@ pub struct StreamCounts {
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
     pub tables: u64,
+    /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared memory.
+    pub aliases: [u64; 2],
 }
 
 impl std::ops::AddAssign for StreamCounts {
@@ -83,6 +86,7 @@ impl std::ops::AddAssign for StreamCounts {
         self.references += other.references;
         self.translation += other.translation;
         self.tables = self.tables.max(other.tables);
+        self.aliases = std::array::from_fn(|at| self.aliases[at] + other.aliases[at]);
         for kind in 0..3 {
             self.accesses[kind] += other.accesses[kind];
             self.dropped[kind] += other.dropped[kind];
@@ -100,6 +104,7 @@ impl std::ops::Sub for StreamCounts {
             dropped: std::array::from_fn(|kind| self.dropped[kind] - earlier.dropped[kind]),
             translation: self.translation - earlier.translation,
             tables: self.tables,
+            aliases: std::array::from_fn(|at| self.aliases[at] - earlier.aliases[at]),
         }
     }
 }
@@ -148,6 +153,8 @@ pub enum Control {
     Walk(Box<Walk>),
     /// The access of this kind, before which the page table was walked, is done. `true`: it missed a shared front.
     AfterWalk(Kind, Option<bool>),
+    /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level misses.
+    Entries(MappingId, Box<PageEntries>),
     /// Something happens to the TLBs of each lane, or lanes get TLBs of their own.
     Tlb(TlbEvent),
     /// The accesses of a walk that a shared front has made end here. Its fetches and its loads took so many cycles

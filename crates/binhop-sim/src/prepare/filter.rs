@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use binhop_base::{MappingId, PowerOfTwo};
-use binhop_hw::{CacheConfig, WritePolicy};
+use binhop_hw::{CacheConfig, IndexBy, TagBy, WritePolicy};
 use binhop_trace::EventBatch;
 
 const DIRTY: u64 = 1;
@@ -58,11 +58,18 @@ impl Shape {
         (first..self.slots).step_by(in_page as usize).map(|slot| slot as u32)
     }
 
+    /// Returns the slot of a virtual line.
+    pub(super) fn slot_of(&self, line: u64) -> u32 {
+        (line & (self.slots - 1)) as u32
+    }
+
     /// Makes the shape of a cache of a machine with pages of `page` bytes. Where physical = virtual
-    /// (`identity`), no frame number decides anything, and each set is a slot.
+    /// (`identity`), and where the virtual address that is referenced chooses the set, no frame number decides anything,
+    /// and each set is a slot.
     pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo, identity: bool) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
-        let sure = if identity { lines_per_page.max(MOST_SETS) } else { lines_per_page };
+        let by_address = cache.index == IndexBy::Virtual && cache.tag != TagBy::Global;
+        let sure = if identity || by_address { lines_per_page.max(MOST_SETS) } else { lines_per_page };
         Self {
             line_log2: cache.line.log2(),
             slots: if cache.hashed { 1 } else { sure.min(cache.sets()) },

@@ -32,6 +32,7 @@ mod pages;
 mod piece;
 mod plain;
 mod residency;
+mod softvm;
 mod system;
 mod trace_segments;
 mod translation;
@@ -59,6 +60,7 @@ use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
 use residency::ResidencyHorizon;
+use softvm::MissTables;
 use trace_segments::TraceSegment;
 pub(crate) use trace_segments::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
 use translation::Translator;
@@ -102,7 +104,8 @@ impl Setup {
     /// Returns the number of pages that are no pages of the trace: those of the unit, of page tables and of handlers.
     fn own_pages(&self) -> u32 {
         let of_tables = self.needs.translation.as_ref().map_or(0, |translation| translation.pages());
-        self.pages_of_unit() + of_tables
+        let at_misses = self.needs.softvm.as_ref().map_or(0, |softvm| softvm.pages());
+        self.pages_of_unit() + of_tables + at_misses
     }
 }
 
@@ -135,6 +138,10 @@ pub struct Prepare {
     occasions: Option<Occasions>,
     /// TLBs and page tables, if addresses are translated.
     translator: Option<Box<Translator>>,
+    /// The page table, if software translates when the last level misses.
+    miss_tables: Option<Box<MissTables>>,
+    /// The lines of data that were accessed before this time may have left level 1 for a handler's lines.
+    disturbed: u64,
     soft_tlb: SoftTlb<TRANSLATIONS>,
     horizon: ResidencyHorizon,
     safe: Option<u64>,
@@ -214,7 +221,7 @@ impl Prepare {
             filters: Filters::new(
                 needs.shapes,
                 needs.split,
-                setup.safe.is_some() && (needs.follows || !needs.tight),
+                setup.safe.is_some() && (needs.follows || !needs.tight) || needs.softvm.is_some(),
             ),
             data: usize::from(needs.split),
             line_log2: needs.shapes.map(|shape| shape.line_log2),
@@ -232,6 +239,15 @@ impl Prepare {
                     Translator::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
                 })
                 .transpose()?,
+            miss_tables: needs
+                .softvm
+                .as_ref()
+                .map(|config| {
+                    let first = setup.pages_of_unit();
+                    MissTables::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
+                })
+                .transpose()?,
+            disturbed: 0,
             soft_tlb: SoftTlb::new(),
             horizon,
             safe: setup.safe,
@@ -270,7 +286,7 @@ impl Prepare {
         };
         prepare.set_next_interval();
         prepare.set_trust();
-        prepare.make_own_pages()?;
+        prepare.make_own_pages(setup)?;
         if prepare.has_huge_pages() {
             prepare.unshare_tlbs();
         }
@@ -520,6 +536,12 @@ impl Prepare {
     #[inline(never)]
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
+        if self.miss_tables.is_some() {
+            let name = self.before_handled_row(mapping);
+            self.push(port, line, name, kind);
+            self.after_handled_row();
+            return Ok(());
+        }
         self.push(port, line, mapping, kind);
         Ok(())
     }

@@ -7,7 +7,7 @@ use binhop_hw::{Next, Rules};
 
 use super::filter::Shape;
 use super::residency::is_tight;
-use crate::machine::{Machine, TranslationConfig};
+use crate::machine::{Machine, SoftvmConfig, TranslationConfig};
 
 /// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct Needs {
     pub(super) longest_reference: Option<u64>,
     /// How addresses are translated, if a run simulates that.
     pub(super) translation: Option<Arc<TranslationConfig>>,
+    /// How software translates when the last level misses, if a run simulates that.
+    pub(super) softvm: Option<Arc<SoftvmConfig>>,
 }
 
 impl Needs {
@@ -60,6 +62,7 @@ impl Needs {
             longest_reference: (config.rules == Rules::Cachegrind)
                 .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
             translation: machine.translation().cloned(),
+            softvm: machine.softvm().cloned(),
         }
     }
 
@@ -89,7 +92,10 @@ impl Needs {
                 self.longest_reference != other.longest_reference,
                 "the rules of counting, or the longest reference they know",
             ),
-            (self.translation != other.translation, "how addresses are translated"),
+            (
+                self.translation != other.translation || self.softvm != other.softvm,
+                "how addresses are translated",
+            ),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

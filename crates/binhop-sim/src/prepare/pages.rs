@@ -10,10 +10,10 @@ use std::sync::Arc;
 use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{PageRequest, SegmentId};
 
-use super::{Control, Mapped, Prepare};
-
+use super::{Control, Mapped, Prepare, Setup};
 use crate::occasion::Occasion;
 use crate::soft_tlb::SoftTlbEntry;
+use crate::softvm::own_page_no;
 
 /// The number of entries in the table of recent translations.
 pub(super) const TRANSLATIONS: usize = 1 << 15;
@@ -27,9 +27,13 @@ pub(crate) fn own_page(number: u32, page: PowerOfTwo) -> (PageId, PageNo) {
 impl Prepare {
     /// Makes the pages of the machine and of its unit. No reference of the stream leads to them. Each lane gives them
     /// frames before it begins.
-    pub(super) fn make_own_pages(&mut self) -> Result<()> {
+    pub(super) fn make_own_pages(&mut self, setup: &Setup) -> Result<()> {
+        let (of_unit, softvm) = (setup.pages_of_unit(), setup.needs.softvm.as_deref());
         for number in 0..self.own_pages {
-            let (page, page_no) = own_page(number, self.page);
+            let (page, mut page_no) = own_page(number, self.page);
+            if let (Some(config), Some(of_tables)) = (softvm, number.checked_sub(of_unit)) {
+                page_no = own_page_no(config, of_tables);
+            }
             let touch = self.spaces.touch_kernel(page_no)?;
             debug_assert_eq!((touch.mapping, touch.page), (MappingId(number), page));
         }
@@ -86,6 +90,7 @@ impl Prepare {
         if touch.new_page {
             self.new_page_to_translate(page_no, &touch, store);
         }
+        self.map_for_misses(page_no, &touch)?;
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);
         self.soft_tlb.put(entry);
@@ -147,7 +152,9 @@ impl Prepare {
     pub(super) fn set_trust(&mut self) {
         let mut trusted = self.trusted;
         trusted[0] &= !self.trace_segment.is_some_and(|segment| segment.in_code_window());
-        self.filters.trust(trusted.map(|trusted| if trusted { self.horizon.time() } else { u64::MAX }));
+        let mut since = trusted.map(|trusted| if trusted { self.horizon.time() } else { u64::MAX });
+        since[1] = since[1].max(self.disturbed);
+        self.filters.trust(since);
     }
 
     /// Notes that a mapping was last referenced at `time`.

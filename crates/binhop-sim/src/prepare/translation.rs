@@ -404,18 +404,21 @@ impl Prepare {
 
     /// Removes the translations that an event ends. The event is no reference, and has been read.
     pub(super) fn end_translations(&mut self, batch: &EventBatch, row: usize) {
-        let Some(translator) = &mut self.translator else { return };
+        let of_tlbs = self.translator.as_ref().map(|translator| translator.trace_page);
+        let at_misses = self.miss_tables.as_ref().map(|tables| tables.trace_page);
+        let Some(trace_page) = of_tlbs.or(at_misses) else { return };
         let Some(op) = Op::from_code(batch.op()[row]) else { return };
+        self.miss_tables.iter_mut().for_each(|tables| tables.forget_regions());
         let (addr, here) = (batch.addr()[row], self.running.asid);
         match op {
             Op::Map | Op::Unmap | Op::Protect => {
-                let bytes = u64::from(batch.count()[row]).saturating_mul(translator.trace_page);
+                let bytes = u64::from(batch.count()[row]).saturating_mul(trace_page);
                 if bytes == 0 {
                     return;
                 }
                 let log2 = self.page.log2();
                 let pages = [addr >> log2, addr.saturating_add(bytes - 1) >> log2];
-                if let Some(huge) = &mut translator.huge_pages {
+                if let Some(huge) = self.huge_pages() {
                     match op {
                         Op::Protect => huge.cut(here, pages),
                         _ => huge.forget(here, pages),
@@ -425,23 +428,25 @@ impl Prepare {
                 if op == Op::Protect {
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
                 } else if let Some(pages) = self.pages_that_end(pages, [addr, addr.wrapping_add(bytes)]) {
-                    if let Some(translator) = &mut self.translator {
-                        translator.tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
+                    if let Some(tables) = self.tables() {
+                        tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
                     }
                     self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
                 }
             }
             Op::Fork => {
                 let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
-                if let Some(huge) = &mut translator.huge_pages {
+                if let Some(huge) = self.huge_pages() {
                     huge.fork(Asid(addr as u32), Asid(parent));
                 }
                 self.tell_tlbs(TlbEvent::Space(parent));
                 self.tell_tlbs(TlbEvent::Space(addr as u32));
             }
             Op::Exec | Op::Exit => {
-                translator.tables.drop_space(Asid(addr as u32));
-                if let Some(huge) = &mut translator.huge_pages {
+                if let Some(tables) = self.tables() {
+                    tables.drop_space(Asid(addr as u32));
+                }
+                if let Some(huge) = self.huge_pages() {
                     huge.forget(Asid(addr as u32), [0, u64::MAX]);
                 }
                 self.tell_tlbs(TlbEvent::Space(addr as u32));
@@ -481,7 +486,11 @@ impl Prepare {
             if !cut {
                 return false;
             }
-            let there = self.translator.as_mut().and_then(|translator| translator.maps(asid, number));
+            let there = match (&mut self.translator, &mut self.miss_tables) {
+                (Some(translator), _) => translator.maps(asid, number),
+                (None, Some(tables)) => tables.maps(asid, number),
+                (None, None) => None,
+            };
             there.is_some() && there == self.spaces.existing_page(asid, PageNo(number))
         };
         if first == last {
@@ -521,6 +530,19 @@ impl Prepare {
 
     /// Returns the page tables, if addresses are translated.
     pub(crate) fn page_tables(&self) -> Option<&PageTables> {
-        self.translator.as_deref().map(Translator::tables)
+        let at_misses = self.miss_tables.as_deref().map(|tables| &tables.tables);
+        self.translator.as_deref().map(Translator::tables).or(at_misses)
+    }
+
+    fn huge_pages(&mut self) -> Option<&mut HugePages> {
+        self.translator.as_mut()?.huge_pages.as_mut()
+    }
+
+    fn tables(&mut self) -> Option<&mut PageTables> {
+        match (&mut self.translator, &mut self.miss_tables) {
+            (Some(translator), _) => Some(&mut translator.tables),
+            (None, Some(tables)) => Some(&mut tables.tables),
+            (None, None) => None,
+        }
     }
 }

@@ -219,7 +219,7 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
     if options.seeds.len() > 1 {
         // The machine gets the note that it would get if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
-            true => FrontSharing::of(machine.tree(), options.seeds.len(), options.subscription()),
+            true => FrontSharing::of(machine, options.seeds.len(), options.subscription()),
             false => options.no_front_is_shared(),
         };
         notes.push(sharing.reason().to_string());

@@ -5,6 +5,7 @@ use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, Memory
 use binhop_os::RunCounts;
 
 use crate::prepare::StreamCounts;
+use crate::softvm::SoftvmCounts;
 use crate::translation::TranslationCounts;
 
 /// `Tally` holds the counts of a lane in a phase, or up to the end of the phase.
@@ -22,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) waited: u64,
     /// What translation has counted, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
+    /// What handlers have counted that run when the last level misses, if software translates there.
+    pub(crate) at_misses: Option<SoftvmCounts>,
 }
 
 /// `ByAgent` holds the counts of agents other than the user. It is empty for a machine that has no such
@@ -91,6 +94,7 @@ impl Tally {
             runs: RunCounts::default(),
             waited: 0,
             translation: None,
+            at_misses: None,
         }
     }
 
@@ -110,6 +114,7 @@ impl Tally {
             },
             waited: self.waited - earlier.waited,
             translation: self.translation.map(|now| now - earlier.translation.unwrap_or_default()),
+            at_misses: self.at_misses.map(|now| now - earlier.at_misses.unwrap_or_default()),
         }
     }
 }

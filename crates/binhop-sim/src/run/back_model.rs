@@ -13,6 +13,7 @@ use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
+use crate::softvm::SoftvmCounts;
 use crate::translation::TranslationCounts;
 
 /// `Common` holds the counters of a lane that are the same for all its cells.
@@ -25,6 +26,8 @@ pub(crate) struct Common<'a> {
     pub(crate) stream: StreamCounts,
     /// What the lane's translation has counted, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
+    /// What handlers have counted that run when the last level misses.
+    pub(crate) at_misses: Option<SoftvmCounts>,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
     /// The runs of huge pages.
@@ -355,6 +358,7 @@ impl BackModel {
         tally.waited = common.waited + waited;
         tally.stream = common.stream;
         tally.translation = common.translation.map(|own| own + common.stream.translation);
+        tally.at_misses = common.at_misses;
         tally
     }
 

@@ -77,7 +77,7 @@ pub fn simulate_steered(
 pub(crate) fn apart(machines: &[Machine], options: &RunOptions) -> Result<Vec<(Machine, RunOptions)>> {
     let one = |machine: &Machine| {
         let options = options.with_kernel(std::slice::from_ref(machine))?.into_owned();
-        if machine.translation().is_some() {
+        if machine.translation().is_some() || machine.softvm().is_some() {
             return Err(Problem::request(
                 "translation",
                 &format!("machine {}", machine.name()),

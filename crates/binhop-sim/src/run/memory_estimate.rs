@@ -36,6 +36,7 @@ use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
 use crate::sharing::FrontSharing;
 use crate::sharing::{LaneCells, SharingPlan};
+use crate::softvm::PageEntries;
 use crate::translation::TranslationBytes;
 
 /// The number of blocks on their way to each worker, the current block included.
@@ -54,6 +55,10 @@ const BUFFERS: u64 = 256 << 10;
 const LOGGED: u64 = 192;
 /// The bytes of a row of a table of results, while it is made and when it is handed over.
 const TABLE_ROW: u64 = 256;
+/// The bytes of a page of the tables that software reads at cache misses: its mapping, its frame, and its facts.
+const OWN_PAGE: u64 = 512;
+/// The bytes of a page of the program in these tables, and of the places of its entries.
+const MAPPED_AT_MISSES: u64 = 256;
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
 pub(crate) fn guess(options: &RunOptions) -> Growth {
@@ -228,6 +233,12 @@ impl MemoryEstimate {
 
     /// Adds what the lanes of a preparation share of translation. Returns the bytes of the walks of a block.
     fn add_translation(&mut self, machine: &Machine) -> u64 {
+        if let Some(config) = machine.softvm() {
+            // Every page of the tables has a frame, a mapping and its facts; every page of the program has an entry.
+            let fixed = OWN_PAGE * u64::from(config.pages());
+            self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES, ..Sum::default() });
+            return BLOCK_CONTROLS as u64 * size_of::<PageEntries>() as u64;
+        }
         let Some(config) = machine.translation() else { return 0 };
         let bytes = TranslationBytes::of(config);
         self.shared.add(Sum {

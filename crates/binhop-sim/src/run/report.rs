@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use binhop_base::{PageId, Result};
+use binhop_base::{PageId, PowerOfTwo, Result};
+use binhop_os::Spaces;
 use binhop_trace::Meta;
 
 use super::back_model::BackModel;
@@ -17,6 +18,7 @@ use crate::results::long_table::{LongTable, MachineRows};
 use crate::results::outcome::{Facts, MachineReport, results};
 use crate::results::switches::{self, SwitchReadings, SwitchSource, SwitchTables};
 use crate::results::tally::Tally;
+use crate::softvm::Synonym;
 
 /// `MachineInLane` is one machine in one lane.
 pub(crate) struct MachineInLane<'a> {
@@ -144,8 +146,26 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
             "{unaligned} pages do not lie wholly in one segment of the trace; they are simulated as private pages"
         ));
     }
+    if let Some(synonym) = run.parts.iter().find_map(|part| part.lane.synonym()) {
+        notes.push(note_on(synonym, run.prepare.spaces(), run.machine.memory().page));
+    }
     if run.meta.sizes.as_deref() == Some("assumed") {
         notes.push("access sizes are assumed, not recorded".to_string());
     }
     notes
+}
+
+/// Returns the note on the first access that left two different copies of a line.
+fn note_on(Synonym { kind, mappings, offset }: Synonym, spaces: &Spaces, size: PowerOfTwo) -> String {
+    let name = |mapping| {
+        let asid = spaces.asid_of(mapping).map_or("the kernel".to_string(), |asid| format!("asid {asid}"));
+        let page = u128::from(spaces.virtual_page(mapping).0) * u128::from(size.bytes());
+        format!("{:#x} in {asid}", page + u128::from(offset))
+    };
+    let [here, there] = mappings.map(name);
+    format!(
+        "the caches held two different copies of memory that has two virtual addresses: the first time, a {} of {here} left \
+         another copy at {there} (translation.synonyms counts them)",
+        kind.name()
+    )
 }

@@ -60,6 +60,7 @@ impl TranslationBytes {
             TableKind::Mips => 2,
             TableKind::Radix { levels } => levels,
             TableKind::Hashed | TableKind::Inverted => 0,
+            TableKind::Disjunct { .. } => unreachable!("no TLB is refilled from a disjunct table"),
         };
         let chained = levels == 0;
         let in_tree = TREE_ENTRY * per_page + 64;

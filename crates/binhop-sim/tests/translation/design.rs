@@ -140,6 +140,7 @@ impl Design {
             TableKind::Radix { levels } => ("radix", Some(levels)),
             TableKind::Hashed => ("hashed", None),
             TableKind::Inverted => ("inverted", None),
+            TableKind::Disjunct { .. } => unreachable!("no TLB is refilled from this table"),
         };
         let mut of = |what: &str, value: String| set(format!("translation.{what}"), value);
         of("table", form.to_string());

@@ -1,6 +1,7 @@
 //! This file names the metrics that a run reports, with their units and meanings, and decides which metrics
 //! a machine has.
 
+mod softvm;
 mod translation;
 
 use binhop_base::{Agents, Kind};
@@ -74,6 +75,7 @@ pub fn metrics() -> Vec<MetricInfo> {
         .chain(counters("<cache>", CacheCounters::LIST))
         .chain(counters("memory", MemoryCounters::LIST))
         .chain(translation::metrics())
+        .chain(softvm::metrics())
         .collect()
 }
 
@@ -227,6 +229,9 @@ pub(crate) fn each(
     if let (Some(config), Some(counts)) = (machine.translation(), &tally.translation) {
         translation::each(machine, config, tally, counts, &mut visit);
     }
+    if let (Some(config), Some(counts)) = (machine.softvm(), &tally.at_misses) {
+        softvm::each(machine, config, tally, counts, &mut visit);
+    }
     if machine.memory().frames.is_some() {
         visit(FAULTS.name.into(), FAULTS.unit, count(tally.faults));
         visit(EVICTIONS.name.into(), EVICTIONS.unit, count(tally.evictions));
@@ -301,6 +306,7 @@ mod tests {
     use super::*;
     use crate::machine::BUNDLED;
     use crate::results::tally::ByAgent;
+    use crate::softvm::SoftvmCounts;
     use crate::translation::TranslationCounts;
 
     /// A machine that has what some bundled machines lack: a write buffer and stream buffers.
@@ -341,7 +347,8 @@ mod tests {
             let tlbs = machine.translation().map_or(&[][..], |translation| &translation.mmu.tlbs);
             let agent = machine.translation().map_or("", |translation| translation.agent().name());
             let counts = machine.translation().map(|_| TranslationCounts::default());
-            let tally = Tally { translation: counts, ..Tally::zero(caches.len()) };
+            let at_misses = machine.softvm().map(|_| SoftvmCounts::default());
+            let tally = Tally { translation: counts, at_misses, ..Tally::zero(caches.len()) };
             each(&machine, &tally, |reported, unit, _| {
                 let is_of = |info: &&MetricInfo| {
                     let with_kind = |name: &str| {

@@ -1,6 +1,7 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod softvm;
 mod table_frames;
 mod translate;
 
@@ -27,7 +28,9 @@ use crate::run::back_model::{BackModel, Clock, Common};
 use crate::run::private::PrivateCaches;
 use crate::run::recency::BlockRecency;
 use crate::sharing::LaneCells;
+use crate::softvm::Synonym;
 use crate::unit::{InLane, Injector, PrivateSide};
+use softvm::MissHandlers;
 use translate::LaneTranslator;
 
 /// `Lane` is one placement of one seed, with everything that depends on the placement.
@@ -54,6 +57,8 @@ pub(crate) struct Lane {
     unit: Option<InLane>,
     /// What the lane knows of TLBs and page tables, if addresses are translated. Then the lane has one cell.
     translator: Option<Box<LaneTranslator>>,
+    /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its own.
+    miss_handlers: Option<Box<MissHandlers>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
     /// True if that page has joined the run of a huge page, without a fault.
@@ -118,6 +123,7 @@ impl Lane {
         }
         let of_unit = options.subscription().map_or(0, Subscription::owned);
         let translator = LaneTranslator::new(machine, seed, of_unit, &mut frame_map)?.map(Box::new);
+        let miss_handlers = MissHandlers::new(machine, of_unit, &mut frame_map).map(Box::new);
         if options.tap {
             backs.iter_mut().for_each(BackModel::tap);
         }
@@ -140,6 +146,7 @@ impl Lane {
                 Box::new(PrivateCaches::new(tree, seed, tally))
             }),
             translator,
+            miss_handlers,
             unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
             joined: false,
@@ -189,6 +196,9 @@ impl Lane {
         if self.private.is_some() {
             self.compare(block, entries, tables);
             return Ok(());
+        }
+        if self.miss_handlers.is_some() {
+            return self.handle_misses(block, entries, tables);
         }
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         match &block.entries {
@@ -359,6 +369,11 @@ impl Lane {
                 self.note_before_access();
             }
             Control::AfterWalk(kind, missed) => self.after_walk(*kind, *missed),
+            Control::Entries(mapping, entries) => {
+                if let Some(handlers) = &mut self.miss_handlers {
+                    handlers.told(*mapping, **entries);
+                }
+            }
             Control::Tlb(event) => {
                 if let Some(translator) = &mut self.translator {
                     translator.event(event);
@@ -404,6 +419,7 @@ impl Lane {
                     stacks: &self.stacks,
                     stream: **stream,
                     translation: self.translator.as_ref().map(|translator| translator.counts()),
+                    at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
                     runs: self.frames.run_counts(),
@@ -507,6 +523,12 @@ impl Lane {
         }
     }
 
+    /// Returns the first access that left two different copies of a line, where caches have virtual tags and software
+    /// translates at their misses.
+    pub(crate) fn synonym(&self) -> Option<Synonym> {
+        self.miss_handlers.as_ref()?.synonym()
+    }
+
     /// Returns every placement in order, if placements are logged.
     pub(crate) fn log(&self) -> Option<&[Logged]> {
         self.log.as_deref()
@@ -546,6 +568,9 @@ impl Lane {
         self.frames.check()?;
         if let (Some(translator), Some(tables)) = (&self.translator, tables) {
             translator.check(&self.frame_map, tables, self.seed)?;
+        }
+        if let (Some(handlers), Some(tables)) = (&self.miss_handlers, tables) {
+            handlers.check(&self.frame_map, tables, self.seed)?;
         }
         if let Some(front) = &mut self.front {
             self.backs[0].add_hits(front);

@@ -1,0 +1,164 @@
+//! `softvm` checks the keys of `[translation]` of a machine whose software translates when the last level misses
+//! (JM97 §4).
+
+use binhop_base::{Agent, Agents, Problem, Result};
+use binhop_hw::{IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
+use binhop_os::page_table::{DisjunctLayout, TableConfig};
+
+use super::memory::Memory;
+
+/// `WriteBacks` states how a line that is written back to memory is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteBacks {
+    /// A handler looks the page up in the page table.
+    Table,
+    /// The translation was kept with the line. This costs nothing.
+    Kept,
+}
+
+impl WriteBacks {
+    pub(super) const ALL: &'static [Self] = &[Self::Table, Self::Kept];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+/// `Sharing` states how address spaces share memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Regions of 256 MiB that are shared as a whole have one segment, and so one global address.
+    Segments,
+    /// Every address space has segments of its own: shared memory has a global address in each.
+    Aliases,
+}
+
+impl Sharing {
+    pub(super) const ALL: &'static [Self] = &[Self::Segments, Self::Aliases];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Segments => "segments",
+            Self::Aliases => "aliases",
+        }
+    }
+}
+
+/// `SoftvmConfig` says how software translates when the last level misses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SoftvmConfig {
+    pub(crate) table: TableConfig,
+    pub(crate) layout: DisjunctLayout,
+    /// The first frame above the programs' memory.
+    pub(crate) above: u64,
+    /// The instructions of the handler.
+    pub(crate) handler: u64,
+    pub(crate) write_backs: WriteBacks,
+    pub(crate) sharing: Sharing,
+    /// The caches that an instruction fetch asks in turn, and those that a load or store asks.
+    pub(crate) chains: [Vec<usize>; 2],
+    /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to read
+    /// memory.
+    pub(crate) last_level_fills: [bool; 2],
+}
+
+impl SoftvmConfig {
+    /// Returns the number of pages above the programs' memory: those of tables, and one of handlers.
+    pub(crate) fn pages(&self) -> u32 {
+        self.layout.pages() + 1
+    }
+
+    /// Returns the agents that translation adds to a tree.
+    pub(crate) fn agents() -> Agents {
+        Agents::USER.with(Agent::Handler)
+    }
+}
+
+/// `SoftvmKeys` are the keys of `[translation]` that matter here, as read.
+pub(super) struct SoftvmKeys<'a> {
+    pub(super) table: TableConfig,
+    pub(super) layout: DisjunctLayout,
+    pub(super) handler: u64,
+    pub(super) write_backs: WriteBacks,
+    pub(super) sharing: Sharing,
+    /// The place of the machine.
+    pub(super) place: &'a str,
+}
+
+/// Checks the machine around the keys.
+pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Memory) -> Result<SoftvmConfig> {
+    let SoftvmKeys { table, layout, handler, write_backs, sharing, place } = keys;
+    let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
+        Err(Problem::request(value, place, rule, remedy))
+    };
+    if tree.rules == Rules::Cachegrind {
+        return refused(
+            "cachegrind",
+            &format!("{place}: rules"),
+            "cachegrind's rules count what a program references, and no handler",
+            "take rules = \"lines\", or translation.active = false",
+        );
+    }
+    let Some(above) = memory.frames else {
+        return refused(
+            "identity",
+            &format!("{place}: placement.policy"),
+            "with placement identity, physical = virtual: there are no frames for page tables",
+            "give the machine a memory.size and another placement.policy, like --set memory.size=128MiB --set placement.policy=random",
+        );
+    };
+    let chain = |first: usize| {
+        let next = |&cache: &usize| match tree.caches[cache].next {
+            Next::Cache(next) => Some(next),
+            Next::Memory => None,
+        };
+        std::iter::successors(Some(first), next).collect::<Vec<_>>()
+    };
+    let chains = [chain(tree.fetch), chain(tree.data)];
+    if let Some(&both) = chains[0].iter().find(|cache| chains[1].contains(cache)) {
+        return refused(
+            &tree.caches[both].name,
+            &format!("{place}: cache.{}", tree.caches[both].name),
+            "where software translates at cache misses, instructions and data have caches of their own at every level (JM97 §5.1)",
+            "give each side its own last level",
+        );
+    }
+    for cache in &tree.caches {
+        let place = |key: &str| format!("{place}: cache.{}.{key}", cache.name);
+        let rule = |what: &str| format!("where software translates at cache misses, {what} (JM97 §4)");
+        let remedy = "change the cache, or take refill = \"software\" with a [tlb.NAME]";
+        if cache.index != IndexBy::Virtual || cache.tag != TagBy::Asid {
+            let rule = rule("every cache is virtual, because an address is translated behind the last level");
+            return refused(
+                cache.index.name(),
+                &place("index"),
+                &rule,
+                "set index = \"virtual\" and tag = \"asid\"",
+            );
+        }
+        if cache.write != WritePolicy::Back || !cache.allocate || cache.write_buffer.is_some() {
+            let rule = rule("stores stay in the caches until their line leaves");
+            return refused(
+                cache.write.name(),
+                &place("write"),
+                &rule,
+                "set write = \"back\" and allocate = true",
+            );
+        }
+        if cache.inclusive {
+            return refused("true", &place("inclusive"), &rule("no cache is inclusive"), remedy);
+        }
+        if cache.streams.is_some() {
+            return refused("stream-buffers", &place("name"), &rule("nothing is prefetched"), remedy);
+        }
+    }
+    let fills = |chain: &Vec<usize>| {
+        let lines: Vec<_> = chain.iter().rev().map(|&cache| tree.caches[cache].line).collect();
+        lines.len() > 1 && lines[0] > lines[1]
+    };
+    let last_level_fills = chains.each_ref().map(fills);
+    Ok(SoftvmConfig { table, layout, above, handler, write_backs, sharing, chains, last_level_fills })
+}

@@ -1,0 +1,228 @@
+//! This part of preparation keeps the page table of a machine whose software translates when the last level misses. The
+//! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
+//!
+//! Where address spaces share a region as a whole, the region has one segment. A page of it then has one global address,
+//! and the caches know the page by one name: the mapping that led to it first. Rows carry names.
+//!
+//! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a handler
+//! may disturb:
+//! - the lines of the handlers' code, at every row;
+//! - the lines of the page's entries, if lines that go back to memory keep their translation;
+//! - otherwise every line of data, the row's own line included: the handler of write-backs runs behind the row, and loads
+//!   the entries of any page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use binhop_base::{Asid, MappingId, PageId, PageNo, Result};
+use binhop_os::page_table::{PageTables, REGION_LOG2, Step};
+use binhop_os::{SharedArea, Spaces, Touch};
+
+use super::filter::{Filters, Shape};
+use super::{Control, FETCH, Prepare};
+use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
+use crate::softvm::{Entry, PageEntries, handlers, own_page_no};
+
+/// No mapping has this number.
+const NO_MAPPING: MappingId = MappingId(u32::MAX);
+
+/// `MissTables` is the page table that software reads at cache misses.
+pub(super) struct MissTables {
+    config: Arc<SoftvmConfig>,
+    pub(super) tables: PageTables,
+    /// The mapping of page 0 of the tables.
+    first: MappingId,
+    /// For each mapping of which lanes were told, the places of its entries.
+    told: Vec<Option<PageEntries>>,
+    /// For each mapping, the mapping under which the caches know its page.
+    names: Vec<MappingId>,
+    /// For each name of a page that spaces share, the mapping of whose root table lanes were told last.
+    told_of: BTreeMap<MappingId, MappingId>,
+    /// The name of each page in a shared region, by the place of its user entry.
+    shared_names: BTreeMap<(MappingId, u32), (PageId, MappingId)>,
+    /// The number of each shared region, by what is mapped there.
+    shared_regions: BTreeMap<Vec<SharedArea>, u32>,
+    /// The regions of spaces that were looked at since the last event: the number of the shared region, if it is one.
+    looked_at: BTreeMap<(Asid, u64), Option<u32>>,
+    /// The slots of the lines of the handlers' code.
+    code: Vec<u32>,
+    data_shape: Shape,
+    page_log2: u32,
+    pub(super) trace_page: u64,
+    steps: Vec<Step>,
+}
+
+impl MissTables {
+    /// Makes the table. `first` is the number of the first page of the tables.
+    pub(super) fn new(
+        config: &Arc<SoftvmConfig>,
+        first: u32,
+        shapes: [Shape; 2],
+        trace_page: u64,
+    ) -> Result<Self> {
+        let page_log2 = config.table.page.log2();
+        let code_page = own_page_no(config, config.layout.pages());
+        let line_log2 = shapes[FETCH].line_log2;
+        let mut code = Vec::new();
+        for bytes in handlers(config).into_iter().filter(|bytes| !bytes.is_empty()) {
+            let start = code_page.0 << page_log2;
+            let lines = (start + bytes.start) >> line_log2..=(start + bytes.end - 1) >> line_log2;
+            code.extend(lines.map(|line| shapes[FETCH].slot_of(line)));
+        }
+        code.sort_unstable();
+        code.dedup();
+        Ok(Self {
+            config: Arc::clone(config),
+            tables: PageTables::new(&config.table)?,
+            first: MappingId(first),
+            told: Vec::new(),
+            names: Vec::new(),
+            told_of: BTreeMap::new(),
+            shared_names: BTreeMap::new(),
+            shared_regions: BTreeMap::new(),
+            looked_at: BTreeMap::new(),
+            code,
+            data_shape: shapes[1],
+            page_log2,
+            trace_page,
+            steps: Vec::new(),
+        })
+    }
+
+    /// Returns the page that the table maps at a page of a space.
+    pub(super) fn maps(&mut self, asid: Asid, page_no: u64) -> Option<PageId> {
+        self.steps.clear();
+        self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
+    }
+
+    /// Forgets what spaces map, because an event may change it.
+    pub(super) fn forget_regions(&mut self) {
+        self.looked_at.clear();
+    }
+
+    /// Returns the number of the shared region in which a page lies, if address spaces share its region as a whole.
+    fn shared_region(&mut self, asid: Asid, page_no: u64, spaces: &Spaces) -> Option<u32> {
+        if self.config.sharing == Sharing::Aliases {
+            return None;
+        }
+        let upper = (page_no << self.page_log2) >> REGION_LOG2;
+        let next = self.shared_regions.len() as u32;
+        let regions = &mut self.shared_regions;
+        *self.looked_at.entry((asid, upper)).or_insert_with(|| {
+            let first = upper << REGION_LOG2;
+            let areas = spaces.shared_areas(asid, first, first | ((1 << REGION_LOG2) - 1))?;
+            Some(*regions.entry(areas).or_insert(next))
+        })
+    }
+
+    /// Maps a page. Returns the places of its entries, if lanes do not know them.
+    fn map(
+        &mut self,
+        asid: Asid,
+        page_no: u64,
+        touch: &Touch,
+        spaces: &Spaces,
+    ) -> Result<Option<PageEntries>> {
+        let region = self.shared_region(asid, page_no, spaces);
+        match region {
+            Some(region) => self.tables.map_shared(asid, PageNo(page_no), touch.page, region)?,
+            None => self.tables.map(asid, PageNo(page_no), touch.page, self.page_log2)?,
+        }
+        self.steps.clear();
+        self.tables.walk(asid, PageNo(page_no), &mut self.steps);
+        let entries = PageEntries::of(&self.config, self.first, &self.steps);
+        let index = touch.mapping.index();
+        if index >= self.told.len() {
+            self.told.resize(index + 1, None);
+            self.names.extend((self.names.len() as u32..=touch.mapping.0).map(MappingId));
+        }
+        if let (Some(_), Some(PageEntries { user, .. })) = (region, entries) {
+            let name =
+                self.shared_names.entry((user.mapping, user.offset)).or_insert((touch.page, touch.mapping));
+            if name.0 != touch.page {
+                *name = (touch.page, touch.mapping);
+            }
+            self.names[index] = name.1;
+            self.told_of.entry(name.1).or_insert(touch.mapping);
+        }
+        let changed = self.told[index] != entries;
+        let name = self.names[index];
+        if let (true, Some(last)) = (changed, self.told_of.get_mut(&name)) {
+            // Lanes are told of this mapping now; they know its entries only if it is the name.
+            *last = if name == touch.mapping { name } else { NO_MAPPING };
+        }
+        self.told[index] = entries;
+        Ok(entries.filter(|_| changed))
+    }
+
+    /// Returns the name of a mapping, and the places of its entries if lanes were told of another space's root last.
+    fn name(&mut self, mapping: MappingId) -> (MappingId, Option<PageEntries>) {
+        let name = self.names.get(mapping.index()).copied().unwrap_or(mapping);
+        let Some(last) = self.told_of.get_mut(&name) else { return (name, None) };
+        let changes = std::mem::replace(last, mapping) != mapping;
+        (name, self.told[mapping.index()].filter(|_| changes))
+    }
+
+    /// Returns whether lines that go back to memory are translated by a handler.
+    fn writes_back(&self) -> bool {
+        self.config.write_backs == WriteBacks::Table
+    }
+
+    /// Makes the filters forget what the handler of misses may disturb before an access to a mapping.
+    fn disturb(&self, mapping: MappingId, filters: &mut Filters) {
+        filters.forget_slots(FETCH, &self.code);
+        if self.writes_back() {
+            return;
+        }
+        let Some(entries) = self.told.get(mapping.index()).copied().flatten() else { return };
+        let slot = |Entry { mapping, offset }: Entry| {
+            let page = own_page_no(&self.config, mapping.0 - self.first.0);
+            let byte = page.0 << self.page_log2 | u64::from(offset);
+            self.data_shape.slot_of(byte >> self.data_shape.line_log2)
+        };
+        filters.forget_slots(1, &[slot(entries.root), slot(entries.user)]);
+    }
+}
+
+impl Prepare {
+    /// Maps a page of the running space that has just been touched.
+    pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch) -> Result<()> {
+        let asid = self.running.asid;
+        let Some(tables) = &mut self.miss_tables else { return Ok(()) };
+        let known = tables.told.get(touch.mapping.index()).copied().flatten().is_some();
+        let told = tables.map(asid, page_no, touch, &self.spaces)?;
+        let own_name = tables.names[touch.mapping.index()] == touch.mapping;
+        if !known && !touch.new_page && own_name {
+            let flags = self.spaces.flags_of(self.spaces.segment_of(touch.page));
+            self.stream.aliases[0] += 1;
+            self.stream.aliases[1] += u64::from(flags.shared() && flags.write());
+        }
+        self.stream.tables = tables.tables.most_used().into();
+        if let Some(entries) = told {
+            self.control(Control::Entries(touch.mapping, Box::new(entries)));
+        }
+        Ok(())
+    }
+
+    /// Forgets what the handler of misses may disturb before an access that is passed. Returns the mapping under which
+    /// the caches know the page.
+    pub(super) fn before_handled_row(&mut self, mapping: MappingId) -> MappingId {
+        let Some(tables) = &mut self.miss_tables else { return mapping };
+        tables.disturb(mapping, &mut self.filters);
+        let (name, told) = tables.name(mapping);
+        if let Some(entries) = told {
+            self.control(Control::Entries(name, Box::new(entries)));
+        }
+        name
+    }
+
+    /// Forgets what the handler of write-backs may disturb behind an access that was passed.
+    pub(super) fn after_handled_row(&mut self) {
+        let Some(tables) = &self.miss_tables else { return };
+        if tables.writes_back() {
+            self.filters.forget_slots(FETCH, &tables.code);
+            self.disturbed = self.clock + 1;
+            self.set_trust();
+        }
+    }
+}

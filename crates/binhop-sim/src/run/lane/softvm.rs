@@ -1,0 +1,367 @@
+//! This part of a lane runs the handlers of a machine whose software translates when the last level misses. The top of
+//! [`crate::softvm`] has the rules.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use binhop_base::{Agent, Kind, LineAddr, MappingId, Result, Translation};
+use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, RemovedLine, Witness};
+use binhop_os::page_table::PageTables;
+
+use super::Lane;
+use crate::frame_map::{FrameMap, LaneTranslation, Tables};
+use crate::machine::{Machine, SoftvmConfig, WriteBacks};
+use crate::prepare::{Block, own_page};
+use crate::results::account::broken;
+use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, handlers, own_frame};
+use crate::unit::SharedCaches;
+
+/// `MissHandlers` are the handlers of a lane, and what they know.
+pub(super) struct MissHandlers {
+    config: Arc<SoftvmConfig>,
+    /// The mapping of page 0 of the tables.
+    first: MappingId,
+    /// The handlers' bytes, cut into the lines of level 1: of misses, and of write-backs.
+    code: [Vec<Entry>; 2],
+    /// For each mapping, where the entries lie that lead to its page.
+    entries: Vec<Option<PageEntries>>,
+    /// The lines that wait for the handler of write-backs, by their mappings.
+    waiting: VecDeque<MappingId>,
+    /// The lines of all caches. No queue is longer.
+    lines: u64,
+    /// For each cache, the logarithm of its lines' bytes.
+    line_log2: Vec<u32>,
+    /// The cycles of a line from memory.
+    memory: u64,
+    adds: bool,
+    counts: SoftvmCounts,
+    /// The first synonym of the lane.
+    synonym: Option<Synonym>,
+}
+
+/// `Leaving` notes the lines that an access lets the last level write to memory, or read for a write-back.
+struct Leaving<'a> {
+    /// The last caches, for instructions and for data.
+    last: [usize; 2],
+    /// The line that the access itself asks of the last level, if a line that a write-back reads there is noted.
+    own: Option<LineAddr>,
+    waiting: &'a mut VecDeque<MappingId>,
+}
+
+impl Witness for Leaving<'_> {
+    #[inline]
+    fn filled(&mut self, cache: usize, at: LineAddr) {
+        if self.own.is_some_and(|own| own != at) && self.last.contains(&cache) {
+            self.waiting.push_back(MappingId(at.id));
+        }
+    }
+
+    #[inline]
+    fn removed(&mut self, line: RemovedLine) {
+        if line.dirty && line.cause == RemovalCause::Evicted && self.last.contains(&line.cache) {
+            self.waiting.push_back(MappingId(line.at.id));
+        }
+    }
+}
+
+impl MissHandlers {
+    /// Makes the handlers of a lane, and gives the tables and handlers their frames above the machine's memory. `first` is
+    /// the number of the first page of the tables.
+    pub(super) fn new(machine: &Machine, first: u32, map: &mut FrameMap) -> Option<Self> {
+        let config = Arc::clone(machine.softvm()?);
+        for number in 0..config.pages() {
+            let (page, _) = own_page(first + number, machine.memory().page);
+            map.put(page, binhop_base::FrameNo(own_frame(&config, number)));
+        }
+        let tree = machine.tree().config();
+        let line = tree.caches[tree.fetch].line.bytes();
+        let mapping = MappingId(first + config.layout.pages());
+        let cut = |bytes: Range<u64>| {
+            let lines = bytes.start / line..bytes.end.div_ceil(line).max(bytes.start / line);
+            lines.map(|number| Entry { mapping, offset: (number * line) as u32 }).collect()
+        };
+        Some(Self {
+            first: MappingId(first),
+            code: handlers(&config).map(cut),
+            entries: Vec::new(),
+            waiting: VecDeque::new(),
+            lines: tree.caches.iter().map(|cache| cache.sets() * u64::from(cache.ways)).sum(),
+            line_log2: tree.caches.iter().map(|cache| cache.line.log2()).collect(),
+            memory: tree.memory_cost,
+            adds: tree.cost_rule == CostRule::Add,
+            counts: SoftvmCounts::default(),
+            synonym: None,
+            config,
+        })
+    }
+
+    /// Notes where the entries of a mapping's page lie.
+    pub(super) fn told(&mut self, mapping: MappingId, entries: PageEntries) {
+        let index = mapping.index();
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, None);
+        }
+        self.entries[index] = Some(entries);
+    }
+
+    /// Returns what the lane has counted.
+    pub(super) fn counts(&self) -> SoftvmCounts {
+        self.counts
+    }
+
+    /// Returns the first synonym.
+    pub(super) fn synonym(&self) -> Option<Synonym> {
+        self.synonym
+    }
+
+    /// Checks that the tables have frames of their own, and that table pages in use and free ones make them up.
+    ///
+    /// # Errors
+    /// An invariant is broken; the error names it.
+    pub(super) fn check(&self, map: &FrameMap, tables: &PageTables, seed: u64) -> Result<()> {
+        tables.check()?;
+        let of_tables = self.first.0..self.first.0 + self.config.pages();
+        let reserve = self.config.above..self.config.above + u64::from(self.config.pages());
+        if tables.used() + tables.free() + 1 != self.config.pages() {
+            let value = format!("{} table pages in use, {} free", tables.used(), tables.free());
+            let rule =
+                format!("table pages in use + free ones + the page of handlers = {}", self.config.pages());
+            return Err(broken(&value, &rule, seed));
+        }
+        for (page, frame) in map.all() {
+            if of_tables.contains(&page.0) != reserve.contains(&frame.0) {
+                return Err(broken(
+                    &format!("page {page} in frame {frame}"),
+                    &format!("pages of tables, and no others, have frames {reserve:?}"),
+                    seed,
+                ));
+            }
+        }
+        if !self.waiting.is_empty() {
+            let value = format!("{} lines wait for the handler of write-backs", self.waiting.len());
+            return Err(broken(&value, "the queue is empty after each access", seed));
+        }
+        Ok(())
+    }
+
+    /// Makes an access of the program, with the handlers that it needs, and looks for two different copies of the line.
+    /// Returns the cycles that the processor waits.
+    #[inline]
+    fn refer(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        kind: Kind,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> Result<u64> {
+        let mapping = MappingId(at.id);
+        if !translation.tables.has_aliases(translation.page(mapping)) {
+            return self.refer_alone(computer, kind, at, translation);
+        }
+        let offset = at.line << self.line_log2[self.config.chains[usize::from(kind != Kind::Fetch)][0]];
+        let differed = self.other_copy(computer, Entry { mapping, offset }, translation).is_some();
+        let cycles = self.refer_alone(computer, kind, at, translation)?;
+        let other = self.other_copy(computer, Entry { mapping, offset }, translation);
+        if let (false, Some(other)) = (differed, other) {
+            self.counts.made_synonym();
+            self.synonym.get_or_insert(Synonym { kind, mappings: [mapping, other], offset });
+        }
+        Ok(cycles)
+    }
+
+    /// Returns another mapping of a byte's page under which the caches hold a different copy of the byte.
+    #[cold]
+    fn other_copy(
+        &self,
+        computer: &SharedCaches<'_>,
+        Entry { mapping, offset }: Entry,
+        translation: &LaneTranslation<'_>,
+    ) -> Option<MappingId> {
+        let state = |name: MappingId| {
+            let caches = self.line_log2.iter().enumerate();
+            let at = |log2: u32| LineAddr { id: name.0, line: offset >> log2 };
+            caches.filter_map(|(cache, &log2)| computer.line_state(cache, at(log2), translation)).max()
+        };
+        let own = state(mapping)?;
+        let names = translation.tables.mappings_of(translation.page(mapping));
+        names.filter(|&name| name != mapping).find(|&name| state(name).is_some_and(|dirty| dirty || own))
+    }
+
+    /// Makes an access of the program, with the handlers that it needs. Returns the cycles that the processor waits.
+    #[inline]
+    fn refer_alone(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        kind: Kind,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> Result<u64> {
+        let side = usize::from(kind != Kind::Fetch);
+        let front = self.config.chains[side][0];
+        if computer.front.holds(front, at, translation) {
+            return Ok(computer.access(Agent::User, kind, at, translation, &mut ()).cycles);
+        }
+        let mapping = MappingId(at.id);
+        let offset = at.line << self.line_log2[front];
+        let mut cycles = 0;
+        if !self.is_held(computer, side, Entry { mapping, offset }, translation) {
+            self.counts.missed(kind);
+            let cause = if kind == Kind::Fetch { MissCause::FetchMiss } else { MissCause::DataMiss };
+            cycles += self.handle(computer, mapping, Some(cause), translation)?;
+        }
+        cycles += self.access(computer, Agent::User, kind, Entry { mapping, offset }, translation).cycles;
+        let mut waiting = self.waiting.len() as u64;
+        while let Some(mapping) = self.waiting.pop_front() {
+            self.counts.wrote_back(waiting);
+            cycles += self.handle(computer, mapping, None, translation)?;
+            waiting = self.waiting.len() as u64;
+            if waiting > self.lines {
+                return Err(broken(
+                    &format!("{waiting} lines wait for the handler of write-backs"),
+                    &format!("the caches have {} lines, and no more are dirty", self.lines),
+                    0,
+                ));
+            }
+        }
+        Ok(cycles)
+    }
+
+    /// Returns whether some cache holds the line of a byte.
+    #[inline]
+    fn is_held(
+        &self,
+        computer: &SharedCaches<'_>,
+        side: usize,
+        entry: Entry,
+        translation: &LaneTranslation<'_>,
+    ) -> bool {
+        self.config.chains[side].iter().any(|&cache| {
+            let at = LineAddr { id: entry.mapping.0, line: entry.offset >> self.line_log2[cache] };
+            computer.holds_line(cache, at, translation)
+        })
+    }
+
+    /// Runs the handler of misses with the cause of its instructions, or the handler of write-backs.
+    fn handle(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        mapping: MappingId,
+        miss: Option<MissCause>,
+        translation: &LaneTranslation<'_>,
+    ) -> Result<u64> {
+        let Some(entries) = self.entries.get(mapping.index()).copied().flatten() else {
+            let value = format!("a line of mapping {mapping}");
+            return Err(broken(&value, "a page is in the table before its lines are in a cache", 0));
+        };
+        let mut cycles = self.run_code(computer, miss, translation);
+        if !self.is_held(computer, 1, entries.user, translation) {
+            self.counts.missed_entry();
+            cycles += self.run_code(computer, miss.map(|_| MissCause::DataMiss), translation);
+            if miss.is_none() {
+                cycles += self.load(computer, entries.segment, [MissCause::WriteBack; 2], translation);
+            }
+            let causes = match miss {
+                Some(_) => [MissCause::HandlerData, MissCause::RootEntry],
+                None => [MissCause::WriteBack; 2],
+            };
+            cycles += self.load(computer, entries.root, causes, translation);
+        }
+        let causes = match miss {
+            Some(_) => [MissCause::HandlerData, MissCause::UserEntry],
+            None => [MissCause::WriteBack; 2],
+        };
+        Ok(cycles + self.load(computer, entries.user, causes, translation))
+    }
+
+    /// Executes the instructions of a handler. Returns the cycles.
+    fn run_code(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        miss: Option<MissCause>,
+        translation: &LaneTranslation<'_>,
+    ) -> u64 {
+        let instructions = self.config.handler;
+        self.counts.waited(miss.unwrap_or(MissCause::WriteBack), instructions);
+        let causes = match miss {
+            Some(_) => [MissCause::HandlerCode, MissCause::HandlerCodeMemory],
+            None => [MissCause::WriteBack; 2],
+        };
+        let mut cycles = instructions;
+        for number in 0..self.code[usize::from(miss.is_none())].len() {
+            let line = self.code[usize::from(miss.is_none())][number];
+            let answer = self.access(computer, Agent::Handler, Kind::Fetch, line, translation);
+            cycles += self.count(answer, causes);
+        }
+        cycles
+    }
+
+    /// Loads an entry. Returns the cycles.
+    fn load(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        entry: Entry,
+        causes: [MissCause; 2],
+        translation: &LaneTranslation<'_>,
+    ) -> u64 {
+        let answer = self.access(computer, Agent::Handler, Kind::Load, entry, translation);
+        self.count(answer, causes)
+    }
+
+    /// Counts the cycles of an access of a handler: what it waited for caches, and what it waited for memory.
+    fn count(&mut self, Answer { cycles, served }: Answer, causes: [MissCause; 2]) -> u64 {
+        let memory = match served {
+            Level::Memory if self.adds => self.memory.min(cycles),
+            Level::Memory => cycles,
+            Level::Cache(_) => 0,
+        };
+        self.counts.waited(causes[0], cycles - memory);
+        self.counts.waited(causes[1], memory);
+        cycles
+    }
+
+    /// Makes an access, and notes the lines that it lets leave for memory.
+    fn access(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        agent: Agent,
+        kind: Kind,
+        Entry { mapping, offset }: Entry,
+        translation: &LaneTranslation<'_>,
+    ) -> Answer {
+        let side = usize::from(kind != Kind::Fetch);
+        let line = |cache: usize| LineAddr { id: mapping.0, line: offset >> self.line_log2[cache] };
+        let at = line(self.config.chains[side][0]);
+        if self.config.write_backs == WriteBacks::Kept {
+            return computer.access(agent, kind, at, translation, &mut ());
+        }
+        let last = [0, 1].map(|side| self.config.chains[side][self.config.chains[side].len() - 1]);
+        let own = self.config.last_level_fills[side].then(|| line(last[side]));
+        let mut leaving = Leaving { last, own, waiting: &mut self.waiting };
+        computer.access(agent, kind, at, translation, &mut leaving)
+    }
+}
+
+impl Lane {
+    /// Simulates rows one by one, with the handlers that translate when the last level misses.
+    pub(super) fn handle_misses(
+        &mut self,
+        block: &Block,
+        entries: Range<usize>,
+        tables: &Tables,
+    ) -> Result<()> {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let handlers = self.miss_handlers.as_mut().expect("called where software translates");
+        let front = self.front.as_mut().expect("rows are for a front of one's own");
+        let (back, waited) = self.backs[0].own();
+        let mut computer = Computer::over(front, back, self.clock.now);
+        for row in &block.rows()[entries] {
+            *waited += handlers.refer(&mut computer, row.kind(), row.at(), &translation)?;
+        }
+        self.clock.now = computer.now;
+        if let Some(tap) = &mut self.tap {
+            self.backs[0].tapped(&translation, tap);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! `softvm` is what preparation and lanes have in common where software translates when the last level misses
+//! (JM97 §4): where the entries of a page lie, and where the handlers lie.
+//!
+//! # Rules
+//! - An access of the program whose line no cache on its way holds raises CACHEMISS, before anything in the caches
+//!   changes. A handler runs. Then the access is made as usual: it counts once, and its line takes the place that LOAD&MAP
+//!   gives it under the tag of SPECIFYVTAG.
+//! - The handler is fetched, then it loads the user entry of the line's page at the entry's global virtual address. If no
+//!   cache holds the entry's line, the load raises CACHEMISS, too: the handler is fetched again and loads the root entry,
+//!   which maps the page of the user entry. Then the user entry is loaded.
+//! - The handlers and what lies in physical memory (root tables, the segment map) are cached under physical addresses.
+//!   Such an access never raises CACHEMISS. So the depth is two at most.
+//! - A handler fetches each line of its code once, in order, before its loads. Its accesses are those of the agent
+//!   `handler`, for which the processor waits. Each instruction takes a cycle besides.
+//! - **Write-backs.** A dirty line that the last level evicts needs a translation, too; so does a line of the last level
+//!   that must be read from memory because a shorter line is written back into it, unless it is the line that the access
+//!   asks for. With `write-backs = "table"` these
+//!   lines wait until the access that caused them is done. Then a handler of its own translates each in turn. It loads the
+//!   line's user entry. If no cache holds the entry's line, it loads the segment's entry in the segment map, and the root
+//!   entry, because the line may belong to a space that does not run. What it evicts waits in the same queue.
+//! - The queue ends: a handler stores nothing, so each line that it translates is one dirty line less in the caches, and no
+//!   line becomes dirty. A lane stops if a queue is longer than the caches have lines.
+//! - **Synonyms.** A page that several mappings lead to has a line in the caches for each of its names. If the caches hold
+//!   two such lines of one part of the page, and one of them is dirty, the copies differ: a *synonym*. An access that brings
+//!   this about is counted, and the first is reported with both addresses. It may be a store, or an access that reads an old
+//!   copy from memory. Nothing is flushed: the problem is shown, not solved (JM97 §3.1).
+//! - A flush of a page whose frame changes hands is the operating system's: it knows the frame.
+
+mod counts;
+
+use std::ops::Range;
+
+use binhop_base::{Kind, MappingId, PageNo};
+use binhop_os::page_table::Step;
+
+use crate::machine::{HANDLER_ALIGNMENT, SoftvmConfig};
+
+pub(crate) use counts::{MissCause, SoftvmCounts};
+
+/// `Entry` is the place of an entry: a mapping, and a byte of its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) mapping: MappingId,
+    pub(crate) offset: u32,
+}
+
+/// `PageEntries` are the places of the entries that lead to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageEntries {
+    pub(crate) segment: Entry,
+    pub(crate) root: Entry,
+    pub(crate) user: Entry,
+}
+
+impl PageEntries {
+    /// Makes the places of what a walk of the disjunct table reads. `first` is the mapping of page 0 of the tables.
+    pub(crate) fn of(config: &SoftvmConfig, first: MappingId, steps: &[Step]) -> Option<Self> {
+        let &[Step::Entry { table: root, offset: root_at, .. }, Step::Entry { table, offset, .. }] = steps
+        else {
+            return None;
+        };
+        let entry = |(table, offset): (u32, u32)| Entry { mapping: MappingId(first.0 + table), offset };
+        Some(Self {
+            segment: entry(config.layout.map_entry(config.layout.segment_of(table)?)),
+            root: entry((root, root_at)),
+            user: entry((table, offset)),
+        })
+    }
+}
+
+/// `Synonym` is a part of a page of which an access left two different copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Synonym {
+    /// The kind of the access.
+    pub(crate) kind: Kind,
+    /// The mapping that the access named, and the mapping that names the other copy.
+    pub(crate) mappings: [MappingId; 2],
+    /// The first byte of the line within the page.
+    pub(crate) offset: u32,
+}
+
+/// Returns the virtual page of a page of the tables or of the handlers, counted from the first: page 0 lies behind the
+/// page of the handlers in physical memory.
+pub(crate) fn own_page_no(config: &SoftvmConfig, number: u32) -> PageNo {
+    let layout = config.layout;
+    match layout.global_page(number) {
+        Some(page) if number < layout.pages() => PageNo(layout.global_start().0 + u64::from(page)),
+        _ => PageNo(layout.physical_start().0 + own_frame(config, number)),
+    }
+}
+
+/// Returns the frame of a page of the tables or of the handlers. The handlers come first.
+pub(crate) fn own_frame(config: &SoftvmConfig, number: u32) -> u64 {
+    let behind = if number == config.layout.pages() { 0 } else { u64::from(number) + 1 };
+    config.above + behind
+}
+
+/// Returns the bytes of the two handlers in their page: of misses, and of write-backs.
+pub(crate) fn handlers(config: &SoftvmConfig) -> [Range<u64>; 2] {
+    let bytes = 4 * config.handler;
+    let second = bytes.next_multiple_of(HANDLER_ALIGNMENT);
+    [0..bytes, second..second + bytes]
+}

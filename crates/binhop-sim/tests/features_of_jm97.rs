@@ -1,0 +1,219 @@
+//! The features of JM97 §2 and §4.3 on the machine softvm: protection between address spaces, memory shared by global
+//! address and by alias, large and sparse address spaces, and pages of a size that software chooses.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use crate::common::Fixed;
+use crate::whole_engine::counts;
+use binhop_base::Problem;
+use binhop_sim::{Machine, Outcome, RunOptions, simulate};
+use binhop_trace::Op;
+use binhop_trace::event::EventBuilder;
+
+const REGION: u64 = 1 << 28;
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+const SHARED: u32 = 8;
+
+/// `Trace` is a trace that is written event by event.
+#[derive(Default)]
+struct Trace(EventBuilder);
+
+impl Trace {
+    fn switch(mut self, asid: u64) -> Self {
+        self.0.push(Op::Switch, asid, 1, 0);
+        self
+    }
+
+    /// Maps pages of 4 KiB of a segment.
+    fn map(mut self, addr: u64, pages: u32, flags: u32, segment: u64, first: u64) -> Self {
+        self.0.push_args(Op::Map, addr, flags, pages, [Some(segment), Some(first)]);
+        self
+    }
+
+    fn unmap(mut self, addr: u64, pages: u32) -> Self {
+        self.0.push(Op::Unmap, addr, 0, pages);
+        self
+    }
+
+    fn load(mut self, addr: u64) -> Self {
+        self.0.push(Op::Load, addr, 4, 1);
+        self
+    }
+
+    fn store(mut self, addr: u64) -> Self {
+        self.0.push(Op::Store, addr, 4, 1);
+        self
+    }
+
+    fn outcome(mut self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
+        let all = settings.iter().chain(&["translation=on"]).map(ToString::to_string).collect::<Vec<_>>();
+        let machine = Machine::load("softvm", &all)?;
+        let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
+        simulate(&machine, Box::new(Fixed::new(self.0.finish(), 100)), &options, None, &mut |_| Ok(()))
+    }
+
+    /// Runs the trace on softvm, and returns its counts and notes.
+    fn run(self, settings: &[&str]) -> (BTreeMap<String, f64>, Vec<String>) {
+        let outcome = self.outcome(settings).unwrap();
+        (counts(&outcome, 0, 1), outcome.notes)
+    }
+}
+
+fn of(counts: &BTreeMap<String, f64>, name: &str) -> u64 {
+    counts.get(name).copied().unwrap_or(0.0) as u64
+}
+
+/// Two spaces use the same addresses. No space finds the other's lines: each has segments of its own.
+#[test]
+fn address_spaces_are_protected_from_each_other() {
+    // The line meets no entry of the table in any set.
+    let page = 5 * REGION + 0x7740;
+    let trace = Trace::default().switch(1).store(page).switch(2).load(page).switch(1).load(page);
+    let (counts, _) = trace.run(&[]);
+    let of = |name: &str| of(&counts, name);
+    // The line of space 2 drives that of space 1 out of level 1, to level 2.
+    assert_eq!((of("l1d.store.misses"), of("l1d.load.misses")), (1, 2));
+    assert_eq!([of("translation.store.cache-misses"), of("translation.load.cache-misses")], [1, 1]);
+    assert_eq!([of("translation.aliases"), of("translation.synonyms")], [0, 0]);
+    // Each space has a root entry and a page of the global table of its own; the roots share a page.
+    assert_eq!((of("translation.entries.user-misses"), of("translation.tables")), (2, 4 << 12));
+}
+
+/// A segment of 8 pages at two addresses: one page has two virtual addresses, and a line for each.
+fn aliased(second: u64) -> Trace {
+    let map = |trace: Trace, addr| trace.map(addr, 8, READ | WRITE | SHARED, 7, 0);
+    map(map(Trace::default().switch(1), 3 * REGION), second)
+}
+
+/// Memory is shared at two virtual addresses: a store through one leaves an old copy behind the other (§3.1).
+#[test]
+fn an_alias_shows_the_synonym_problem_and_is_detected() {
+    let second = 4 * REGION + (3 << 12);
+    let trace = aliased(second).load(second + 64).store(3 * REGION + 64).load(second + 64);
+    let (counts, notes) = trace.run(&[]);
+    let of = |name: &str| of(&counts, name);
+    assert_eq!([of("translation.aliases"), of("translation.aliases.writable")], [1, 1]);
+    assert_eq!(of("translation.synonyms"), 1);
+    let note = notes.iter().find(|note| note.contains("two different copies")).unwrap();
+    assert!(note.contains("a store of 0x30000040 in asid 1"), "{note}");
+    assert!(note.contains("0x40003040 in asid 1"), "{note}");
+    // A load that reads an old copy from memory brings a synonym about, too.
+    let (counts, notes) = aliased(second).store(3 * REGION + 64).load(second + 64).run(&[]);
+    assert_eq!(crate::features_of_jm97::of(&counts, "translation.synonyms"), 1);
+    assert!(notes.iter().any(|note| note.contains("a load of 0x40003040")), "{notes:?}");
+}
+
+/// An alias that is only read is counted, and does no harm.
+#[test]
+fn an_alias_that_is_only_read_is_no_synonym() {
+    let read = |trace: Trace, addr| trace.map(addr, 8, READ | SHARED, 7, 0).load(addr);
+    let trace = read(read(Trace::default().switch(1), 3 * REGION), 4 * REGION + (3 << 12));
+    let (counts, _) = trace.run(&[]);
+    let of = |name: &str| of(&counts, name);
+    assert_eq!(
+        [of("translation.aliases"), of("translation.aliases.writable"), of("translation.synonyms")],
+        [1, 0, 0]
+    );
+    assert_eq!(of("translation.load.cache-misses"), 2);
+}
+
+/// Aliases that are aligned to the size of the cache meet in one set (§3.1, footnote 1). A direct-mapped cache holds one of
+/// them, if a dirty victim is written back before its successor is read. A set-associative cache holds both.
+#[test]
+fn aligned_aliases_are_safe_in_direct_mapped_caches_alone() {
+    let before = [
+        "translation.sharing=aliases",
+        "cache.l1d.writeback-order=before-fill",
+        "cache.l2d.writeback-order=before-fill",
+    ];
+    let accesses = |trace: Trace| {
+        let (here, there) = (3 * REGION + 64, 4 * REGION + 64);
+        trace.store(here).load(there).store(there).load(here).store(here).store(there).load(here)
+    };
+    let synonyms = |settings: &[&str]| {
+        let (counts, _) = accesses(aliased(4 * REGION)).run(&[&before[..], settings].concat());
+        of(&counts, "translation.synonyms")
+    };
+    assert_eq!(synonyms(&[]), 0);
+    assert!(synonyms(&["cache.l1d.ways=2"]) > 0);
+    assert!(synonyms(&["cache.l2d.ways=2"]) > 0);
+    // Aliases that are not aligned are not safe there either.
+    let trace = aliased(4 * REGION + (1 << 12)).store(3 * REGION).load(4 * REGION + (1 << 12));
+    assert!(of(&trace.run(&before).0, "translation.synonyms") > 0);
+}
+
+/// Two spaces map one segment alone in a region, at different addresses.
+fn shared_region() -> Trace {
+    let map = |trace: Trace, addr| trace.map(addr, 8, READ | WRITE | SHARED, 7, 0);
+    map(map(Trace::default().switch(1), 3 * REGION).switch(2), 6 * REGION)
+}
+
+/// A region that two spaces share as a whole has one segment id: one global address, one line, and no synonym.
+#[test]
+fn memory_is_shared_by_global_address() {
+    let (here, there) = (3 * REGION + 64, 6 * REGION + 64);
+    let accesses = |trace: Trace| trace.switch(1).store(here).switch(2).load(there).switch(1).load(here);
+    let (counts, _) = accesses(shared_region()).run(&[]);
+    let of = |name: &str| of(&counts, name);
+    // The load of the second space hits in the line that the first has made dirty.
+    assert_eq!((of("l1d.store.misses"), of("l1d.load.misses")), (1, 0));
+    assert_eq!([of("translation.store.cache-misses"), of("translation.load.cache-misses")], [1, 0]);
+    assert_eq!([of("translation.aliases"), of("translation.synonyms")], [0, 0]);
+    // One page of the global table serves both spaces. Their root tables share a page, and the segment map has one.
+    assert_eq!(of("translation.tables"), 3 << 12);
+    let (counts, _) = accesses(shared_region()).run(&["translation.sharing=aliases"]);
+    let of = |name: &str| crate::features_of_jm97::of(&counts, name);
+    assert_eq!([of("translation.aliases.writable"), of("translation.synonyms")], [1, 1]);
+    assert_eq!(of("translation.tables"), 4 << 12);
+}
+
+/// The group of a shared segment is duplicated in each sharer's root table: each space's handler reads its own.
+#[test]
+fn each_sharer_has_a_root_entry_of_its_own() {
+    let here = 3 * REGION;
+    // The entries of both spaces are in one line of the global table, and the roots in lines of their own.
+    let trace = shared_region().switch(1).load(here).switch(2).load(6 * REGION + 16);
+    let (counts, _) = trace.run(&["cache.l1d.size=16B", "cache.l2d.size=16B"]);
+    assert_eq!(of(&counts, "translation.entries.user-misses"), 2);
+    assert_eq!(of(&counts, "l1d.handler.load.compulsory"), 3);
+}
+
+/// A region that two spaces share as a whole cannot hold a page of one of them.
+#[test]
+fn a_shared_segment_has_the_same_pages_in_every_space() {
+    let trace = shared_region().switch(1).load(3 * REGION).switch(2).load(6 * REGION).load(6 * REGION + 4096);
+    // The second space maps memory of its own where the first still has the shared page.
+    let trace = trace.unmap(6 * REGION, 1).map(6 * REGION, 1, READ | WRITE, 9, 0).load(6 * REGION);
+    let problem = trace.outcome(&[]).unwrap_err();
+    assert!(problem.rule.contains("shared as a whole"), "{problem}");
+    assert!(problem.value.contains("0x60000000"), "{problem}");
+}
+
+/// Large and sparse address spaces: eight regions far apart take a page of the global table each. A ninth is refused.
+#[test]
+fn address_spaces_are_large_and_sparse() {
+    let at = |region: u64| region * 0x1234_5000_0000 + 0x7000;
+    let trace = (0..8).fold(Trace::default(), |trace, region| trace.store(at(region)));
+    let (counts, _) = trace.run(&[]);
+    assert_eq!(of(&counts, "translation.tables"), (1 + 1 + 8) << 12);
+    let trace = (0..9).fold(Trace::default(), |trace, region| trace.store(at(region)));
+    let problem = trace.outcome(&[]).unwrap_err();
+    assert!(problem.value.starts_with("9 regions of 256MiB"), "{problem}");
+}
+
+/// The size of a page is software's choice, down to a line: SPECIFYVTAG assumes nothing beyond the offset in a line.
+#[test]
+fn software_chooses_the_size_of_pages_down_to_a_line() {
+    let accesses = || (0..64).fold(Trace::default(), |trace, line| trace.store(3 * REGION + 16 * line));
+    let run = |page: &str, segments: &str| {
+        let settings = [format!("memory.page={page}"), format!("translation.segments={segments}")];
+        let (counts, _) = accesses().run(&[&settings[0], &settings[1], "translation.handler=2"]);
+        ["os.faults", "translation.store.cache-misses", "translation.tables"].map(|name| of(&counts, name))
+    };
+    // 64 lines of 16 bytes lie in one page of 4 KiB, in 16 pages of 64 bytes, in 64 pages of 16 bytes.
+    assert_eq!(run("4KiB", "256"), [1, 64, 3 << 12]);
+    let [faults, misses, _] = run("1KiB", "16");
+    assert_eq!((faults, misses), (1, 64));
+}

@@ -1,0 +1,360 @@
+//! These tests compare software-managed translation with a slow model, in which the handlers' accesses are made one after
+//! the other.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use crate::common::{Event, Fixed, batch, event, reference, run};
+use crate::whole_engine::{Injection, Observer, Slow, World, counts};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use binhop_base::{Asid, PageNo};
+use binhop_oracle::cache_tree::CacheTree;
+use binhop_oracle::softvm::{Reference, SoftVm, SoftVmDesign};
+use binhop_sim::{Machine, RunOptions, simulate};
+use binhop_trace::event::EventBuilder;
+use binhop_trace::{EventBatch, Op};
+use proptest::prelude::*;
+
+const PAGE: u64 = 4096;
+/// The pages in a region of 256 MiB.
+const REGION: u64 = 1 << 16;
+/// The pages at which the parts of a trace begin. A part has 8 pages, and may reach a little further. The first three
+/// lie in two regions each, the fourth in two pages of a root entry each.
+const STARTS: [u64; 8] = [
+    REGION - 4,
+    3 * REGION - 8,
+    5 * REGION - 1,
+    17 * REGION + 1024 - 3,
+    0,
+    0x5_5555_5554,
+    0x7_ffff_fff0,
+    0xf_ffff_0000_0000,
+];
+
+/// `Side` is the caches of instructions, or of data.
+#[derive(Clone, Debug)]
+struct Side {
+    lines: [u64; 2],
+    ways: [u64; 2],
+    sets: [u64; 2],
+    replacement: [&'static str; 2],
+    orders: [&'static str; 2],
+}
+
+/// `Design` is a drawn machine.
+#[derive(Clone, Debug)]
+struct Design {
+    sides: [Side; 2],
+    memory: &'static str,
+    policy: &'static str,
+    handler: u64,
+    kept: bool,
+    segments: u64,
+    /// True if the costs of the levels add up; `None` if there are no costs.
+    adds: Option<bool>,
+    costs: [u64; 3],
+}
+
+fn order() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["after-fill", "before-fill"])
+}
+
+prop_compose! {
+    fn side()(
+        line in 4..8u32,
+        wider in 0..4u32,
+        ways in [1..5u64, 1..5u64],
+        sets in (0..6u32, 0..7u32),
+        orders in [order(), order()],
+        other in prop::option::weighted(0.2, prop::sample::select(vec!["fifo", "random", "srrip"])),
+    ) -> Side {
+        Side {
+            lines: [1 << line, 1 << (line + wider).min(7)],
+            ways,
+            sets: [1 << sets.0, 1 << sets.1],
+            replacement: ["lru", other.unwrap_or("lru")],
+            orders,
+        }
+    }
+}
+
+prop_compose! {
+    fn design()(
+        sides in [side(), side()],
+        memory in prop::sample::select(vec!["96KiB", "128KiB", "1MiB"]),
+        policy in prop::sample::select(vec!["random", "first"]),
+        handler in prop_oneof![3 => Just(10u64), 1 => 1..100u64],
+        kept in prop::bool::weighted(0.2),
+        segments in prop::sample::select(vec![32u64, 40]),
+        adds in prop::option::weighted(0.8, prop::bool::weighted(0.8)),
+        costs in [1..40u64, 1..40u64, 40..200u64],
+    ) -> Design {
+        Design { sides, memory, policy, handler, kept, segments, adds, costs }
+    }
+}
+
+impl Design {
+    fn machine(&self) -> Machine {
+        let cache = |name: &str, serves: &str, next: &str, level: usize, side: &Side| {
+            let (line, ways, sets) = (side.lines[level], side.ways[level], side.sets[level]);
+            let serves = if level == 0 { format!("serves = \"{serves}\"\n") } else { String::new() };
+            format!(
+                "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\nreplacement = \"{}\"\n\
+                 index = \"virtual\"\ntag = \"asid\"\nwriteback-order = \"{}\"\nnext = \"{next}\"\n",
+                line * ways * sets,
+                side.replacement[level],
+                side.orders[level]
+            )
+        };
+        let [fetch, data] = &self.sides;
+        let caches = [
+            cache("l1i", "fetch", "l2i", 0, fetch),
+            cache("l1d", "data", "l2d", 0, data),
+            cache("l2i", "", "memory", 1, fetch),
+            cache("l2d", "", "memory", 1, data),
+        ]
+        .concat();
+        let cost = self.adds.map_or_else(String::new, |adds| {
+            let [l2i, l2d, memory] = self.costs;
+            let mode = if adds { "add" } else { "total" };
+            format!("[cost]\nmode = \"{mode}\"\nl2i = {l2i}\nl2d = {l2d}\nmemory = {memory}\n")
+        });
+        let toml = format!(
+            "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", pool = \"32KiB\" }}\n\
+             {caches}{cost}[translation]\nactive = true\ntable = \"disjunct\"\nrefill = \"cache-miss\"\nhandler = {}\n\
+             write-backs = \"{}\"\nsegments = {}\nsharing = \"aliases\"\n",
+            self.memory,
+            self.policy,
+            self.handler,
+            if self.kept { "kept" } else { "table" },
+            self.segments,
+        );
+        Machine::parse(&toml, "softvm", &[]).unwrap_or_else(|problem| panic!("{toml}\n{problem}"))
+    }
+
+    fn slow(&self, machine: &Machine, seed: u64) -> Slow<SlowSoftVm> {
+        // The handlers' code lies above memory, the table behind it.
+        let above = machine.memory().frames.unwrap() * PAGE;
+        let config = machine.tree().config();
+        let design = SoftVmDesign {
+            handler: self.handler,
+            kept: self.kept,
+            segments: self.segments,
+            code: above,
+            map: above + PAGE,
+            memory_cost: config.memory_cost,
+        };
+        let softvm = SoftVm::new(design, [config.fetch, config.data]);
+        Slow::new(machine, seed, SlowSoftVm { softvm, asid: Asid(0), before_measured: BTreeMap::new() })
+    }
+}
+
+/// `SlowSoftVm` tells the slow model of accesses and of events.
+struct SlowSoftVm {
+    softvm: SoftVm,
+    asid: Asid,
+    /// The counts when the measured part began.
+    before_measured: BTreeMap<String, u64>,
+}
+
+impl Observer for SlowSoftVm {
+    fn inject(&mut self, next: &Injection, tree: &mut CacheTree, world: &mut World) {
+        let &Injection { kind, page_no, mapping, offset, .. } = next;
+        self.softvm.before(&Reference { kind, asid: self.asid, page_no, mapping, offset }, tree, world);
+    }
+
+    fn follow(&mut self, tree: &mut CacheTree, world: &World) {
+        self.softvm.after(tree, world);
+    }
+
+    fn measure(&mut self) {
+        self.before_measured.clone_from(&self.softvm.counts);
+    }
+
+    fn event(&mut self, events: &EventBatch, row: usize) {
+        let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
+        match Op::from_code(events.op()[row]).unwrap() {
+            Op::Switch => self.asid = Asid(addr as u32),
+            Op::Map | Op::Unmap if count > 0 => {
+                let first = addr / PAGE;
+                self.softvm.table.unmap(self.asid, PageNo(first), PageNo(first + count - 1));
+            }
+            Op::Exec | Op::Exit => self.softvm.table.drop_space(Asid(addr as u32)),
+            _ => {}
+        }
+    }
+}
+
+/// Returns a trace with each part of 8 pages moved to its start.
+fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    for row in 0..events.len() {
+        let op = Op::from_code(events.op()[row]).unwrap();
+        let mut addr = events.addr()[row];
+        if op as u8 <= Op::Modify as u8 || matches!(op, Op::Map | Op::Unmap | Op::Protect) {
+            let page = addr / PAGE;
+            let part = (page / 8).min(starts.len() as u64 - 1);
+            addr = (starts[part as usize] + page - part * 8) * PAGE + addr % PAGE;
+        }
+        let (size, count) = (events.size()[row], events.count()[row]);
+        rows.push_args(op, addr, size, count, [events.arg0(row), events.arg1(row)]);
+    }
+    rows.finish()
+}
+
+/// Draws the starts of the parts.
+fn starts() -> impl Strategy<Value = Vec<u64>> {
+    prop::sample::subsequence(STARTS.to_vec(), 5).prop_shuffle()
+}
+
+/// Draws events, with changes of protection among them.
+fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    let protect = (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Protect { page, pages });
+    prop::collection::vec(prop_oneof![30 => event(), 1 => protect], 1..most)
+}
+
+/// Compares a run with the slow model under two seeds.
+fn compare(design: &Design, events: &EventBatch) {
+    let machine = design.machine();
+    let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
+    let fast = run(&machine, events, 500, &options);
+    for seed in 0..2 {
+        let mut slow = design.slow(&machine, seed);
+        slow.run(events);
+        let mut expected = slow.metrics();
+        let SlowSoftVm { softvm, .. } = slow.observer;
+        let costs = machine.has_cost();
+        let of_cycles = |name: &str| name.starts_with("translation.cycles.");
+        let cycles: u64 =
+            softvm.counts.iter().filter(|(name, _)| of_cycles(name)).map(|(_, count)| count).sum();
+        let counted = softvm.counts.iter().filter(|(name, _)| costs || !of_cycles(name));
+        expected.extend(counted.map(|(name, &count)| (name.clone(), count as f64)));
+        if costs {
+            expected.insert("translation.cycles".into(), cycles as f64);
+        }
+        expected.insert("translation.tables".into(), softvm.table.most_used as f64 * PAGE as f64);
+        expected.insert("translation.write-backs.most-waiting".into(), softvm.most_waiting as f64);
+        expected.retain(|_, value| *value > 0.0);
+        let mut fast = counts(&fast, seed as usize, 2);
+        fast.remove("translation.cpi");
+        // The slow model does not know what a mapping allows.
+        fast.remove("translation.aliases.writable");
+        for name in expected.keys().chain(fast.keys()) {
+            assert_eq!(fast.get(name), expected.get(name), "{name}, seed {seed}");
+        }
+    }
+    for other in [
+        run(&machine, events, 7, &options),
+        run(&machine, events, 500, &RunOptions { threads: 2, ..options.clone() }),
+        run(&machine, events, 500, &RunOptions { share: false, ..options.clone() }),
+        run(&machine, events, 500, &RunOptions { interval: Some(23), ..options.clone() }),
+    ] {
+        assert_eq!(other.results, fast.results);
+    }
+}
+
+/// Compares the counts of the measured part of a run that has a warm-up, and ends before some instruction.
+fn compare_part(design: &Design, events: &EventBatch, warmup: u64, instructions: u64) {
+    let machine = design.machine();
+    let options =
+        RunOptions { seeds: vec![3], warmup, instructions: Some(instructions), ..RunOptions::default() };
+    let source = Box::new(Fixed::new(events.clone(), 100));
+    // The run may hold nothing behind the warm-up.
+    let Ok(outcome) = simulate(&machine, source, &options, None, &mut |_| Ok(())) else { return };
+    let mut slow = design.slow(&machine, 3);
+    (slow.warmup, slow.most_instructions) = (warmup, instructions);
+    slow.run(events);
+    let SlowSoftVm { softvm, before_measured, .. } = slow.observer;
+    let results = &outcome.results;
+    let column = |name: &str| results.column_by_name(name).unwrap().as_string::<i32>().clone();
+    let (phases, names) = (column("phase"), column("metric"));
+    let values = results.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+    let measured = |name: &str| {
+        let row = (0..results.num_rows())
+            .find(|&row| phases.value(row) == "measured" && names.value(row) == name)?;
+        Some(values.value(row))
+    };
+    for (name, &count) in &softvm.counts {
+        let Some(value) = measured(name) else {
+            assert!(!machine.has_cost() || count == 0, "{name}");
+            continue;
+        };
+        let before = before_measured.get(name).copied().unwrap_or(0);
+        assert_eq!(value, (count - before) as f64, "{name}");
+    }
+    let most_waiting = measured("translation.write-backs.most-waiting").unwrap_or(0.0);
+    assert_eq!(most_waiting, softvm.most_waiting as f64);
+}
+
+/// Compares what the caches hold after a run: one further access to a page must find what it finds in the slow model.
+/// Every page is tried, each in a run of its own.
+fn compare_contents(design: &Design, events: &[Event], starts: &[u64]) {
+    for page in 0..12 {
+        let offset = 64 * u16::from(page % 3);
+        let load = Event::Data { op: Op::Load, page, offset, size: 4 };
+        let fetch = Event::Fetch { page, offset, count: 1 };
+        let probe = if page % 4 == 3 { fetch } else { load };
+        compare(design, &scatter(&batch(&[events, &[probe]].concat()), starts));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn softvm_is_that_of_handlers_run_at_every_miss(
+        design in design(),
+        starts in starts(),
+        events in events(400),
+    ) {
+        compare(&design, &scatter(&batch(&events), &starts));
+    }
+
+    #[test]
+    fn softvm_behind_a_warm_up_and_before_a_cut(
+        design in design(),
+        starts in starts(),
+        events in events(400),
+        warmup in 0..300u64,
+        instructions in 0..2000u64,
+    ) {
+        compare_part(&design, &scatter(&batch(&events), &starts), warmup, instructions);
+    }
+
+    #[test]
+    fn softvm_under_scarce_memory(
+        design in design(),
+        starts in starts(),
+        events in prop::collection::vec(reference(), 1..600),
+    ) {
+        compare(&Design { memory: "96KiB", ..design }, &scatter(&batch(&events), &starts));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn softvm_leaves_what_handlers_run_at_every_miss_leave(
+        design in design(),
+        starts in starts(),
+        events in events(300),
+    ) {
+        compare_contents(&design, &events, &starts);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "takes minutes: 2,000 cases"]
+    fn softvm_is_that_of_handlers_run_at_every_miss_in_many_cases(
+        design in design(),
+        starts in starts(),
+        events in events(600),
+    ) {
+        compare(&design, &scatter(&batch(&events), &starts));
+    }
+}
