@@ -48,7 +48,7 @@ def test_names_and_files_are_completed(tmp_path: Path) -> None:
     (tmp_path / "sub" / "m.toml").touch()
     assert completed(tmp_path, "binhop ru") == ["run"]
     assert completed(tmp_path, "binhop run k") == ["kh90", "kind.toml"]
-    assert completed(tmp_path, "binhop run s") == ["skylake", "sub/"]
+    assert completed(tmp_path, "binhop run s") == ["softvm", "skylake", "sub/"]
     assert completed(tmp_path, "binhop run sub/") == ["sub/m.toml"]
     assert completed(tmp_path, "binhop run kh90 li") == ["lin", "linear.parquet"]
     assert completed(tmp_path, "binhop inspect z") == ["zone.din"]
