@@ -1,4 +1,5 @@
-//! `translation_bench` prints what TLBs and page walks cost on a recorded trace, beside the same machine without them.
+//! `translation_bench` prints what TLBs, page walks, and software at cache misses cost on a recorded trace, beside the
+//! same machine without them.
 //! Each figure is the median of five runs; the runs of two machines alternate.
 //!
 //! `cargo run --release -p binhop-sim --example translation_bench TRACE [REFERENCES] [PLACEMENTS]`
@@ -87,12 +88,23 @@ fn main() {
     let batches: Arc<[EventBatch]> = batches.into();
     println!("{references} references");
     let placements: Vec<u64> = number(3).map_or_else(|| vec![1, 32], |placements| vec![placements]);
-    for name in ["zen-4k", "kh90"] {
-        let machines = [
-            ("no TLB", machine(name, &[])),
-            ("64 entries", machine(name, SIXTY_FOUR)),
-            ("two levels, walk caches", machine(name, TWO_LEVELS)),
-        ];
+    let softvm = |settings: &[&str]| {
+        let all: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        Machine::load("softvm", &all).unwrap()
+    };
+    for name in ["zen-4k", "kh90", "softvm"] {
+        let machines = match name {
+            "softvm" => vec![
+                ("no translation", softvm(&[])),
+                ("write-backs kept", softvm(&["translation=on", "translation.write-backs=kept"])),
+                ("write-backs by table", softvm(&["translation=on"])),
+            ],
+            _ => vec![
+                ("no TLB", machine(name, &[])),
+                ("64 entries", machine(name, SIXTY_FOUR)),
+                ("two levels, walk caches", machine(name, TWO_LEVELS)),
+            ],
+        };
         for &seeds in &placements {
             let options = RunOptions { seeds: (0..seeds).collect(), ..RunOptions::default() };
             let mut times = vec![Vec::new(); machines.len()];
