@@ -57,7 +57,7 @@ pub struct DisjunctTable {
     /// The segment of each region of each space.
     of_regions: BTreeMap<(Asid, u64), u64>,
     roots: BTreeMap<Asid, u64>,
-    /// The maximum number of table pages in use at one time.
+    /// The maximum number of table pages in use at one time, from the first mapped page on.
     pub most_used: usize,
 }
 
@@ -66,10 +66,7 @@ impl DisjunctTable {
     #[must_use]
     pub fn new(segments: u64, map: u64) -> Self {
         let (regions, of_regions, roots) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut table =
-            Self { segments, map, pages: BTreeSet::new(), regions, of_regions, roots, most_used: 0 };
-        table.most_used = table.used_pages().len();
-        table
+        Self { segments, map, pages: BTreeSet::new(), regions, of_regions, roots, most_used: 0 }
     }
 
     fn roots_start(&self) -> u64 {

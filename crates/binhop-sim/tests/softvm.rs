@@ -11,7 +11,7 @@ use arrow_array::types::Float64Type;
 use binhop_base::{Asid, PageNo};
 use binhop_oracle::cache_tree::CacheTree;
 use binhop_oracle::softvm::{Reference, SoftVm, SoftVmDesign};
-use binhop_sim::{Machine, RunOptions, simulate};
+use binhop_sim::{Machine, RunOptions, simulate, simulate_all};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
@@ -60,19 +60,24 @@ fn order() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["after-fill", "before-fill"])
 }
 
+/// Draws the logarithm of the sets of a cache. Most caches are smaller than a page.
+fn sets() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..6u32, 1 => 6..10u32]
+}
+
 prop_compose! {
     fn side()(
         line in 4..8u32,
         wider in 0..4u32,
         ways in [1..5u64, 1..5u64],
-        sets in (0..6u32, 0..7u32),
+        sets in [sets(), sets()],
         orders in [order(), order()],
         other in prop::option::weighted(0.2, prop::sample::select(vec!["fifo", "random", "srrip"])),
     ) -> Side {
         Side {
             lines: [1 << line, 1 << (line + wider).min(7)],
             ways,
-            sets: [1 << sets.0, 1 << sets.1],
+            sets: sets.map(|log2| 1 << log2),
             replacement: ["lru", other.unwrap_or("lru")],
             orders,
         }
@@ -332,6 +337,35 @@ proptest! {
     }
 }
 
+/// Checks that machines that are simulated together count what each counts alone: the design with other costs, handlers,
+/// write-backs and last levels, and without translation.
+fn compare_together(design: &Design, other: &Design, events: &EventBatch) {
+    let [fetch, data] = design.sides.clone();
+    let longer = |mut side: Side| {
+        side.sets[1] *= 2;
+        side
+    };
+    let machine = design.machine();
+    let off = Machine::parse(&machine.resolved(), "off", &["translation=off".to_string()]).unwrap();
+    let machines = [
+        machine,
+        Design { kept: !design.kept, ..design.clone() }.machine(),
+        Design { handler: other.handler, costs: other.costs, ..design.clone() }.machine(),
+        Design { sides: [longer(fetch), longer(data)], ..design.clone() }.machine(),
+        off,
+        other.machine(),
+    ];
+    let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
+    for threads in [1, 2] {
+        let options = RunOptions { threads, ..options.clone() };
+        let source = Box::new(Fixed::new(events.clone(), 100));
+        let together = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
+        for (machine, together) in machines.iter().zip(together) {
+            assert_eq!(together.results, run(machine, events, 100, &options).results, "{}", machine.name());
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
@@ -342,6 +376,16 @@ proptest! {
         events in events(300),
     ) {
         compare_contents(&design, &events, &starts);
+    }
+
+    #[test]
+    fn softvm_of_several_machines_is_that_of_each_alone(
+        design in design(),
+        other in design(),
+        starts in starts(),
+        events in events(400),
+    ) {
+        compare_together(&design, &other, &scatter(&batch(&events), &starts));
     }
 }
 
