@@ -12,7 +12,7 @@ use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 
 /// Returns the addresses and times of the accesses that reach memory, and a way to read counts, of loads at these addresses.
-fn loads(settings: &[&str], addresses: &[u64]) -> (Vec<(u64, u64)>, impl Fn(&str) -> f64) {
+fn loads(settings: &[&str], addresses: &[u64]) -> (Vec<(u64, u64)>, impl Fn(&str) -> f64 + use<>) {
     let text = r#"
 memory = { page = "4KiB", size = "1MiB" }
 placement = { policy = "first", pool = "64KiB" }
@@ -32,6 +32,15 @@ table = "radix"
 reserve = "64KiB"
 placement = "fixed"
 "#;
+    loads_of(text, settings, addresses)
+}
+
+/// Returns what [`loads`] returns of another machine.
+fn loads_of(
+    text: &str,
+    settings: &[&str],
+    addresses: &[u64],
+) -> (Vec<(u64, u64)>, impl Fn(&str) -> f64 + use<>) {
     let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let machine = Machine::parse(text, "by-hand", &settings).unwrap();
     let mut events = EventBuilder::default();
@@ -145,4 +154,54 @@ fn the_inverted_table() {
     let walk = [(0x10_0740, 0), (0x10_1000 + frame * 16 / 32 * 32, 100)];
     assert_eq!(assert_walk(&accesses, &walk, (0x660, 200)), frame);
     assert_eq!((count("translation.entries"), count("cycles")), (2.0, 300.0));
+}
+
+/// Software that translates at cache misses: the handlers' page lies above memory, at 0x100000, then come the segment map,
+/// 128 pages of root tables, and the global table at 0x182000.
+const AT_MISSES: &str = r#"
+memory = { page = "4KiB", size = "1MiB" }
+placement = { policy = "first", pool = "64KiB" }
+[cache.l1i]
+serves = "fetch"
+size = "4KiB"
+line = "32B"
+index = "virtual"
+tag = "asid"
+next = "memory"
+[cache.l1d]
+serves = "data"
+size = "4KiB"
+line = "32B"
+index = "virtual"
+tag = "asid"
+next = "memory"
+[cost]
+memory = 100
+[translation]
+active = true
+table = "disjunct"
+refill = "cache-miss"
+"#;
+
+#[test]
+fn the_disjunct_table_at_a_cache_miss() {
+    // Address 0x1234_5678 lies in the first region touched, so in segment 0: page 0x2345 of it has byte 0x8d14 of the global
+    // table, and entry 8 of the root. The handler has 40 bytes, in two lines. It takes 10 cycles, and 10 more for its own miss.
+    let (accesses, count) = loads_of(AT_MISSES, &[], &[0x1234_5678]);
+    let walk = [(0x10_0000, 10), (0x10_0020, 110), (0x10_2020, 220), (0x18_ad00, 320)];
+    assert_walk(&accesses, &walk, (0x660, 420));
+    let causes =
+        ["data-miss", "handler-code", "handler-code-memory", "handler-data", "root-entry", "user-entry"];
+    let cycles = causes.map(|cause| count(&format!("translation.cycles.{cause}")));
+    assert_eq!(cycles, [20.0, 0.0, 200.0, 0.0, 100.0, 100.0]);
+    assert_eq!((count("translation.cycles"), count("cycles")), (420.0, 520.0));
+    assert_eq!(count("translation.tables"), 3.0 * 4096.0);
+    // The entry of the next page lies in the same line: the handler runs once, and memory is asked for the line alone.
+    let (accesses, count) = loads_of(AT_MISSES, &[], &[0x1234_5678, 0x1234_6690]);
+    assert_eq!((accesses.len(), accesses[5].0 % 4096, accesses[5].1), (6, 0x680, 530));
+    assert_eq!(
+        (count("translation.load.cache-misses"), count("translation.entries.user-misses")),
+        (2.0, 1.0)
+    );
+    assert_eq!((count("translation.cycles"), count("cycles")), (430.0, 630.0));
 }

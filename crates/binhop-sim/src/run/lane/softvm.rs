@@ -283,6 +283,7 @@ impl MissHandlers {
     ) -> u64 {
         let instructions = self.config.handler;
         self.counts.waited(miss.unwrap_or(MissCause::WriteBack), instructions);
+        computer.now += instructions;
         let causes = match miss {
             Some(_) => [MissCause::HandlerCode, MissCause::HandlerCodeMemory],
             None => [MissCause::WriteBack; 2],
@@ -355,9 +356,16 @@ impl Lane {
         let front = self.front.as_mut().expect("rows are for a front of one's own");
         let (back, waited) = self.backs[0].own();
         let mut computer = Computer::over(front, back, self.clock.now);
-        for row in &block.rows()[entries] {
+        let mut executed = 0;
+        for at in entries {
+            let row = block.rows()[at];
+            if let Some(&gap) = block.gaps.get(at) {
+                computer.now += gap;
+                executed += gap;
+            }
             *waited += handlers.refer(&mut computer, row.kind(), row.at(), &translation)?;
         }
+        self.clock.pass(executed);
         self.clock.now = computer.now;
         if let Some(tap) = &mut self.tap {
             self.backs[0].tapped(&translation, tap);
