@@ -32,9 +32,9 @@ def printed(table: str, row: str, quantity: str, side: str | None = None) -> str
     return value
 
 
-def exact(table: str, row: str, quantity: str) -> Decimal:
+def exact(table: str, row: str, quantity: str, side: str | None = None) -> Decimal:
     """Returns a figure as the exact number that the document prints."""
-    return Decimal(printed(table, row, quantity))
+    return Decimal(printed(table, row, quantity, side))
 
 
 def column(table: str, quantity: str, side: str | None = None) -> dict[str, Decimal]:
