@@ -12,7 +12,9 @@ differs between the two runs is translation:
 - The *reach* of a TLB is its entries × the page size. Entries that are wired for page tables are left out.
 - The *events* of an access are those of JM97's Table 1: the level that serves the access, and whether its
   translation walks the page table (`miss`) or not (`hit`). They are shares of the accesses of one side:
-  fetches, or loads and stores.
+  fetches, or loads and stores. A design without TLBs has no such hits and misses.
+- Where software translates when the last level misses, a *walk* is a run of the handler: for an access of the
+  program, or for a line that goes back to memory. The cycles for lines that go back also stand apart.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from binhop.numbers import size_in_bytes
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ALL, TLB, CAUSE, EVENT, CACHE = "all", "tlb", "cause", "event", "cache"
+WRITE_BACK = "write-back"
+"""The cause of the cycles for lines that go back to memory."""
 POLLUTION = "pollution"
 """The name of what the program itself loses, beside the causes of overhead."""
 LEVELS = ("level-1", "behind", "memory")
@@ -39,13 +43,21 @@ FIGURES: Mapping[tuple[str, str], tuple[str, str]] = {
     (ALL, "references"): ("references", "The references of the program."),
     (ALL, "instructions"): ("instructions", "The instructions of the program."),
     (ALL, "misses"): ("misses/reference", "The misses of the first-level TLBs."),
-    (ALL, "walks"): ("walks/reference", "The walks of the page table: the misses of the last TLBs."),
+    (ALL, "walks"): (
+        "walks/reference",
+        "The walks of the page table: misses of the last TLBs, or runs of the handler at cache misses.",
+    ),
+    (ALL, "write_backs"): ("walks/reference", "The walks for lines that go back to memory."),
     (ALL, "entries"): ("entries/walk", "The entries of the page table that a walk reads."),
     (ALL, "spared"): (
         "entries/walk",
         "The entries that walk caches hold, so that a walk does not read them.",
     ),
     (ALL, "overhead"): ("cycles/instruction", "The cycles of translation."),
+    (ALL, "overhead_of_accesses"): (
+        "cycles/instruction",
+        "The cycles of translation, less those for lines that go back to memory.",
+    ),
     (ALL, "overhead_share"): ("cycles/cycle", "The cycles of translation, of all cycles."),
     (ALL, "pollution"): ("cycles/instruction", "The cycles that the program itself waits longer."),
     (ALL, "slowdown"): (
@@ -144,20 +156,24 @@ def _figures(machine: dict[str, Any], on: Counts, off: Counts) -> Iterator[Row]:
 
 def _whole(machine: dict[str, Any], on: Counts, off: Counts) -> Iterator[Row]:
     references, instructions = on.get("references"), on.get("instructions")
-    first = [name for name, tlb in machine["tlb"].items() if "serves" in tlb]
+    first = [name for name, tlb in machine.get("tlb", {}).items() if "serves" in tlb]
     misses = _sum(on, (f"{name}.{kind}.misses" for name in first for kind in _kinds()))
-    walks = _sum(on, (f"translation.{kind}.walks" for kind in _kinds()))
+    walks, entries = _walks(machine, on)
     overhead, cycles, without = on.get("translation.cycles"), on.get("cycles"), off.get("cycles")
     added = None if cycles is None or without is None else cycles - without
     pollution = None if added is None or overhead is None else added - overhead
+    written = on.get(f"translation.cycles.{WRITE_BACK}") or 0.0
+    of_accesses = None if overhead is None else overhead - written
     for metric, value in (
         ("references", references),
         ("instructions", instructions),
         ("misses", _ratio(misses, references)),
         ("walks", _ratio(walks, references)),
-        ("entries", _ratio(on.get("translation.entries"), walks)),
+        ("write_backs", _ratio(on.get("translation.write-backs"), references)),
+        ("entries", _ratio(entries, walks)),
         ("spared", _ratio(on.get("translation.entries.spared"), walks)),
         ("overhead", _ratio(overhead, instructions)),
+        ("overhead_of_accesses", _ratio(of_accesses, instructions)),
         ("overhead_share", _ratio(overhead, cycles)),
         ("pollution", _ratio(pollution, instructions)),
         ("slowdown", _ratio(added, without)),
@@ -167,9 +183,19 @@ def _whole(machine: dict[str, Any], on: Counts, off: Counts) -> Iterator[Row]:
         yield ALL, None, None, None, metric, value
 
 
+def _walks(machine: dict[str, Any], on: Counts) -> tuple[float | None, float | None]:
+    """Returns the walks of the page table, and the entries that they read."""
+    if "tlb" in machine:
+        walks = _sum(on, (f"translation.{kind}.walks" for kind in _kinds()))
+        return walks, on.get("translation.entries")
+    misses = [f"translation.{kind}.cache-misses" for kind in _kinds()]
+    level_1 = _level_1(machine, "data")
+    return _sum(on, (*misses, "translation.write-backs")), on.get(f"{level_1}.handler.load.accesses")
+
+
 def _tlbs(machine: dict[str, Any], on: Counts) -> Iterator[Row]:
     page = size_in_bytes(machine["memory"]["page"])
-    for name, tlb in machine["tlb"].items():
+    for name, tlb in machine.get("tlb", {}).items():
         misses, accesses = (
             _sum(on, (f"{name}.{kind}.{what}" for kind in _kinds())) for what in ("misses", "accesses")
         )
@@ -191,9 +217,7 @@ def _causes(on: Counts) -> Iterator[Row]:
 
 def _events(machine: dict[str, Any], on: Counts) -> Iterator[Row]:
     for side, kinds in SIDES.items():
-        (level_1,) = (
-            name for name, cache in machine["cache"].items() if cache.get("serves") in (side, "all")
-        )
+        level_1 = _level_1(machine, side)
         accesses = _sum(on, (f"{level_1}.{kind}.accesses" for kind in kinds))
         misses = _sum(on, (f"{level_1}.{kind}.misses" for kind in kinds))
         memory = _sum(on, (f"memory.{kind}.accesses" for kind in kinds)) or 0.0
@@ -201,16 +225,25 @@ def _events(machine: dict[str, Any], on: Counts) -> Iterator[Row]:
             continue
         served = dict(zip(LEVELS, (accesses - misses, misses - memory, memory), strict=True))
         for level, number in served.items():
+            if "tlb" not in machine:
+                yield EVENT, level, side, None, "share", _ratio(number, accesses)
+                continue
             missed = _sum(on, (f"translation.{kind}.tlb-miss.{level}" for kind in kinds)) or 0.0
             yield EVENT, level, side, "hit", "share", _ratio(number - missed, accesses)
             yield EVENT, level, side, "miss", "share", _ratio(missed, accesses)
+
+
+def _level_1(machine: dict[str, Any], side: str) -> str:
+    """Returns the name of the level-1 cache of a side."""
+    (found,) = (name for name, cache in machine["cache"].items() if cache.get("serves") in (side, "all"))
+    return str(found)
 
 
 def _kinds() -> tuple[str, ...]:
     return tuple(kind for kinds in SIDES.values() for kind in kinds)
 
 
-def _sum(counts: Counts, names: Iterator[str]) -> float | None:
+def _sum(counts: Counts, names: Iterable[str]) -> float | None:
     """Returns the sum of the metrics that are there; None if none of them is."""
     found = [value for name in names if (value := counts.get(name)) is not None]
     return sum(found) if found else None
@@ -221,4 +254,4 @@ def _ratio(above: float | None, below: float | None) -> float | None:
 
 
 __all__ = ["ALL", "CACHE", "CAUSE", "EVENT", "FIGURES", "KEYS", "LEVELS", "POLLUTION", "SIDES", "TLB"]
-__all__ += ["causes", "figures", "summary"]
+__all__ += ["WRITE_BACK", "causes", "figures", "summary"]

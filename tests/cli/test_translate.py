@@ -217,3 +217,25 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, name: str) -
     said = command.refused("translate", "tree", "--length", "20k", *options)
     for word in words:
         assert word in said, said
+
+
+def test_software_at_cache_misses_stands_beside_tlbs(command: Command) -> None:
+    short = ("lin", "--length", "50k", "--machine", "softvm,jm97", "--seeds", "2")
+    smaller = ("--set", "cache.l2d.size=8KiB")
+    text = command.ok("translate", *short, *smaller, "--out", "out").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "data miss",
+        "user entry",
+        "write back",
+        "without write-backs",
+        "handler fetch",
+        "TLB miss",
+    ):
+        assert words in text
+    # There is no TLB whose misses a row could show.
+    row = next(line for line in text.splitlines() if line.startswith("softvm"))
+    assert row.split()[1] == "-"
+    results = pl.read_parquet(command.directory / "out" / "results.parquet")
+    on = results.filter(pl.col("metric") == "translation.cycles.write-back")
+    assert on["value"].min() > 0

@@ -22,7 +22,8 @@ Row = dict[str, Any]
 Groups = dict[tuple[Any, ...], dict[str, Row]]
 
 EXPLAINED = (
-    "misses, walks: misses of the first-level TLBs and walks of the page table, per 1000 references. "
+    "misses, walks: misses of the first-level TLBs and walks of the page table, per 1000 references; where "
+    "software translates at cache misses, a walk is a run of its handler. "
     "entries: entries of the page table that a walk reads. CPI: cycles of translation per instruction; of "
     "time: their share of all cycles. slower: the time that translation adds, pollution included. tables: "
     "the most memory that page tables took. pollution: what the program itself waits and misses more, "
@@ -61,7 +62,7 @@ class _TranslationTables:
         rows = [
             (
                 design,
-                rate(of["misses"]["mean"]),
+                _shown(of["misses"], rate),
                 rate(of["walks"]["mean"]),
                 _shown(of["entries"], short),
                 _shown(of["overhead"], _cpi),
@@ -92,6 +93,9 @@ class _TranslationTables:
                 by_design[design].append(line)
         for (design,), of in self._group(ALL).items():
             if design in by_design:
+                if of["write_backs"]["mean"]:
+                    without = of["overhead_of_accesses"]
+                    by_design[design].append(self._line(design, "without write-backs", without, ""))
                 by_design[design] += [
                     self._line(design, "all overhead", of["overhead"], ""),
                     self._line(design, POLLUTION, of["pollution"], ""),
@@ -110,10 +114,12 @@ class _TranslationTables:
         rows = []
         for design in dict.fromkeys(key[0] for key in events):
             for side in SIDES:
-                for hit in ("hit", "miss"):
+                for hit in ("hit", "miss", None):
+                    if (design, side, hit, LEVELS[0]) not in events:
+                        continue
                     cells = [events[design, side, hit, level]["share"] for level in LEVELS]
                     shown = [cell for row in cells for cell in (_shown(row, exact_percent), half_width(row))]
-                    rows.append((design, f"{side}, TLB {hit}", *shown))
+                    rows.append((design, side if hit is None else f"{side}, TLB {hit}", *shown))
         heads = ("design", "accesses", *(word for level in LEVELS for word in (level.replace("-", " "), "±")))
         return Table("The level that serves an access", heads, tuple(rows), right=6, grouped=True)
 
