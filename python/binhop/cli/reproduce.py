@@ -43,6 +43,13 @@ def reproduce(
         str | None, typer.Option(metavar="DIR", help="The directory for everything. Default: out/KEY-SCALE.")
     ] = None,
     threads: Annotated[str | None, typer.Option(help=KEYWORDS["threads"].meaning)] = None,
+    recordings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="A directory of recorded programs, in the place of built-in workloads (jm97; studies/jm97).",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no claims.")] = False,
 ) -> None:
     """Repeat a paper's study: its tables, figures and claims, with binhop's figures beside them."""
@@ -53,7 +60,14 @@ def reproduce(
     used = positive(threads, "--threads")
     try:
         with reporting_kept_runs(place), watch(quiet=quiet) as report:
-            done = chosen.run(scale, Path(place), threads=used, progress=report, judged=claims.extend)
+            done = chosen.run(
+                scale,
+                Path(place),
+                threads=used,
+                progress=report,
+                judged=claims.extend,
+                recordings=None if recordings is None else Path(recordings),
+            )
     except RequestError:
         if claims:
             put_before_failing(lambda: _print_claims(claims))

@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
+from binhop.errors import RequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from binhop.reproduce.claims import Judged
 
 SCALES = {
-    "smoke": "20 M references a workload, 100 switches a trial (mb90): only to see that it runs",
-    "quick": "1 G references a workload, 2,000 switches a trial (mb90): figures are those of a prefix",
+    "smoke": "20 M references a workload, 100 switches a trial (mb90), 1 M references (jm97): only "
+    "to see that it runs",
+    "quick": "1 G references a workload, 2,000 switches a trial (mb90), 200 M references (jm97): figures are "
+    "those of a prefix",
     "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91), "
-    "25 trials of 5,000 switches (mb90)",
+    "25 trials of 5,000 switches (mb90), 200 M references a program and 1 G for Figure 8 (jm97)",
 }
 """The scales, and how much each of them simulates."""
 
@@ -42,13 +45,15 @@ SCALES = {
 class Paper:
     """`Paper` is a paper that can be reproduced: its key, its title, and the module that reproduces it.
 
-    `published` is the scale of the run that `studies/KEY` keeps.
+    `published` is the scale of the run that `studies/KEY` keeps. `records` says whether the study also runs
+    on recordings of a directory.
     """
 
     key: str
     title: str
     module: str
     published: str = "paper"
+    records: bool = False
 
     def run(
         self,
@@ -58,12 +63,21 @@ class Paper:
         threads: int | None = None,
         progress: Watch | None = None,
         judged: Judged | None = None,
+        recordings: Path | None = None,
     ) -> Path:
-        """Runs the study and fills the directory. `judged` takes the claims, even if that fails."""
+        """Runs the study and fills the directory. `judged` takes the claims, even if that fails.
+
+        `recordings` is a directory of recorded programs, for a paper that takes them.
+        """
         if scale not in SCALES:
             raise _binhop.unknown(scale, "scale", "no scale has this name", [*SCALES])
-        run = self._module().run
-        done: Path = run(scale, out, threads=threads, progress=progress, judged=judged)
+        options: dict[str, Any] = {"threads": threads, "progress": progress, "judged": judged}
+        if recordings is not None:
+            if not self.records:
+                rule = f"the study of {self.key} runs on built-in workloads alone"
+                raise RequestError(str(recordings), "--recordings", rule, "leave --recordings out")
+            options["recordings"] = recordings
+        done: Path = self._module().run(scale, out, **options)
         return done
 
     def report(self, directory: Path) -> list[Path]:
@@ -84,6 +98,13 @@ PAPERS: dict[str, Paper] = {
             "mb90",
             "the effect of context switches on cache performance (1990)",
             "binhop.reproduce.mb90",
+        ),
+        Paper(
+            "jm97",
+            "software-managed address translation (1997)",
+            "binhop.reproduce.jm97",
+            published="quick",
+            records=True,
         ),
     )
 }

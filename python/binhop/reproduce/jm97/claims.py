@@ -139,8 +139,8 @@ def _j2(data: Jm97Data) -> Claim:
         f"Lines of 16 bytes; level 2 at a level 1 of 8 KiB, and level 1 at a level 2 of {small // KIB} KiB. "
         f"Holds if a doubled level 2 divides the overhead by at least {DOUBLED:g} for a program whose "
         f"working set lies between the two sizes, and by at least {OTHERWISE:g} for another, and level 1 "
-        f"divides it by {LEVEL_1[0]:g} to {LEVEL_1[1]:g}. A working set fits into a level 2 that has at most one repeated "
-        "miss for each first miss on a line.",
+        f"divides it by {LEVEL_1[0]:g} to {LEVEL_1[1]:g}. A working set fits into a level 2 that has at most "
+        "one repeated miss for each first miss on a line.",
         conditions,
     )
 
