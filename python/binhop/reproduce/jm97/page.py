@@ -91,16 +91,16 @@ def _about(data: Jm97Data) -> str:
     lengths = data.provenance["lengths"]
     return (
         "B. Jacob and T. Mudge, *Software-Managed Address Translation*, Proceedings of the Third "
-        f"International Symposium on High-Performance Computer Architecture, 1997. binhop {data.provenance['binhop']} "
-        f"repeated the study at scale `{data.scale}`: {_millions(lengths[OF_DESIGNS])} references of each "
-        f"program for Tables 1 to 4, {_millions(lengths[OF_LAST_LEVELS])} for the last levels, and "
-        f"{_millions(lengths[OF_CACHES])} for Figure 8.{SCOPE[data.scale]}\n\n"
-        "The document's machine has no TLB: software translates where the last level misses. All "
-        "designs have the same virtual caches (8 + 8 KiB and 512 + 512 KiB, direct-mapped, lines of 16 bytes, "
-        "unless stated otherwise), the same costs (1, 20 and 90 cycles) and the same references. *Overhead* is the "
-        "cycles of translation per instruction of the program. Where the program waits longer because handlers take "
-        f"its lines, the table of all cycles shows it. An interval has {data.confidence:.0%} "
-        "confidence, over placements.\n"
+        "International Symposium on High-Performance Computer Architecture, 1997. binhop "
+        f"{data.provenance['binhop']} repeated the study at scale `{data.scale}`: "
+        f"{_millions(lengths[OF_DESIGNS])} references of each program for Tables 1 to 4, "
+        f"{_millions(lengths[OF_LAST_LEVELS])} for the last levels, and {_millions(lengths[OF_CACHES])} for "
+        f"Figure 8.{SCOPE[data.scale]}\n\nThe document's machine has no TLB: software translates where the "
+        "last level misses. All designs have the same virtual caches (8 + 8 KiB and 512 + 512 KiB, "
+        "direct-mapped, lines of 16 bytes, unless stated otherwise), the same costs (1, 20 and 90 cycles) "
+        "and the same references. *Overhead* is the cycles of translation per instruction of the program. "
+        "Where the program waits longer because handlers take its lines, the table of all cycles shows it. "
+        f"An interval has {data.confidence:.0%} confidence, over placements.\n"
     )
 
 
@@ -174,8 +174,8 @@ def _table_2(data: Jm97Data) -> str:
         found = data.measure(data.programs, design)
         rows.append([f"`{design}`", format(found.mean, CPI), "-"])
     text = (
-        "The document's constants, of whole systems on MIPS processors, and the designs of this "
-        "study, over all programs together, weighted by instructions. The constants include the systems' own misses.\n\n"
+        "The document's constants, of whole systems on MIPS processors, and the designs of this study, over "
+        "all programs together, weighted by instructions. The constants include the systems' own misses.\n\n"
     )
     return text + grid(["system or design", "overhead, CPI", "the document"], rows)
 
@@ -303,9 +303,10 @@ def _protection() -> str:
     )
     head = ["workload (Mach3)", "modifications", "per million instructions", "CPI"]
     return (
-        "A change of a page's protection sweeps the page's 256 lines in both levels: 10 · 5 + 246 · "
-        f"3 + 50 · 40 + 206 · 20 = {paper.modification_cycles()} cycles (§5.4). The document assumes that 10 and "
-        "50 lines are present. binhop does not measure yet how many are, so this is the document's arithmetic alone. The "
+        "A change of a page's protection sweeps the page's 256 lines in both levels: 10 · 5 + 246 · 3 + 50 "
+        f"· 40 + 206 · 20 = {paper.modification_cycles()} cycles (§5.4). The document assumes that 10 and 50 "
+        "lines are present. binhop does not measure yet how many are, so this is the document's arithmetic "
+        "alone. The "
         "average is weighted by instructions; the document prints 11.3.\n\n" + grid(head, rows)
     )
 

@@ -172,7 +172,8 @@ def run(
     for job in jobs(chosen, programs):
         counts, rest = _once(job, store, threads, told.of(job))
         parts.append(counts)
-        traces += [{**trace, "kind": job.kind} for trace in rest["traces"] if trace not in traces]
+        own = [{**trace, "kind": job.kind} for trace in rest["traces"]]
+        traces += [trace for trace in own if trace not in traces]
         notes[job.name] = rest["notes"]
     provenance = {
         "binhop": rest["binhop"],
