@@ -19,7 +19,7 @@ from binhop.reproduce.jm97.programs import BUILT_IN, missing, suite
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHORT = study.StudyScale(
+SHORT = study.Jm97Scale(
     300_000, 2, 100_000, (128 * KIB, 8 * study.MIB), 100_000, (KIB, 8 * KIB, 128 * KIB), study.EQUAL
 )
 """A scale of seconds."""

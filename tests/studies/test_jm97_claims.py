@@ -17,7 +17,7 @@ from binhop.reproduce.jm97.programs import BUILT_IN, suite
 INSTRUCTIONS = 1e9
 BY_LINE = {16: 3.0, 32: 1.0, 64: 1.2, 128: 2.0}
 BY_LEVEL_1 = {1: 1.7, 8: 1.0, 128: 0.5}
-SCALE = study.StudyScale(1, 2, 1, study.LAST_LEVELS, 1, tuple(KIB * kib for kib in BY_LEVEL_1), study.EQUAL)
+SCALE = study.Jm97Scale(1, 2, 1, study.LAST_LEVELS, 1, tuple(KIB * kib for kib in BY_LEVEL_1), study.EQUAL)
 
 Rule = Callable[[str, str, str, Organization, Counts], None]
 """Changes the counts of a cell: job's kind, program, design, caches."""

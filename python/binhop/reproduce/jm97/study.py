@@ -53,8 +53,8 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class StudyScale:
-    """`StudyScale` is how much of the study is run.
+class Jm97Scale:
+    """`Jm97Scale` is how much of the study is run.
 
     Attributes:
         references: The references of each program on every design (Tables 1, 3 and 4).
@@ -76,10 +76,10 @@ class StudyScale:
 
 
 SCALES = {
-    "smoke": StudyScale(
+    "smoke": Jm97Scale(
         1_000_000, 2, 200_000, (128 * KIB, MIB, 8 * MIB), 200_000, (KIB, 8 * KIB, 128 * KIB), EQUAL
     ),
-    "quick": StudyScale(
+    "quick": Jm97Scale(
         200_000_000,
         2,
         40_000_000,
@@ -88,13 +88,13 @@ SCALES = {
         tuple(KIB * kib for kib in (1, 4, 8, 32, 128)),
         PAIRS,
     ),
-    "paper": StudyScale(200_000_000, 4, 200_000_000, LAST_LEVELS, 1_000_000_000, LEVELS_1, PAIRS),
+    "paper": Jm97Scale(200_000_000, 4, 200_000_000, LAST_LEVELS, 1_000_000_000, LEVELS_1, PAIRS),
 }
 
 
 @dataclass(frozen=True)
-class Job:
-    """`Job` is one run of a program on several machines.
+class Jm97Job:
+    """`Jm97Job` is one run of a program on several machines.
 
     Attributes:
         kind: `OF_DESIGNS`, `OF_LAST_LEVELS` or `OF_CACHES`.
@@ -124,18 +124,18 @@ class Job:
         return {**own, "program": self.program.name, "cells": cells}
 
 
-def jobs(scale: StudyScale, programs: Sequence[Program]) -> list[Job]:
+def jobs(scale: Jm97Scale, programs: Sequence[Program]) -> list[Jm97Job]:
     """Returns the runs of a scale."""
     every = tuple((design, REFERENCE) for design in DESIGNS)
     last = tuple((design, Organization(level_2=size)) for size in scale.last_levels for design in DESIGNS)
-    made = [Job(OF_DESIGNS, one, every, scale.references, scale.placements) for one in programs]
-    made += [Job(OF_LAST_LEVELS, one, last, scale.last_references, scale.placements) for one in programs]
+    made = [Jm97Job(OF_DESIGNS, one, every, scale.references, scale.placements) for one in programs]
+    made += [Jm97Job(OF_LAST_LEVELS, one, last, scale.last_references, scale.placements) for one in programs]
     for one in programs:
         if one.stands_for in FIGURE_8:
             for line_1, line_2 in scale.pairs:
                 sizes = ((level_1, level_2) for level_1 in scale.levels_1 for level_2 in LEVELS_2)
                 cells = tuple((KEPT, Organization(*of, line_1, line_2)) for of in sizes)
-                made.append(Job(OF_CACHES, one, cells, scale.cache_references, 1))
+                made.append(Jm97Job(OF_CACHES, one, cells, scale.cache_references, 1))
     return made
 
 
@@ -165,7 +165,7 @@ def run(
     chosen = SCALES[scale]
     programs = suite(recordings)
     store = None if kept is None else KeptRuns(kept)
-    told = _Told(progress)
+    told = _ToldOfJobs(progress)
     parts: list[pl.DataFrame] = []
     traces: list[dict[str, Any]] = []
     notes: dict[str, list[str]] = {}
@@ -201,15 +201,15 @@ def run(
     return Jm97Tables(pl.concat(parts), provenance, notes_once(notes))
 
 
-class _Told:
-    """`_Told` adds up the references of the runs, which follow each other."""
+class _ToldOfJobs:
+    """`_ToldOfJobs` adds up the references of the runs, which follow each other."""
 
     def __init__(self, watch: Watch | None) -> None:
         self._watch = watch
         self._before = 0
         self._now = 0
 
-    def of(self, job: Job) -> Callable[[int, int | None], None]:
+    def of(self, job: Jm97Job) -> Callable[[int, int | None], None]:
         """Returns the callback of the next run."""
         self._before += self._now
         self._now = 0
@@ -223,7 +223,7 @@ class _Told:
 
 
 def _once(
-    job: Job, store: KeptRuns | None, threads: int | None, tell: Callable[[int, int | None], None]
+    job: Jm97Job, store: KeptRuns | None, threads: int | None, tell: Callable[[int, int | None], None]
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Returns the counts of a run, kept or new."""
     machines = [machine(*cell) for cell in job.cells]
