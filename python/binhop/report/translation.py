@@ -19,12 +19,23 @@ if TYPE_CHECKING:
 COLORS = {
     "second-level": SKY,
     "handler": BLUE,
+    "data-miss": "#3d8fd0",
+    "fetch-miss": "#94c4ea",
     "handler-fetch": GREEN,
+    "handler-code": "#35bf93",
+    "handler-code-memory": "#9fe0c9",
     "entries": ORANGE,
+    "handler-data": "#eb8f43",
+    "root-entry": "#8f3f00",
+    "user-entry": "#f5c396",
+    "write-back": PINK,
     POLLUTION: GREY,
 }
-"""The causes, in the order of the stack, and their colours."""
-MORE = (YELLOW, PINK)
+"""The causes, in the order of the stack, and their colours.
+
+Blue are the handler's instructions, green the waits for them, orange the waits for entries of page tables.
+"""
+MORE = (YELLOW,)
 """The colours of causes that `COLORS` does not name."""
 WIDTH = 560
 ROW = 34
