@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,7 +164,14 @@ def skip_where_it_cannot_be(name: str) -> None:
         pytest.skip("the recorder cannot be built here")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "reproduce"])
+def _short_first() -> list[Any]:
+    """Returns the commands to disturb once: `run` and `record` always, the others in the long tests."""
+    always = ("run", "record")
+    names = [name for name in COMMANDS if name != "reproduce"]
+    return [name if name in always else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+@pytest.mark.parametrize("name", _short_first())
 def test_ctrl_c_at_random_moments(name: str, inputs: Path) -> None:
     skip_where_it_cannot_be(name)
     disturbed(name, inputs, 1)

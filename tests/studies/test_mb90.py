@@ -186,6 +186,7 @@ def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) 
         assert made.read_bytes() == (smoke / made.name).read_bytes(), made.name
 
 
+@pytest.mark.long  # test_kept_runs.py and test_lf91.py have the short form.
 def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, smoke: Path) -> None:
     whole = study.switching.switches_all
     runs: list[str] = []

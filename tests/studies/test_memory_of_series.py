@@ -75,7 +75,7 @@ def peak(way: str, interval: int, place: Path) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("way", [long("study"), "resumed study", "resumed run"])
+@pytest.mark.parametrize("way", [long("study"), long("resumed study"), "resumed run"])
 def test_memory_does_not_grow_with_the_number_of_intervals(way: str, tmp_path: Path) -> None:
     few = peak(way, FEW, tmp_path / "few")
     many = peak(way, MANY, tmp_path / "many")
