@@ -6,6 +6,7 @@ pub mod cache_tree;
 pub mod cachegrind;
 pub mod disjunct;
 pub mod frames;
+pub mod io;
 pub mod machine;
 pub mod page_table;
 pub mod paging;

@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod frame;
+pub mod io;
 pub mod page_table;
 pub mod placement;
 pub mod scheduler;

@@ -1,0 +1,660 @@
+//! `Server` serves calls on files, sockets and pipes, page by page and byte by byte, with lists that it searches from
+//! the front. It answers with the same steps as the fast path.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// The first byte of a piece of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IoPlace {
+    /// A byte of the caller's memory.
+    User(u64),
+    /// A byte of a file, in the page cache: the file, the byte.
+    File(u64, u64),
+    /// A byte of a packet's buffer: the buffer, the byte.
+    Packet(u32, u64),
+    /// A byte of a pipe's page: the page, the byte.
+    Pipe(u32, u64),
+    /// A descriptor: the ring (0 disk, 1 receive, 2 send), the slot.
+    Descriptor(u8, u32),
+}
+
+impl IoPlace {
+    fn behind(self, bytes: u64) -> Self {
+        match self {
+            Self::User(byte) => Self::User(byte + bytes),
+            Self::File(file, byte) => Self::File(file, byte + bytes),
+            Self::Packet(buffer, byte) => Self::Packet(buffer, byte + bytes),
+            Self::Pipe(page, byte) => Self::Pipe(page, byte + bytes),
+            Self::Descriptor(..) => self,
+        }
+    }
+}
+
+/// `IoEvent` is a step of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoEvent {
+    /// The kernel copies bytes: from, to, the number.
+    Copy(IoPlace, IoPlace, u64),
+    /// The kernel writes zeros: where, the number.
+    Zero(IoPlace, u64),
+    /// The driver accesses a descriptor: true if it writes, the ring, the slot.
+    Driver(bool, u8, u32),
+    /// A device accesses memory.
+    Device {
+        /// The ring.
+        ring: u8,
+        /// The request's number in the ring.
+        request: u64,
+        /// True if the device writes memory.
+        writes: bool,
+        /// The first byte.
+        at: IoPlace,
+        /// The number of bytes.
+        bytes: u64,
+        /// The file and its byte, for a file's data.
+        of: Option<(u64, u64)>,
+    },
+    /// The device of a ring interrupts.
+    Interrupt(u8),
+    /// A page leaves the cache: the file, the page.
+    Drop(u64, u64),
+}
+
+/// `Sizes` are the sizes of the path.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // the names are those of `IoConfig`
+pub struct Sizes {
+    pub page: u64,
+    pub cache_pages: usize,
+    pub read_ahead: u64,
+    pub request_pages: usize,
+    pub dirty_pages: usize,
+    pub dirty_age: u64,
+    pub ring: u32,
+    pub buffer: u64,
+    pub packet: u64,
+    pub coalesce: usize,
+}
+
+/// `Page` is a page in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The file.
+    pub file: u64,
+    /// The page in the file.
+    pub page: u64,
+    /// If the page is dirty: the ordinal of the write that made it dirty, and the time.
+    pub dirty: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Reader {
+    /// The pages of the present window.
+    window: Vec<u64>,
+    /// The page that, when it is found, asks for the next window.
+    marker: Option<u64>,
+    last: Option<u64>,
+}
+
+/// A byte that waits in a queue: the buffer and the byte in it, and whether it is the buffer's last one.
+type Byte = (u32, u64);
+
+/// A piece of memory that a request transfers: the first byte, the length, the file and its byte.
+type Data = (IoPlace, u64, Option<(u64, u64)>);
+
+/// `Server` is the state of the path.
+#[derive(Debug)]
+pub struct Server {
+    sizes: Sizes,
+    /// The cached pages, least recently used first.
+    pub cached: Vec<Page>,
+    /// The sizes of files in bytes.
+    pub files: BTreeMap<u64, u64>,
+    readers: BTreeMap<u64, Reader>,
+    slots: [u32; 3],
+    requests: [u64; 3],
+    posted: Vec<u32>,
+    free: [Vec<u32>; 2],
+    made: [u32; 2],
+    sockets: BTreeMap<u64, VecDeque<Byte>>,
+    pipes: BTreeMap<u64, VecDeque<Byte>>,
+    now: u64,
+    writes: u64,
+    /// The steps of the present call.
+    pub events: Vec<IoEvent>,
+}
+
+const DISK: u8 = 0;
+const RECEIVE: u8 = 1;
+const SEND: u8 = 2;
+
+impl Server {
+    /// Makes an empty path.
+    #[must_use]
+    pub fn new(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            cached: Vec::new(),
+            files: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            slots: [0; 3],
+            requests: [0; 3],
+            posted: Vec::new(),
+            free: [Vec::new(), Vec::new()],
+            made: [0; 2],
+            sockets: BTreeMap::new(),
+            pipes: BTreeMap::new(),
+            now: 0,
+            writes: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// Reads from a file.
+    pub fn read(&mut self, file: u64, offset: u64, bytes: u64, user: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        let last = (offset + bytes - 1) / self.sizes.page;
+        for (start, length) in self.parts(offset, bytes) {
+            let page = start / self.sizes.page;
+            self.bring(file, page, last - page + 1);
+            self.copy(IoPlace::File(file, start), user + start - offset, length, false);
+        }
+        self.readers.entry(file).or_default().last = Some(last);
+    }
+
+    /// Writes to a file.
+    pub fn write(&mut self, file: u64, offset: u64, bytes: u64, user: u64) {
+        let size = self.sizes.page;
+        for (start, length) in self.parts(offset, bytes) {
+            let page = start / size;
+            let end = *self.files.entry(file).or_default();
+            let exist = (page * size..page * size + size).filter(|&byte| byte < end);
+            let kept = exist.filter(|byte| !(start..start + length).contains(byte)).count();
+            if self.position(file, page).is_some() {
+                self.touch(file, page);
+            } else if kept > 0 {
+                self.fetch(file, vec![page]);
+            } else {
+                self.join(file, page);
+                let before = start - page * size;
+                let behind = size - before - length;
+                if before > 0 {
+                    self.events.push(IoEvent::Zero(IoPlace::File(file, page * size), before));
+                }
+                if behind > 0 {
+                    self.events.push(IoEvent::Zero(IoPlace::File(file, start + length), behind));
+                }
+            }
+            self.soil(file, page);
+            self.reach(file, start + length);
+            self.copy(IoPlace::File(file, start), user + start - offset, length, true);
+        }
+        self.flush_some();
+    }
+
+    /// Touches a page of a mapped file.
+    pub fn fault(&mut self, file: u64, page: u64, writes: bool) {
+        self.reach(file, page * self.sizes.page + 1);
+        self.bring(file, page, 1);
+        self.readers.entry(file).or_default().last = Some(page);
+        if writes {
+            self.soil(file, page);
+        }
+    }
+
+    /// Reads from the disk directly, or writes to the disk directly.
+    pub fn direct(&mut self, writes_file: bool, file: u64, offset: u64, bytes: u64, user: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let size = self.sizes.page;
+        self.reach(file, offset + bytes);
+        let pages: Vec<u64> = (0..bytes).map(|byte| (offset + byte) / size).collect();
+        self.flush_pages(file, |page| pages.contains(&page));
+        if writes_file {
+            for page in unique(&pages) {
+                self.drop_page(file, page);
+            }
+        }
+        // Each byte's page on both sides: a change of either begins a new piece.
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for byte in 0..bytes {
+            let begins =
+                byte == 0 || (offset + byte).is_multiple_of(size) || (user + byte).is_multiple_of(size);
+            if begins {
+                pieces.push((byte, 0));
+            }
+            pieces.last_mut().expect("the first byte begins a piece").1 += 1;
+        }
+        for request in pieces.chunks(self.sizes.request_pages) {
+            let data: Vec<_> = request
+                .iter()
+                .map(|&(byte, length)| (IoPlace::User(user + byte), length, Some((file, offset + byte))))
+                .collect();
+            self.disk(!writes_file, &data);
+        }
+    }
+
+    /// Writes a file's dirty pages.
+    pub fn sync_file(&mut self, file: u64) {
+        self.flush_pages(file, |_| true);
+    }
+
+    /// Writes all dirty pages.
+    pub fn sync(&mut self) {
+        while let Some(page) = self.oldest_dirty() {
+            self.flush_around(page.file, page.page);
+        }
+    }
+
+    /// Changes a file's size.
+    pub fn truncate(&mut self, file: u64, bytes: u64) {
+        let size = self.sizes.page;
+        let before = self.files.insert(file, bytes).unwrap_or_default();
+        let mut gone: Vec<u64> =
+            self.cached.iter().filter(|p| p.file == file && p.page * size >= bytes).map(|p| p.page).collect();
+        gone.sort_unstable();
+        for page in gone {
+            self.drop_page(file, page);
+        }
+        let page = bytes / size;
+        let cut = (bytes..page * size + size).filter(|&byte| byte < before).count() as u64;
+        if !bytes.is_multiple_of(size) && cut > 0 {
+            if self.position(file, page).is_some() {
+                self.touch(file, page);
+            } else {
+                self.fetch(file, vec![page]);
+            }
+            self.events.push(IoEvent::Zero(IoPlace::File(file, bytes), cut));
+            self.soil(file, page);
+            self.flush_some();
+        }
+    }
+
+    /// Lets time pass.
+    pub fn pass_time(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        while let Some(page) = self.oldest_dirty()
+            && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age)
+        {
+            self.flush_around(page.file, page.page);
+        }
+    }
+
+    /// Lets packets arrive.
+    pub fn arrive(&mut self, socket: u64, bytes: u64) {
+        if bytes > 0 && self.posted.is_empty() {
+            for slot in 0..self.sizes.ring {
+                let buffer = self.take(0);
+                self.posted.push(buffer);
+                self.events.push(IoEvent::Driver(true, RECEIVE, slot));
+            }
+        }
+        let mut left = bytes;
+        while left > 0 {
+            let mut filled = Vec::new();
+            for _ in 0..self.sizes.coalesce {
+                let packet = left.min(self.sizes.packet);
+                left -= packet;
+                let mut data = Vec::new();
+                let mut rest = packet;
+                let mut slot = self.slots[RECEIVE as usize];
+                while rest > 0 {
+                    let length = rest.min(self.sizes.buffer);
+                    rest -= length;
+                    data.push((IoPlace::Packet(self.posted[slot as usize], 0), length, None));
+                    filled.push((slot, length));
+                    slot = (slot + 1) % self.sizes.ring;
+                }
+                if packet > 0 {
+                    self.request(RECEIVE, true, false, &data);
+                }
+            }
+            self.events.push(IoEvent::Interrupt(RECEIVE));
+            for (slot, length) in filled {
+                self.events.push(IoEvent::Driver(false, RECEIVE, slot));
+                let buffer = self.posted[slot as usize];
+                self.posted[slot as usize] = self.take(0);
+                self.events.push(IoEvent::Driver(true, RECEIVE, slot));
+                self.sockets.entry(socket).or_default().extend((0..length).map(|byte| (buffer, byte)));
+            }
+        }
+    }
+
+    /// Receives from a socket.
+    pub fn receive(&mut self, socket: u64, bytes: u64, user: u64) {
+        let waiting = self.sockets.entry(socket).or_default().len() as u64;
+        self.arrive(socket, bytes.saturating_sub(waiting));
+        let mut queue = self.sockets.remove(&socket).unwrap_or_default();
+        self.drain(&mut queue, 0, bytes, user);
+        self.sockets.insert(socket, queue);
+    }
+
+    /// Sends to the network.
+    pub fn send(&mut self, bytes: u64, user: u64) {
+        let mut sent = 0;
+        while sent < bytes {
+            let mut done = Vec::new();
+            for _ in 0..self.sizes.coalesce {
+                let packet = (bytes - sent).min(self.sizes.packet);
+                let mut data = Vec::new();
+                let mut taken = Vec::new();
+                let mut part = 0;
+                while part < packet {
+                    let length = (packet - part).min(self.sizes.buffer);
+                    let buffer = self.take(0);
+                    self.copy(IoPlace::Packet(buffer, 0), user + sent + part, length, true);
+                    data.push((IoPlace::Packet(buffer, 0), length, None));
+                    taken.push(buffer);
+                    part += length;
+                }
+                if packet > 0 {
+                    done.push((self.request(SEND, false, true, &data), taken));
+                }
+                sent += packet;
+            }
+            self.events.push(IoEvent::Interrupt(SEND));
+            for (slot, taken) in done {
+                self.events.push(IoEvent::Driver(false, SEND, slot));
+                self.free[0].extend(taken);
+            }
+        }
+    }
+
+    /// Writes into a pipe.
+    pub fn write_pipe(&mut self, pipe: u64, bytes: u64, user: u64) {
+        let mut queue = self.pipes.remove(&pipe).unwrap_or_default();
+        let mut done = 0;
+        while done < bytes {
+            let (page, first) = match queue.back() {
+                Some(&(page, byte)) if byte + 1 < self.sizes.page => (page, byte + 1),
+                _ => (self.take(1), 0),
+            };
+            let length = (self.sizes.page - first).min(bytes - done);
+            self.copy(IoPlace::Pipe(page, first), user + done, length, true);
+            queue.extend((first..first + length).map(|byte| (page, byte)));
+            done += length;
+        }
+        self.pipes.insert(pipe, queue);
+    }
+
+    /// Reads from a pipe, and returns how many bytes were in the pipe.
+    pub fn read_pipe(&mut self, pipe: u64, bytes: u64, user: u64) -> u64 {
+        let mut queue = self.pipes.remove(&pipe).unwrap_or_default();
+        let here = bytes.min(queue.len() as u64);
+        self.drain(&mut queue, 1, here, user);
+        self.pipes.insert(pipe, queue);
+        here
+    }
+
+    /// Copies the first bytes of a queue to the user. A buffer is free once none of its bytes is in the queue.
+    fn drain(&mut self, queue: &mut VecDeque<Byte>, pool: usize, bytes: u64, user: u64) {
+        let mut done = 0;
+        while done < bytes {
+            let (buffer, first) = queue[0];
+            let mut length = 0;
+            while done + length < bytes && queue.front().is_some_and(|&(other, _)| other == buffer) {
+                queue.pop_front();
+                length += 1;
+            }
+            let at = if pool == 0 { IoPlace::Packet(buffer, first) } else { IoPlace::Pipe(buffer, first) };
+            self.copy(at, user + done, length, false);
+            done += length;
+            if queue.front().is_none_or(|&(other, _)| other != buffer) {
+                self.free[pool].push(buffer);
+            }
+        }
+    }
+
+    fn take(&mut self, pool: usize) -> u32 {
+        self.free[pool].pop().unwrap_or_else(|| {
+            self.made[pool] += 1;
+            self.made[pool] - 1
+        })
+    }
+
+    /// Copies between the kernel and the user; the user's side is cut at pages.
+    fn copy(&mut self, kernel: IoPlace, user: u64, bytes: u64, to_kernel: bool) {
+        for (start, length) in self.parts(user, bytes) {
+            let ours = kernel.behind(start - user);
+            let theirs = IoPlace::User(start);
+            self.events.push(if to_kernel {
+                IoEvent::Copy(theirs, ours, length)
+            } else {
+                IoEvent::Copy(ours, theirs, length)
+            });
+        }
+    }
+
+    /// Cuts a range at pages.
+    fn parts(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        for byte in start..start + bytes {
+            match parts.last_mut() {
+                Some(part) if !byte.is_multiple_of(self.sizes.page) => part.1 += 1,
+                _ => parts.push((byte, 1)),
+            }
+        }
+        parts
+    }
+
+    fn reach(&mut self, file: u64, bytes: u64) {
+        let size = self.files.entry(file).or_default();
+        *size = bytes.max(*size);
+    }
+
+    fn position(&self, file: u64, page: u64) -> Option<usize> {
+        self.cached.iter().position(|cached| (cached.file, cached.page) == (file, page))
+    }
+
+    fn touch(&mut self, file: u64, page: u64) {
+        let place = self.position(file, page).expect("the page is cached");
+        let page = self.cached.remove(place);
+        self.cached.push(page);
+    }
+
+    fn is_dirty(&self, file: u64, page: u64) -> bool {
+        self.position(file, page).is_some_and(|place| self.cached[place].dirty.is_some())
+    }
+
+    fn soil(&mut self, file: u64, page: u64) {
+        let place = self.position(file, page).expect("the page is cached");
+        self.writes += 1;
+        self.cached[place].dirty.get_or_insert((self.writes, self.now));
+    }
+
+    fn oldest_dirty(&self) -> Option<Page> {
+        self.cached.iter().copied().filter(|page| page.dirty.is_some()).min_by_key(|page| page.dirty)
+    }
+
+    fn drop_page(&mut self, file: u64, page: u64) {
+        if let Some(place) = self.position(file, page) {
+            self.cached.remove(place);
+            self.events.push(IoEvent::Drop(file, page));
+        }
+    }
+
+    /// Puts a page into the cache; the oldest page leaves a full cache.
+    fn join(&mut self, file: u64, page: u64) {
+        while self.cached.len() >= self.sizes.cache_pages {
+            let oldest = self.cached[0];
+            if oldest.dirty.is_some() {
+                self.flush_around(oldest.file, oldest.page);
+            }
+            self.drop_page(oldest.file, oldest.page);
+        }
+        self.cached.push(Page { file, page, dirty: None });
+    }
+
+    /// Brings a page in, with read-ahead.
+    fn bring(&mut self, file: u64, page: u64, needed: u64) {
+        let most = self.sizes.read_ahead;
+        let mut reader = self.readers.remove(&file).unwrap_or_default();
+        let cached = self.position(file, page).is_some();
+        let end = reader.window.last().map(|last| last + 1);
+        let grown = |pages: u64| match pages {
+            pages if pages < most / 16 => 4 * pages,
+            pages if pages <= most / 2 => 2 * pages,
+            _ => most,
+        };
+        let mut asked: Vec<u64> = Vec::new();
+        if cached {
+            self.touch(file, page);
+        }
+        let next = if cached { reader.marker == Some(page) } else { page != 0 && end == Some(page) };
+        let follows = reader.last.is_some_and(|last| page == last || page == last + 1);
+        if next {
+            let first = end.expect("a window was read");
+            let size = grown(reader.window.len() as u64).min(most);
+            reader.window = (first..first + size).collect();
+            reader.marker = Some(first);
+        } else if !cached && (page == 0 || needed > most || follows) {
+            let rounded = needed.next_power_of_two();
+            let size = match rounded {
+                _ if needed >= most => most,
+                rounded if rounded <= most / 32 => 4 * rounded,
+                rounded if rounded <= most / 4 => 2 * rounded,
+                rounded => rounded,
+            };
+            let size = size.min(most);
+            reader.window = (page..page + size).collect();
+            reader.marker = Some(if size > needed { page + needed } else { page });
+        } else if !cached {
+            asked = (page..page + needed.min(most)).collect();
+        }
+        if asked.is_empty() && (next || !cached) {
+            if reader.marker == Some(page) && reader.window[0] == page {
+                let size = reader.window.len() as u64;
+                let more = grown(size).min(most);
+                let all = if size + more <= most { size + more } else { most };
+                let ahead = if size + more <= most { more } else { most / 2 };
+                reader.window = (page..page + all).collect();
+                reader.marker = (ahead > 0).then(|| page + all - ahead);
+            }
+            asked.clone_from(&reader.window);
+        }
+        self.readers.insert(file, reader);
+        self.fetch(file, asked);
+    }
+
+    /// Reads the pages that are missing and exist, in requests of neighbours.
+    fn fetch(&mut self, file: u64, pages: Vec<u64>) {
+        let mut run: Vec<u64> = Vec::new();
+        for page in pages {
+            if page * self.sizes.page >= self.files[&file] {
+                break;
+            }
+            let missing = self.position(file, page).is_none();
+            if !missing || run.len() == self.sizes.request_pages {
+                self.transfer_pages(true, file, &run);
+                run.clear();
+            }
+            if missing {
+                self.join(file, page);
+                run.push(page);
+            }
+        }
+        self.transfer_pages(true, file, &run);
+    }
+
+    /// Writes the pages around a dirty one: first as many as possible before it, then behind it.
+    fn flush_around(&mut self, file: u64, page: u64) {
+        let most = self.sizes.request_pages;
+        let mut pages = VecDeque::from([page]);
+        while pages.len() < most && pages[0] > 0 && self.is_dirty(file, pages[0] - 1) {
+            pages.push_front(pages[0] - 1);
+        }
+        while pages.len() < most && self.is_dirty(file, pages[pages.len() - 1] + 1) {
+            pages.push_back(pages[pages.len() - 1] + 1);
+        }
+        self.transfer_pages(false, file, pages.make_contiguous());
+    }
+
+    /// Writes the dirty pages of a file that `chosen` names, in requests of neighbours.
+    fn flush_pages(&mut self, file: u64, chosen: impl Fn(u64) -> bool) {
+        let mut dirty: Vec<u64> = self
+            .cached
+            .iter()
+            .filter(|page| page.file == file && page.dirty.is_some() && chosen(page.page))
+            .map(|page| page.page)
+            .collect();
+        dirty.sort_unstable();
+        let mut run: Vec<u64> = Vec::new();
+        for page in dirty {
+            if run.last().is_some_and(|last| last + 1 != page) || run.len() == self.sizes.request_pages {
+                self.transfer_pages(false, file, &run);
+                run.clear();
+            }
+            run.push(page);
+        }
+        self.transfer_pages(false, file, &run);
+    }
+
+    fn flush_some(&mut self) {
+        let dirty = |server: &Self| server.cached.iter().filter(|page| page.dirty.is_some()).count();
+        if dirty(self) > self.sizes.dirty_pages {
+            while dirty(self) > self.sizes.dirty_pages / 2 {
+                let page = self.oldest_dirty().expect("a page is dirty");
+                self.flush_around(page.file, page.page);
+            }
+        }
+    }
+
+    fn transfer_pages(&mut self, reads_file: bool, file: u64, pages: &[u64]) {
+        if pages.is_empty() {
+            return;
+        }
+        let size = self.sizes.page;
+        let data: Vec<_> = pages
+            .iter()
+            .map(|&page| (IoPlace::File(file, page * size), size, Some((file, page * size))))
+            .collect();
+        for &page in pages {
+            let place = self.position(file, page).expect("the page is cached");
+            self.cached[place].dirty = None;
+        }
+        self.disk(reads_file, &data);
+    }
+
+    fn disk(&mut self, writes: bool, data: &[Data]) {
+        let last = self.request(DISK, writes, true, data);
+        self.events.push(IoEvent::Interrupt(DISK));
+        self.events.push(IoEvent::Driver(false, DISK, last));
+    }
+
+    fn request(&mut self, ring: u8, writes: bool, posts: bool, data: &[Data]) -> u32 {
+        let number = ring as usize;
+        let first = self.slots[number];
+        let slots: Vec<u32> = (0..data.len() as u32).map(|slot| (first + slot) % self.sizes.ring).collect();
+        let last = slots[slots.len() - 1];
+        self.slots[number] = (last + 1) % self.sizes.ring;
+        let request = self.requests[number];
+        self.requests[number] += 1;
+        let descriptor = |slot: u32, writes: bool| IoEvent::Device {
+            ring,
+            request,
+            writes,
+            at: IoPlace::Descriptor(ring, slot),
+            bytes: 16,
+            of: None,
+        };
+        if posts {
+            self.events.extend(slots.iter().map(|&slot| IoEvent::Driver(true, ring, slot)));
+        }
+        self.events.extend(slots.iter().map(|&slot| descriptor(slot, false)));
+        for &(at, bytes, of) in data {
+            self.events.push(IoEvent::Device { ring, request, writes, at, bytes, of });
+        }
+        self.events.push(descriptor(last, true));
+        last
+    }
+}
+
+fn unique(pages: &[u64]) -> Vec<u64> {
+    let mut pages = pages.to_vec();
+    pages.dedup();
+    pages
+}

@@ -1,0 +1,88 @@
+//! `IoConfig` holds the sizes of the path.
+
+use alloc::string::ToString;
+
+use binhop_base::{Problem, Result};
+
+/// `IoConfig` holds the sizes of the path of device data.
+///
+/// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
+/// cache until its call has copied it; a request and the packets between two interrupts fit into a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoConfig {
+    /// The bytes of a page; a power of two.
+    pub page: u64,
+    /// The most pages in the page cache.
+    pub cache_pages: u64,
+    /// The most pages of a window of read-ahead; at least 1.
+    pub read_ahead: u64,
+    /// The most pages of a request to the disk.
+    pub request_pages: u64,
+    /// The most dirty pages that the flusher leaves alone.
+    pub dirty_pages: u64,
+    /// The instructions after which a dirty page is written.
+    pub dirty_age: u64,
+    /// The descriptors in each ring.
+    pub ring: u32,
+    /// The bytes of a packet's buffer; a power of two, at most a page.
+    pub buffer: u64,
+    /// The most bytes of a packet.
+    pub packet: u64,
+    /// The packets between two interrupts.
+    pub coalesce: u32,
+}
+
+impl IoConfig {
+    /// The bytes of a descriptor: an address of 8 bytes, a length and a status (Intel 82599 data sheet, §7.1.6).
+    pub const DESCRIPTOR: u64 = 16;
+
+    /// Returns the buffers that the longest packet takes.
+    fn packet_buffers(&self) -> u64 {
+        self.packet.div_ceil(self.buffer)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |value: u64, key: &str, rule: &str, remedy: &str| {
+            Err(Problem::request(&value.to_string(), key, rule, remedy))
+        };
+        let half = self.cache_pages / 2;
+        if !self.page.is_power_of_two() {
+            return refuse(self.page, "page", "a page is a power of two of bytes", "say 4096");
+        }
+        if self.read_ahead == 0 || self.read_ahead > half {
+            let rule = "a window of read-ahead has 1 page at least and half of the page cache at most";
+            return refuse(self.read_ahead, "read-ahead", rule, "make it smaller, or the page cache larger");
+        }
+        if self.request_pages == 0 || self.request_pages > half || self.request_pages > u64::from(self.ring) {
+            let rule = "a request has 1 page at least, and half of the page cache and the ring's descriptors at most";
+            return refuse(
+                self.request_pages,
+                "request",
+                rule,
+                "make it smaller, or the page cache and ring larger",
+            );
+        }
+        if !self.buffer.is_power_of_two() || self.buffer > self.page {
+            return refuse(
+                self.buffer,
+                "buffer",
+                "a buffer is a power of two of bytes, at most a page",
+                "say 2048",
+            );
+        }
+        if self.packet == 0 || self.coalesce == 0 {
+            let rule = "a packet has 1 byte at least, and an interrupt comes after 1 packet at least";
+            return refuse(0, "packet, coalesce", rule, "say 1500 and 1");
+        }
+        if u64::from(self.coalesce).saturating_mul(self.packet_buffers()) > u64::from(self.ring) {
+            let rule = "the ring holds the buffers of all packets between two interrupts";
+            return refuse(
+                u64::from(self.ring),
+                "ring",
+                rule,
+                "make the ring larger, or the packets fewer or smaller",
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Copies between the kernel and the user are cut at pages.
+
+use alloc::vec::Vec;
+
+use binhop_base::VirtAddr;
+
+use super::{BufferPool, Emit, IoStep, Location};
+
+/// Returns the pieces of `bytes` from `start` that lie in one page each: the first byte and the length.
+pub(super) fn pieces(start: u64, bytes: u64, page: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = start + bytes;
+    let mut next = start;
+    core::iter::from_fn(move || {
+        let first = next;
+        next = end.min(first / page * page + page);
+        (first < end).then_some((first, next - first))
+    })
+}
+
+/// Returns the pieces of a copy between `user` and another memory from its byte `start`, cut at the pages of both:
+/// the distance from the start and the length.
+pub(super) fn copy_pieces(user: VirtAddr, start: u64, bytes: u64, page: u64) -> Vec<(u64, u64)> {
+    let mut cuts: Vec<u64> = pieces(start, bytes, page).map(|(first, _)| first - start).collect();
+    cuts.extend(pieces(user.0, bytes, page).map(|(first, _)| first - user.0));
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.push(bytes);
+    cuts.windows(2).map(|pair| (pair[0], pair[1] - pair[0])).collect()
+}
+
+/// `Side` says on which side of a copy the kernel's memory is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    From,
+    To,
+}
+
+/// Copies between a piece of kernel memory that lies in one page and the user's memory, cut at the pages of both.
+pub(super) fn copy(kernel: Location, side: Side, user: VirtAddr, bytes: u64, page: u64, emit: Emit<'_>) {
+    for (start, length) in pieces(user.0, bytes, page) {
+        let theirs = Location::User(VirtAddr(start));
+        let ours = behind(kernel, start - user.0);
+        let (from, to) = if side == Side::From { (ours, theirs) } else { (theirs, ours) };
+        emit(IoStep::Copy { from, to, bytes: length });
+    }
+}
+
+/// Returns the byte that lies `bytes` behind another.
+fn behind(memory: Location, bytes: u64) -> Location {
+    match memory {
+        Location::User(user) => Location::User(VirtAddr(user.0 + bytes)),
+        Location::File(file, byte) => Location::File(file, byte + bytes),
+        Location::Buffer(pool @ (BufferPool::Packets | BufferPool::Pipes), number, byte) => {
+            Location::Buffer(pool, number, byte + bytes)
+        }
+        Location::Descriptor(..) => unreachable!("descriptors are not copied"),
+    }
+}

@@ -1,0 +1,292 @@
+//! This part of the path serves calls on files: through the page cache, direct, and their ends.
+
+use alloc::vec::Vec;
+
+use binhop_base::VirtAddr;
+
+use super::copies::{Side, copy, copy_pieces, pieces};
+use super::rings::Data;
+
+use super::{Emit, FileId, FilePage, IoPath, IoStep, Location};
+
+impl IoPath {
+    /// Reads `bytes` of a file from byte `offset` through the page cache into the user's memory.
+    pub fn read(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        let page = self.config.page;
+        let end = (offset + bytes).div_ceil(page);
+        for (start, length) in pieces(offset, bytes, page) {
+            let number = start / page;
+            self.bring(FilePage { file, page: number }, end - number, emit);
+            let user = VirtAddr(user.0 + (start - offset));
+            copy(Location::File(file, start), Side::From, user, length, page, emit);
+        }
+        self.file(file).ahead.end_call(end - 1);
+        self.counts.read += bytes;
+    }
+
+    /// Writes `bytes` of the user's memory to a file from byte `offset` on, into the page cache. The flusher works
+    /// afterwards.
+    pub fn write(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        let size = self.config.page;
+        for (start, length) in pieces(offset, bytes, size) {
+            let page = FilePage { file, page: start / size };
+            self.make_writable(page, start % size, length, emit);
+            self.cache.soil(page, self.now);
+            self.reach(file, start + length);
+            let user = VirtAddr(user.0 + (start - offset));
+            copy(Location::File(file, start), Side::To, user, length, size, emit);
+        }
+        self.counts.written += bytes;
+        self.balance(emit);
+    }
+
+    /// Brings a page into the cache because the processor touches it in a mapping of the file. `writes` says that the
+    /// page becomes dirty; the store follows, so the flusher does not work now.
+    pub fn fault(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
+        self.reach(page.file, page.page * self.config.page + 1);
+        self.bring(page, 1, emit);
+        self.file(page.file).ahead.end_call(page.page);
+        if writes {
+            self.cache.soil(page, self.now);
+        }
+    }
+
+    /// Reads `bytes` of a file from byte `offset` from the disk directly into the user's memory.
+    pub fn read_direct(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        self.write_range(file, offset, bytes, emit);
+        self.transfer_direct(true, file, offset, bytes, user, emit);
+        self.counts.read += bytes;
+    }
+
+    /// Writes `bytes` of the user's memory directly to the disk, to byte `offset` of a file.
+    pub fn write_direct(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        self.write_range(file, offset, bytes, emit);
+        let size = self.config.page;
+        for page in offset / size..(offset + bytes).div_ceil(size) {
+            self.drop_page(FilePage { file, page }, emit);
+        }
+        self.transfer_direct(false, file, offset, bytes, user, emit);
+        self.counts.written += bytes;
+    }
+
+    /// Writes the dirty pages of a file to the disk (`fsync`).
+    pub fn sync_file(&mut self, file: FileId, emit: Emit<'_>) {
+        self.write_range(file, 0, u64::MAX, emit);
+    }
+
+    /// Writes all dirty pages to the disk (`sync`), the page that has been dirty longest first.
+    pub fn sync(&mut self, emit: Emit<'_>) {
+        while let Some((page, _)) = self.cache.dirty_longest() {
+            self.write_dirty(page, emit);
+        }
+    }
+
+    /// Cuts a file to `bytes`, or makes it longer. Pages behind the end leave the cache and are not written. A file that
+    /// is deleted is cut to 0 bytes.
+    pub fn truncate(&mut self, file: FileId, bytes: u64, emit: Emit<'_>) {
+        let size = self.config.page;
+        let before = core::mem::replace(&mut self.file(file).bytes, bytes);
+        let end = FilePage { file, page: bytes.div_ceil(size) };
+        let behind: Vec<FilePage> = self.cache.of_file(end).map(|(page, _)| page).collect();
+        for page in behind {
+            self.drop_page(page, emit);
+        }
+        let rest = (bytes.div_ceil(size) * size).min(before).saturating_sub(bytes);
+        if rest > 0 {
+            let last = FilePage { file, page: bytes / size };
+            self.bring_alone(last, emit);
+            emit(IoStep::Fill { at: Location::File(file, bytes), bytes: rest });
+            self.cache.soil(last, self.now);
+            self.balance(emit);
+        }
+    }
+
+    /// Writes the run of dirty pages around a dirty page to the disk.
+    pub(super) fn write_dirty(&mut self, page: FilePage, emit: Emit<'_>) {
+        let (first, pages) = self.cache.dirty_run(page, self.config.request_pages);
+        self.write_pages(first, pages, emit);
+    }
+
+    fn file(&mut self, file: FileId) -> &mut super::File {
+        self.files.entry(file).or_default()
+    }
+
+    /// Notes that a file has at least `bytes`.
+    fn reach(&mut self, file: FileId, bytes: u64) {
+        let file = self.file(file);
+        file.bytes = file.bytes.max(bytes);
+    }
+
+    /// Brings a page into the cache for a call that needs `needed` pages from this page on.
+    fn bring(&mut self, page: FilePage, needed: u64, emit: Emit<'_>) {
+        let most = self.config.read_ahead;
+        let window = if self.cache.contains(page) {
+            self.counts.cache_hits += 1;
+            self.cache.use_now(page);
+            self.file(page.file).ahead.hit(page.page, most)
+        } else {
+            self.counts.cache_misses += 1;
+            Some(self.file(page.file).ahead.miss(page.page, needed, most))
+        };
+        if let Some(window) = window {
+            self.fetch(FilePage { page: window.first, ..page }, window.pages, emit);
+        }
+    }
+
+    /// Brings a page into the cache without read-ahead.
+    fn bring_alone(&mut self, page: FilePage, emit: Emit<'_>) {
+        if self.cache.contains(page) {
+            self.counts.cache_hits += 1;
+            self.cache.use_now(page);
+        } else {
+            self.counts.cache_misses += 1;
+            self.fetch(page, 1, emit);
+        }
+    }
+
+    /// Brings a page into the cache of which a call writes `length` bytes from byte `start` of the page on.
+    fn make_writable(&mut self, page: FilePage, start: u64, length: u64, emit: Emit<'_>) {
+        let size = self.config.page;
+        let first = page.page * size;
+        let existing = self.file(page.file).bytes.saturating_sub(first).min(size);
+        if self.cache.contains(page) || (existing > 0 && (start > 0 || length < existing)) {
+            self.bring_alone(page, emit);
+            return;
+        }
+        self.counts.cache_misses += 1;
+        self.make_room(emit);
+        self.cache.use_now(page);
+        for (from, to) in [(0, start), (start + length, size)] {
+            if from < to {
+                emit(IoStep::Fill { at: Location::File(page.file, first + from), bytes: to - from });
+            }
+        }
+    }
+
+    /// Reads those of `pages` pages from `first` on that the file has and the cache does not hold.
+    fn fetch(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
+        let end = self.file(first.file).bytes.div_ceil(self.config.page);
+        let mut run: Vec<FilePage> = Vec::new();
+        for page in first.page..end.min(first.page + pages) {
+            let page = FilePage { page, ..first };
+            let missing = !self.cache.contains(page);
+            if !run.is_empty() && (!missing || run.len() as u64 == self.config.request_pages) {
+                self.read_pages(&core::mem::take(&mut run), emit);
+            }
+            if missing {
+                self.make_room(emit);
+                self.cache.use_now(page);
+                run.push(page);
+            }
+        }
+        if !run.is_empty() {
+            self.read_pages(&run, emit);
+        }
+    }
+
+    fn read_pages(&mut self, pages: &[FilePage], emit: Emit<'_>) {
+        let size = self.config.page;
+        let data = pages.iter().map(|&page| file_data(page, size));
+        self.disk.transfer(true, data.collect(), &mut self.counts, emit);
+        self.counts.pages_read += pages.len() as u64;
+    }
+
+    fn write_pages(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
+        let size = self.config.page;
+        let mut data = Vec::new();
+        for page in first.page..first.page + pages {
+            let page = FilePage { page, ..first };
+            self.cache.clean(page);
+            data.push(file_data(page, size));
+        }
+        self.disk.transfer(false, data, &mut self.counts, emit);
+        self.counts.pages_written += pages;
+    }
+
+    /// Writes the dirty pages of a range of a file, in ascending order.
+    fn write_range(&mut self, file: FileId, offset: u64, bytes: u64, emit: Emit<'_>) {
+        let size = self.config.page;
+        let end = offset.saturating_add(bytes).div_ceil(size);
+        let mut next = FilePage { file, page: offset / size };
+        loop {
+            let dirty = self.cache.of_file(next).find(|&(_, dirty)| dirty);
+            let Some((first, _)) = dirty.filter(|(first, _)| first.page < end) else { return };
+            let most = self.config.request_pages.min(end - first.page);
+            let mut pages = 1;
+            while pages < most && self.cache.is_dirty(FilePage { page: first.page + pages, ..first }) {
+                pages += 1;
+            }
+            self.write_pages(first, pages, emit);
+            next.page = first.page + pages;
+        }
+    }
+
+    fn transfer_direct(
+        &mut self,
+        writes: bool,
+        file: FileId,
+        offset: u64,
+        bytes: u64,
+        user: VirtAddr,
+        emit: Emit<'_>,
+    ) {
+        let size = self.config.page;
+        let cut = copy_pieces(user, offset, bytes, size);
+        for request in cut.chunks(self.config.request_pages as usize) {
+            let data = request.iter().map(|&(distance, length)| {
+                (Location::User(VirtAddr(user.0 + distance)), length, Some((file, offset + distance)))
+            });
+            self.disk.transfer(writes, data.collect(), &mut self.counts, emit);
+        }
+    }
+
+    /// Makes room for one page.
+    fn make_room(&mut self, emit: Emit<'_>) {
+        while self.cache.len() >= self.config.cache_pages
+            && let Some(page) = self.cache.used_least_recently()
+        {
+            if self.cache.is_dirty(page) {
+                self.write_dirty(page, emit);
+            }
+            self.drop_page(page, emit);
+            self.counts.pages_evicted += 1;
+        }
+    }
+
+    /// Drops a page, dirty or not, if the cache holds it.
+    fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
+        if self.cache.remove(page) {
+            emit(IoStep::Dropped(page));
+        }
+    }
+
+    /// Lets the flusher work, if too many pages are dirty.
+    fn balance(&mut self, emit: Emit<'_>) {
+        if self.cache.dirty_len() <= self.config.dirty_pages {
+            return;
+        }
+        while self.cache.dirty_len() > self.config.dirty_pages / 2
+            && let Some((page, _)) = self.cache.dirty_longest()
+        {
+            self.write_dirty(page, emit);
+        }
+    }
+}
+
+/// Returns what a request transfers for a page of the page cache.
+fn file_data(page: FilePage, size: u64) -> Data {
+    let byte = page.page * size;
+    (Location::File(page.file, byte), size, Some((page.file, byte)))
+}

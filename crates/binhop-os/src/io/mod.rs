@@ -1,0 +1,295 @@
+//! `io` is the path of device data: from a system call through the page cache, the buffers of the network and
+//! pipes, to the device.
+//!
+//! [`IoPath`] takes calls, and answers each with the [`IoStep`]s that it takes: what the processor copies, what the
+//! driver writes for the device, what the device transfers. The steps of a call stand in the order in which memory
+//! sees them. The path decides by calls alone, so the steps are the same under every placement. The caller turns
+//! them into references of the kernel and of devices.
+//!
+//! # Rules
+//! - A file lies in pages. [`read`](IoPath::read) and [`write`](IoPath::write) go through the *page cache*, which
+//!   keeps pages after the call and after the last mapping, up to [`IoConfig::cache_pages`]. Page by page, in
+//!   ascending order, a call brings the page into the cache and copies the call's part of it.
+//! - A page that is not in the cache is read by the device, alone or in a window (`read_ahead`). A write brings
+//!   nothing in if it covers all bytes of the page that exist; the kernel then fills the rest of the page with
+//!   zeros. Files have no holes: a page that was never written is read as zeros.
+//! - The page used least recently leaves a full cache. If it is dirty, it is written to the device first, with its
+//!   dirty neighbours.
+//! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages.
+//! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
+//!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
+//!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
+//! - Direct transfers go between the device and the user's buffer. Dirty pages of the range are written first, and a
+//!   direct write drops the pages of its range from the cache (Linux, `generic_file_direct_write`).
+//! - A store through a mapping is a [`fault`](IoPath::fault) if the page is not in the cache or not dirty. So each
+//!   transfer of a page to the disk ends the right to write to the page through mappings.
+//! - Every request has *descriptors* in a ring (TB10 §2.1), one for each piece of memory. The driver writes them, the
+//!   device reads them, transfers the data, and marks the last descriptor as done. At the interrupt the driver reads
+//!   this descriptor.
+//! - The network's receive ring always holds buffers for packets to come, and uses them in turn. At an interrupt the
+//!   driver hands the buffers of the packets on and puts fresh buffers into their slots; the buffer freed last is
+//!   used first. So the ring's size decides how much memory packets pass through.
+//! - A packet is [`IoConfig::packet`] bytes long at most. A call's last packet is as long as the rest of the call.
+//!   A packet that is longer than a buffer takes several buffers. An interrupt comes after every
+//!   [`IoConfig::coalesce`] packets and after the last packet of a call.
+//! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
+//!   read.
+//!
+//! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
+//! one, and a request is complete when the call goes on.
+
+mod config;
+mod copies;
+mod counts;
+mod files;
+mod page_cache;
+mod queues;
+mod read_ahead;
+mod rings;
+
+use alloc::collections::BTreeMap;
+
+use binhop_base::{Result, VirtAddr};
+
+pub use config::IoConfig;
+pub use counts::IoCounts;
+
+use page_cache::PageCache;
+use queues::{Buffers, Queue};
+use read_ahead::ReadAhead;
+use rings::{Network, Ring};
+
+/// `FileId` is the number of a file, as the trace numbers files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u64);
+
+/// `QueueId` is the number of a socket or a pipe, as the trace numbers files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u64);
+
+/// `FilePage` is a page of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilePage {
+    /// The file.
+    pub file: FileId,
+    /// The number of the page in the file, from 0.
+    pub page: u64,
+}
+
+/// `Device` is a device that transfers data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Device {
+    /// The disk, which holds all files.
+    Disk,
+    /// The network card.
+    Network,
+}
+
+/// `RingId` is a ring of descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RingId {
+    /// The requests to the disk.
+    Disk,
+    /// The packets that the network card receives.
+    Receive,
+    /// The packets that the network card sends.
+    Send,
+}
+
+impl RingId {
+    /// Returns the device that works through the ring.
+    #[must_use]
+    pub const fn device(self) -> Device {
+        match self {
+            Self::Disk => Device::Disk,
+            Self::Receive | Self::Send => Device::Network,
+        }
+    }
+}
+
+/// `BufferPool` is a kind of kernel buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BufferPool {
+    /// The buffers of packets, of [`IoConfig::buffer`] bytes.
+    Packets,
+    /// The pages of pipes.
+    Pipes,
+}
+
+/// `Location` is the first byte of a piece of memory that a step touches. The piece never crosses a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// A byte of the memory of the process that calls.
+    User(VirtAddr),
+    /// A byte of a page in the page cache, by its byte in the file.
+    File(FileId, u64),
+    /// A byte of a kernel buffer: the pool, the buffer's number, the byte in the buffer.
+    Buffer(BufferPool, u32, u64),
+    /// A descriptor: the ring, and the slot in the ring. It is [`IoConfig::DESCRIPTOR`] bytes long.
+    Descriptor(RingId, u32),
+}
+
+/// `IoStep` is a step of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoStep {
+    /// The kernel copies bytes.
+    Copy {
+        /// The first byte that is read.
+        from: Location,
+        /// The first byte that is written.
+        to: Location,
+        /// The number of bytes.
+        bytes: u64,
+    },
+    /// The kernel fills bytes with zeros.
+    Fill {
+        /// The first byte.
+        at: Location,
+        /// The number of bytes.
+        bytes: u64,
+    },
+    /// The driver writes a descriptor.
+    WriteDescriptor(RingId, u32),
+    /// The driver reads a descriptor.
+    ReadDescriptor(RingId, u32),
+    /// A device transfers data between itself and memory, or reads or writes a descriptor.
+    Transfer {
+        /// The ring of the request.
+        ring: RingId,
+        /// The number of the request in the ring, from 0.
+        request: u64,
+        /// True if the device writes memory; false if it reads memory.
+        writes: bool,
+        /// The first byte in memory.
+        at: Location,
+        /// The number of bytes.
+        bytes: u64,
+        /// For a file's data: the file, and the first byte in the file.
+        of: Option<(FileId, u64)>,
+    },
+    /// The device of a ring interrupts the processor, whose handler runs.
+    Interrupt(RingId),
+    /// A page leaves the page cache. Mappings of the page end, and its frame is free.
+    Dropped(FilePage),
+}
+
+/// `Emit` takes the steps of a call, in order.
+pub type Emit<'a> = &'a mut dyn FnMut(IoStep);
+
+/// `File` is what the path knows of a file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    bytes: u64,
+    ahead: ReadAhead,
+}
+
+/// `IoPath` is the state of the path: page cache, rings, buffers, queues.
+#[derive(Debug)]
+pub struct IoPath {
+    config: IoConfig,
+    cache: PageCache,
+    files: BTreeMap<FileId, File>,
+    disk: Ring,
+    network: Network,
+    /// The packets that wait in sockets.
+    sockets: BTreeMap<QueueId, Queue>,
+    pipes: BTreeMap<QueueId, Queue>,
+    pipe_pages: Buffers,
+    /// The time in instructions, as the caller tells it.
+    now: u64,
+    counts: IoCounts,
+}
+
+impl IoPath {
+    /// Makes an empty path.
+    ///
+    /// # Errors
+    /// The configuration breaks a rule ([`IoConfig`]).
+    pub fn new(config: IoConfig) -> Result<Self> {
+        config.check()?;
+        Ok(Self {
+            cache: PageCache::default(),
+            files: BTreeMap::new(),
+            disk: Ring::new(RingId::Disk, config.ring),
+            network: Network::new(config.ring),
+            sockets: BTreeMap::new(),
+            pipes: BTreeMap::new(),
+            pipe_pages: Buffers::default(),
+            now: 0,
+            counts: IoCounts::default(),
+            config,
+        })
+    }
+
+    /// Tells the path how long a file is. Without it a file ends behind the last byte that a call has moved.
+    pub fn set_bytes(&mut self, file: FileId, bytes: u64) {
+        self.files.entry(file).or_default().bytes = bytes;
+    }
+
+    /// Returns what the path has counted.
+    #[must_use]
+    pub const fn counts(&self) -> &IoCounts {
+        &self.counts
+    }
+
+    /// Returns the pages in the page cache, least recently used first, each with true if it is dirty.
+    pub fn cached(&self) -> impl Iterator<Item = (FilePage, bool)> {
+        self.cache.by_use()
+    }
+
+    /// Tells the path how many instructions have been executed, and writes the pages that have been dirty for too
+    /// long. Time never goes back.
+    pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
+        self.now = self.now.max(now);
+        while let Some((page, since)) = self.cache.dirty_longest()
+            && since.saturating_add(self.config.dirty_age) <= self.now
+        {
+            self.write_dirty(page, emit);
+        }
+    }
+
+    /// Receives `bytes` of a socket into the user's memory. Packets that have not arrived arrive now.
+    pub fn receive(&mut self, socket: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        let waiting = self.sockets.get(&socket).map_or(0, Queue::bytes);
+        self.arrive(socket, bytes.saturating_sub(waiting), emit);
+        let queue = self.sockets.entry(socket).or_default();
+        queue.take(bytes, BufferPool::Packets, user, self.config.page, &mut self.network.buffers, emit);
+        self.counts.received += bytes;
+    }
+
+    /// Lets packets with `bytes` for a socket arrive. They wait until a call [receives](Self::receive) them.
+    pub fn arrive(&mut self, socket: QueueId, bytes: u64, emit: Emit<'_>) {
+        let queue = self.sockets.entry(socket).or_default();
+        self.network.arrive(bytes, queue, &self.config, &mut self.counts, emit);
+    }
+
+    /// Sends `bytes` of the user's memory to the network.
+    pub fn send(&mut self, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        self.network.send(bytes, user, &self.config, &mut self.counts, emit);
+        self.counts.sent += bytes;
+    }
+
+    /// Writes `bytes` of the user's memory into a pipe.
+    pub fn write_pipe(&mut self, pipe: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
+        let page = self.config.page;
+        self.pipes.entry(pipe).or_default().put(
+            bytes,
+            BufferPool::Pipes,
+            user,
+            page,
+            &mut self.pipe_pages,
+            emit,
+        );
+        self.counts.piped += bytes;
+    }
+
+    /// Reads `bytes` of a pipe into the user's memory, and returns how many of them were in the pipe. The others were
+    /// written by a call that the path did not see; they are not copied.
+    pub fn read_pipe(&mut self, pipe: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) -> u64 {
+        let page = self.config.page;
+        let queue = self.pipes.entry(pipe).or_default();
+        let here = bytes.min(queue.bytes());
+        queue.take(here, BufferPool::Pipes, user, page, &mut self.pipe_pages, emit);
+        here
+    }
+}

@@ -1,0 +1,125 @@
+//! `PageCache` holds the pages of files by use, and the dirty ones by age.
+
+use alloc::collections::BTreeMap;
+
+use super::FilePage;
+
+/// `Cached` is the state of a page in the cache.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    /// The time of last use, which no other page has.
+    used: u64,
+    /// Since the page is dirty: its position in the order of dirty pages, and the time in instructions.
+    dirty: Option<(u64, u64)>,
+}
+
+/// `PageCache` holds pages in the order of their last use. Every operation costs O(log n).
+#[derive(Debug, Default)]
+pub(super) struct PageCache {
+    pages: BTreeMap<FilePage, Cached>,
+    by_use: BTreeMap<u64, FilePage>,
+    by_age: BTreeMap<u64, FilePage>,
+    /// The next time of use and position of age.
+    clock: u64,
+}
+
+impl PageCache {
+    pub(super) fn len(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    pub(super) fn dirty_len(&self) -> u64 {
+        self.by_age.len() as u64
+    }
+
+    pub(super) fn contains(&self, page: FilePage) -> bool {
+        self.pages.contains_key(&page)
+    }
+
+    pub(super) fn is_dirty(&self, page: FilePage) -> bool {
+        self.pages.get(&page).is_some_and(|cached| cached.dirty.is_some())
+    }
+
+    /// Returns the pages by use, each with true if it is dirty.
+    pub(super) fn by_use(&self) -> impl Iterator<Item = (FilePage, bool)> {
+        self.by_use.values().map(|&page| (page, self.is_dirty(page)))
+    }
+
+    /// Notes that a page is used now. The page joins the cache if the cache does not hold it.
+    pub(super) fn use_now(&mut self, page: FilePage) {
+        let used = self.tick();
+        let cached = self.pages.entry(page).or_insert(Cached { used, dirty: None });
+        let before = core::mem::replace(&mut cached.used, used);
+        self.by_use.remove(&before);
+        self.by_use.insert(used, page);
+    }
+
+    /// Notes that a page of the cache is dirty since `now`, if it is not dirty already.
+    pub(super) fn soil(&mut self, page: FilePage, now: u64) {
+        let position = self.tick();
+        let cached = self.pages.get_mut(&page).expect("the page is in the cache");
+        if cached.dirty.is_none() {
+            cached.dirty = Some((position, now));
+            self.by_age.insert(position, page);
+        }
+    }
+
+    /// Notes that a page is clean.
+    pub(super) fn clean(&mut self, page: FilePage) {
+        if let Some(cached) = self.pages.get_mut(&page)
+            && let Some((position, _)) = cached.dirty.take()
+        {
+            self.by_age.remove(&position);
+        }
+    }
+
+    /// Removes a page, dirty or not, and returns whether the cache held it.
+    pub(super) fn remove(&mut self, page: FilePage) -> bool {
+        self.clean(page);
+        let removed = self.pages.remove(&page);
+        if let Some(cached) = removed {
+            self.by_use.remove(&cached.used);
+        }
+        removed.is_some()
+    }
+
+    /// Returns the page that was used least recently.
+    pub(super) fn used_least_recently(&self) -> Option<FilePage> {
+        self.by_use.values().next().copied()
+    }
+
+    /// Returns the page that has been dirty longest, and since when.
+    pub(super) fn dirty_longest(&self) -> Option<(FilePage, u64)> {
+        let page = *self.by_age.values().next()?;
+        Some((page, self.pages[&page].dirty?.1))
+    }
+
+    /// Returns the pages of a file from `first` on, in ascending order, each with true if it is dirty.
+    pub(super) fn of_file(&self, first: FilePage) -> impl Iterator<Item = (FilePage, bool)> {
+        let last = FilePage { page: u64::MAX, ..first };
+        self.pages.range(first..=last).map(|(&page, cached)| (page, cached.dirty.is_some()))
+    }
+
+    /// Returns the run of dirty neighbours around a dirty page: the first page and the number of pages, `most` at
+    /// most. The run begins as far before the page as that number allows.
+    pub(super) fn dirty_run(&self, page: FilePage, most: u64) -> (FilePage, u64) {
+        let mut first = page;
+        let mut pages = 1;
+        while pages < most
+            && let Some(before) = first.page.checked_sub(1).map(|page| FilePage { page, ..first })
+            && self.is_dirty(before)
+        {
+            first = before;
+            pages += 1;
+        }
+        while pages < most && self.is_dirty(FilePage { page: first.page + pages, ..first }) {
+            pages += 1;
+        }
+        (first, pages)
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}

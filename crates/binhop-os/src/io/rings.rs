@@ -1,0 +1,167 @@
+//! `Ring` is a ring of descriptors, through which driver and device tell each other about requests (TB10 §2.1).
+//! `Network` is the card with its two rings.
+
+use alloc::{vec, vec::Vec};
+
+use binhop_base::VirtAddr;
+
+use super::copies::{Side, copy, pieces};
+use super::queues::{Buffers, Queue, Waiting};
+use super::{BufferPool, Emit, FileId, IoConfig, IoCounts, IoStep, Location, RingId};
+
+/// `Data` is a piece of memory that a request transfers: its first byte, its length, and the file and byte of a file's
+/// data.
+pub(super) type Data = (Location, u64, Option<(FileId, u64)>);
+
+/// `Ring` is a ring of descriptors, which are used in turn.
+#[derive(Debug)]
+pub(super) struct Ring {
+    id: RingId,
+    slots: u32,
+    next: u32,
+    /// The number of requests so far.
+    requests: u64,
+}
+
+impl Ring {
+    pub(super) const fn new(id: RingId, slots: u32) -> Self {
+        Self { id, slots, next: 0, requests: 0 }
+    }
+
+    /// Makes a request to the disk, with a descriptor for each piece, and waits until it is done.
+    pub(super) fn transfer(&mut self, writes: bool, data: Vec<Data>, counts: &mut IoCounts, emit: Emit<'_>) {
+        let last = self.request(writes, true, &data, emit);
+        counts.disk_requests += 1;
+        counts.interrupts += 1;
+        emit(IoStep::Interrupt(self.id));
+        emit(IoStep::ReadDescriptor(self.id, last));
+    }
+
+    /// Makes a request up to the moment at which the device has marked it as done, and returns the slot of its last
+    /// descriptor. `posts` says that the driver writes the descriptors now.
+    fn request(&mut self, writes: bool, posts: bool, data: &[Data], emit: Emit<'_>) -> u32 {
+        let slots: Vec<u32> = data.iter().map(|_| self.take_slot()).collect();
+        let request = self.requests;
+        self.requests += 1;
+        let ring = self.id;
+        let status = |slot: u32, writes: bool| {
+            let (at, bytes) = (Location::Descriptor(ring, slot), IoConfig::DESCRIPTOR);
+            IoStep::Transfer { ring, request, writes, at, bytes, of: None }
+        };
+        if posts {
+            slots.iter().for_each(|&slot| emit(IoStep::WriteDescriptor(ring, slot)));
+        }
+        slots.iter().for_each(|&slot| emit(status(slot, false)));
+        for &(at, bytes, of) in data {
+            emit(IoStep::Transfer { ring, request, writes, at, bytes, of });
+        }
+        let last = *slots.last().expect("a request has data");
+        emit(status(last, true));
+        last
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        let slot = self.next;
+        self.next = (slot + 1) % self.slots;
+        slot
+    }
+}
+
+/// `Network` is the network card: a ring for each direction, and the buffers of packets.
+#[derive(Debug)]
+pub(super) struct Network {
+    receive: Ring,
+    send: Ring,
+    /// The buffer behind each slot of the receive ring. It is empty until the first packet arrives.
+    posted: Vec<u32>,
+    pub(super) buffers: Buffers,
+}
+
+impl Network {
+    pub(super) fn new(slots: u32) -> Self {
+        Self {
+            receive: Ring::new(RingId::Receive, slots),
+            send: Ring::new(RingId::Send, slots),
+            posted: Vec::new(),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Lets packets with `bytes` arrive and hands them to a socket's queue.
+    pub(super) fn arrive(
+        &mut self,
+        bytes: u64,
+        queue: &mut Queue,
+        config: &IoConfig,
+        counts: &mut IoCounts,
+        emit: Emit<'_>,
+    ) {
+        if bytes > 0 && self.posted.is_empty() {
+            for slot in 0..self.receive.slots {
+                self.posted.push(self.buffers.take());
+                emit(IoStep::WriteDescriptor(RingId::Receive, slot));
+            }
+        }
+        let packets: Vec<u64> = pieces(0, bytes, config.packet).map(|(_, length)| length).collect();
+        for batch in packets.chunks(config.coalesce as usize) {
+            let mut filled: Vec<(u32, u64)> = vec![];
+            for &packet in batch {
+                let first = self.receive.next;
+                let parts: Vec<u64> = pieces(0, packet, config.buffer).map(|(_, length)| length).collect();
+                let mut data: Vec<Data> = vec![];
+                for (part, &length) in parts.iter().enumerate() {
+                    let slot = (first + part as u32) % self.receive.slots;
+                    let at = Location::Buffer(BufferPool::Packets, self.posted[slot as usize], 0);
+                    data.push((at, length, None));
+                    filled.push((slot, length));
+                }
+                self.receive.request(true, false, &data, emit);
+            }
+            counts.packets += batch.len() as u64;
+            counts.interrupts += 1;
+            emit(IoStep::Interrupt(RingId::Receive));
+            for (slot, length) in filled {
+                emit(IoStep::ReadDescriptor(RingId::Receive, slot));
+                let fresh = self.buffers.take();
+                let buffer = core::mem::replace(&mut self.posted[slot as usize], fresh);
+                queue.append(Waiting { buffer, first: 0, end: length });
+                emit(IoStep::WriteDescriptor(RingId::Receive, slot));
+            }
+        }
+    }
+
+    /// Sends `bytes` of the user's memory.
+    pub(super) fn send(
+        &mut self,
+        bytes: u64,
+        user: VirtAddr,
+        config: &IoConfig,
+        counts: &mut IoCounts,
+        emit: Emit<'_>,
+    ) {
+        let packets: Vec<(u64, u64)> = pieces(0, bytes, config.packet).collect();
+        for batch in packets.chunks(config.coalesce as usize) {
+            let mut sent: Vec<(u32, Vec<u32>)> = vec![];
+            for &(start, packet) in batch {
+                let mut data: Vec<Data> = vec![];
+                let mut taken: Vec<u32> = vec![];
+                for (part, length) in pieces(0, packet, config.buffer) {
+                    let buffer = self.buffers.take();
+                    let at = Location::Buffer(BufferPool::Packets, buffer, 0);
+                    let from = VirtAddr(user.0 + start + part);
+                    copy(at, Side::To, from, length, config.page, emit);
+                    data.push((at, length, None));
+                    taken.push(buffer);
+                }
+                sent.push((self.send.request(false, true, &data, emit), taken));
+            }
+            counts.packets += batch.len() as u64;
+            counts.interrupts += 1;
+            emit(IoStep::Interrupt(RingId::Send));
+            for (last, taken) in sent {
+                emit(IoStep::ReadDescriptor(RingId::Send, last));
+                taken.into_iter().for_each(|buffer| self.buffers.free(buffer));
+            }
+        }
+    }
+}

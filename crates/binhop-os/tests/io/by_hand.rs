@@ -1,0 +1,187 @@
+//! Calls are followed by hand: the windows of read-ahead, the flusher, the rings, the rules of the configuration.
+
+use binhop_base::VirtAddr;
+use binhop_os::io::{BufferPool, FileId, FilePage, IoConfig, IoPath, IoStep, Location, QueueId, RingId};
+
+const FILE: FileId = FileId(7);
+const USER: VirtAddr = VirtAddr(0x10_0000);
+const PAGE: u64 = 4096;
+
+/// The sizes of Linux: windows of 128 KiB, a ring of 512, packets of 1,500 bytes.
+fn linux() -> IoConfig {
+    IoConfig {
+        page: PAGE,
+        cache_pages: 1024,
+        read_ahead: 32,
+        request_pages: 128,
+        dirty_pages: 100,
+        dirty_age: 1_000_000,
+        ring: 512,
+        buffer: 2048,
+        packet: 1500,
+        coalesce: 2,
+    }
+}
+
+/// Returns the pages that the disk transfers, request by request: whether the disk writes memory, the first page, the
+/// number of pages.
+fn requests(steps: &[IoStep]) -> Vec<(bool, u64, u64)> {
+    let mut requests: Vec<(u64, (bool, u64, u64))> = Vec::new();
+    for step in steps {
+        if let IoStep::Transfer { ring: RingId::Disk, request, writes, of: Some((_, byte)), .. } = *step {
+            match requests.last_mut() {
+                Some((last, (_, _, pages))) if *last == request => *pages += 1,
+                _ => requests.push((request, (writes, byte / PAGE, 1))),
+            }
+        }
+    }
+    requests.into_iter().map(|(_, pages)| pages).collect()
+}
+
+/// A program reads a file page by page. Linux reads 4 pages, then 8, 16 and 32 ahead, each time the program meets the
+/// marker on the first page that was read ahead.
+#[test]
+fn windows_of_a_sequential_reader() {
+    let mut path = IoPath::new(linux()).unwrap();
+    path.set_bytes(FILE, 100 * PAGE);
+    let mut read_at = Vec::new();
+    for page in 0..100 {
+        let mut steps = Vec::new();
+        path.read(FILE, page * PAGE, PAGE, USER, &mut |step| steps.push(step));
+        read_at.extend(requests(&steps).into_iter().map(|(_, first, pages)| (page, first, pages)));
+    }
+    assert_eq!(read_at, [(0, 0, 4), (1, 4, 8), (4, 12, 16), (12, 28, 32), (28, 60, 32), (60, 92, 8)]);
+    assert_eq!((path.counts().cache_misses, path.counts().cache_hits), (1, 99));
+    assert_eq!(path.counts().pages_read, 100);
+}
+
+/// A program that reads single pages here and there gets these pages only.
+#[test]
+fn no_window_of_a_random_reader() {
+    let mut path = IoPath::new(linux()).unwrap();
+    path.set_bytes(FILE, 1000 * PAGE);
+    let mut steps = Vec::new();
+    for page in [500, 20, 300] {
+        path.read(FILE, page * PAGE, PAGE, USER, &mut |step| steps.push(step));
+    }
+    assert_eq!(requests(&steps), [(true, 500, 1), (true, 20, 1), (true, 300, 1)]);
+}
+
+/// The flusher begins above 100 dirty pages and ends at 50. It writes the oldest page with its neighbours.
+#[test]
+fn flusher() {
+    let mut path = IoPath::new(linux()).unwrap();
+    let mut steps = Vec::new();
+    path.write(FILE, 0, 100 * PAGE, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), []);
+    path.write(FILE, 200 * PAGE, PAGE, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(false, 0, 100)]);
+    assert_eq!(path.cached().filter(|&(_, dirty)| dirty).count(), 1);
+    steps.clear();
+    path.pass_time(999_999, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), []);
+    path.pass_time(1_000_000, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(false, 200, 1)]);
+}
+
+/// The call writes 6 bytes into the middle of a page that exists, and of a page that does not.
+#[test]
+fn a_write_of_part_of_a_page() {
+    let mut path = IoPath::new(linux()).unwrap();
+    path.set_bytes(FILE, PAGE);
+    let mut steps = Vec::new();
+    path.write(FILE, 10, 6, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(true, 0, 1)]);
+    steps.clear();
+    path.write(FILE, PAGE + 10, 6, USER, &mut |step| steps.push(step));
+    let zeros = |byte, bytes| IoStep::Fill { at: Location::File(FILE, byte), bytes };
+    let copy = IoStep::Copy { from: Location::User(USER), to: Location::File(FILE, PAGE + 10), bytes: 6 };
+    assert_eq!(steps, [zeros(PAGE, 10), zeros(PAGE + 16, PAGE - 16), copy]);
+}
+
+/// TB10 §2.1, steps 1 to 8, with two packets and one interrupt.
+#[test]
+fn packets_arrive() {
+    let mut path = IoPath::new(IoConfig { ring: 4, request_pages: 4, ..linux() }).unwrap();
+    let mut steps = Vec::new();
+    path.receive(QueueId(1), 1600, USER, &mut |step| steps.push(step));
+    let ring = RingId::Receive;
+    let status = |request, slot, writes| {
+        let (at, bytes) = (Location::Descriptor(ring, slot), IoConfig::DESCRIPTOR);
+        IoStep::Transfer { ring, request, writes, at, bytes, of: None }
+    };
+    let buffer = |number, byte| Location::Buffer(BufferPool::Packets, number, byte);
+    let data = |request, number, bytes| IoStep::Transfer {
+        ring,
+        request,
+        writes: true,
+        at: buffer(number, 0),
+        bytes,
+        of: None,
+    };
+    let expected = [
+        IoStep::WriteDescriptor(ring, 0),
+        IoStep::WriteDescriptor(ring, 1),
+        IoStep::WriteDescriptor(ring, 2),
+        IoStep::WriteDescriptor(ring, 3),
+        status(0, 0, false),
+        data(0, 0, 1500),
+        status(0, 0, true),
+        status(1, 1, false),
+        data(1, 1, 100),
+        status(1, 1, true),
+        IoStep::Interrupt(ring),
+        IoStep::ReadDescriptor(ring, 0),
+        IoStep::WriteDescriptor(ring, 0),
+        IoStep::ReadDescriptor(ring, 1),
+        IoStep::WriteDescriptor(ring, 1),
+        IoStep::Copy { from: buffer(0, 0), to: Location::User(USER), bytes: 1500 },
+        IoStep::Copy { from: buffer(1, 0), to: Location::User(VirtAddr(USER.0 + 1500)), bytes: 100 },
+    ];
+    assert_eq!(steps, expected);
+    // The slots hold the fresh buffers 4 and 5; slots 2 and 3 come next.
+    steps.clear();
+    path.arrive(QueueId(1), 3 * 1500, &mut |step| steps.push(step));
+    let buffers: Vec<u32> = steps
+        .iter()
+        .filter_map(|step| match *step {
+            IoStep::Transfer { at: Location::Buffer(_, number, _), .. } => Some(number),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(buffers, [2, 3, 4]);
+    assert_eq!((path.counts().packets, path.counts().interrupts), (5, 3));
+}
+
+/// A full cache drops the page used least recently, and writes it first if it is dirty.
+#[test]
+fn eviction() {
+    let mut path =
+        IoPath::new(IoConfig { cache_pages: 2, read_ahead: 1, request_pages: 1, ..linux() }).unwrap();
+    let mut steps = Vec::new();
+    path.write(FILE, 0, PAGE, USER, &mut |step| steps.push(step));
+    path.write(FILE, 5 * PAGE, PAGE, USER, &mut |step| steps.push(step));
+    path.read(FILE, 0, 1, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), []);
+    path.write(FILE, 9 * PAGE, PAGE, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(false, 5, 1)]);
+    assert!(steps.contains(&IoStep::Dropped(FilePage { file: FILE, page: 5 })));
+    assert_eq!(path.counts().pages_evicted, 1);
+}
+
+#[test]
+fn sizes_that_break_a_rule_are_refused() {
+    let cases = [
+        (IoConfig { page: 3000, ..linux() }, "power of two"),
+        (IoConfig { read_ahead: 513, ..linux() }, "half of the page cache"),
+        (IoConfig { request_pages: 513, ..linux() }, "half of the page cache"),
+        (IoConfig { ring: 100, ..linux() }, "the ring's descriptors"),
+        (IoConfig { buffer: 8192, ..linux() }, "at most a page"),
+        (IoConfig { packet: 0, ..linux() }, "1 byte at least"),
+        (IoConfig { packet: 9000, coalesce: 200, ..linux() }, "between two interrupts"),
+    ];
+    for (config, rule) in cases {
+        let problem = IoPath::new(config).unwrap_err().to_string();
+        assert!(problem.contains(rule), "{problem}");
+    }
+}

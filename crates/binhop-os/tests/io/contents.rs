@@ -1,0 +1,203 @@
+//! `World` follows the bytes: every byte that a call writes has a number of its own, and the steps move these numbers
+//! between the user's memory, the kernel's, the disk and the network.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use binhop_os::io::{IoStep, Location, RingId};
+
+use super::{Call, place};
+use binhop_oracle::io::IoPlace;
+
+#[derive(Debug, Default)]
+pub(super) struct World {
+    page: u64,
+    /// The numbers in memory, by piece of memory. A byte that is absent holds garbage.
+    memory: BTreeMap<IoPlace, u64>,
+    /// The numbers on the disk, by file and byte. A byte that is absent is zero.
+    disk: BTreeMap<(u64, u64), u64>,
+    /// What a user sees in files.
+    files: BTreeMap<u64, Vec<u64>>,
+    pipes: BTreeMap<u64, VecDeque<u64>>,
+    /// The bytes that have arrived for sockets.
+    sockets: BTreeMap<u64, VecDeque<u64>>,
+    /// The bytes that were sent.
+    sent: Vec<u64>,
+    /// The numbers of the bytes that a call must leave in the user's memory, from its first byte on.
+    expected: Vec<u64>,
+    /// The socket for which packets arrive.
+    socket: u64,
+    /// The last number given.
+    last: u64,
+}
+
+impl World {
+    pub(super) fn new(page: u64) -> Self {
+        Self { page, ..Self::default() }
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Writes fresh numbers into the user's buffer, and returns them.
+    fn user_writes(&mut self, user: u64, bytes: u64) -> Vec<u64> {
+        let numbers: Vec<u64> = (0..bytes).map(|_| self.fresh()).collect();
+        for (byte, &number) in numbers.iter().enumerate() {
+            self.memory.insert(IoPlace::User(user + byte as u64), number);
+        }
+        numbers
+    }
+
+    fn file(&mut self, file: u64, bytes: u64) -> &mut Vec<u64> {
+        let all = self.files.entry(file).or_default();
+        if (all.len() as u64) < bytes {
+            all.resize(bytes as usize, 0);
+        }
+        all
+    }
+
+    /// Prepares memory for a call, and notes what the call must do.
+    pub(super) fn expect(&mut self, call: Call) {
+        self.expected.clear();
+        match call {
+            Call::Read(_, _, 0, _) | Call::ReadDirect(_, _, 0, _) | Call::WriteDirect(_, _, 0, _) => {}
+            Call::Read(file, offset, bytes, _) | Call::ReadDirect(file, offset, bytes, _) => {
+                let all = self.file(file, offset + bytes);
+                self.expected = all[offset as usize..(offset + bytes) as usize].to_vec();
+            }
+            Call::Write(file, offset, bytes, user) | Call::WriteDirect(file, offset, bytes, user) => {
+                let numbers = self.user_writes(user, bytes);
+                if bytes > 0 {
+                    let all = self.file(file, offset + bytes);
+                    all[offset as usize..(offset + bytes) as usize].copy_from_slice(&numbers);
+                }
+            }
+            Call::Fault(file, page, _) => {
+                let bytes = page * self.page + 1;
+                self.file(file, bytes);
+            }
+            Call::Truncate(file, bytes) => {
+                self.files.entry(file).or_default().resize(bytes as usize, 0);
+                // The file system frees the blocks behind the end.
+                let end = bytes.div_ceil(self.page) * self.page;
+                self.disk.retain(|&(other, byte), _| other != file || byte < end);
+            }
+            Call::Arrive(socket, _) => self.socket = socket,
+            Call::Receive(socket, ..) => self.socket = socket,
+            Call::Send(bytes, user) => {
+                self.expected = self.user_writes(user, bytes);
+                self.sent.clear();
+            }
+            Call::WritePipe(pipe, bytes, user) => {
+                let numbers = self.user_writes(user, bytes);
+                self.pipes.entry(pipe).or_default().extend(numbers);
+            }
+            Call::ReadPipe(pipe, bytes, _) => {
+                let queue = self.pipes.entry(pipe).or_default();
+                let bytes = queue.len().min(bytes as usize);
+                self.expected = queue.drain(..bytes).collect();
+            }
+            Call::SyncFile(_) | Call::Sync | Call::PassTime(_) => {}
+        }
+    }
+
+    /// Moves the bytes of a step.
+    pub(super) fn follow(&mut self, step: IoStep) {
+        match step {
+            IoStep::Copy { from, to, bytes } => {
+                for byte in 0..bytes {
+                    let number = self.at(from, byte);
+                    self.memory.insert(self.behind(to, byte), number);
+                }
+            }
+            IoStep::Fill { at, bytes } => {
+                for byte in 0..bytes {
+                    self.memory.insert(self.behind(at, byte), 0);
+                }
+            }
+            IoStep::Transfer { ring, writes, at, bytes, of, .. }
+                if !matches!(at, Location::Descriptor(..)) =>
+            {
+                for byte in 0..bytes {
+                    let here = self.behind(at, byte);
+                    match (ring, writes) {
+                        (RingId::Disk, true) => {
+                            let there = of.map(|(file, first)| (file.0, first + byte)).unwrap();
+                            let number = self.disk.get(&there).copied().unwrap_or(0);
+                            self.memory.insert(here, number);
+                        }
+                        (RingId::Disk, false) => {
+                            let there = of.map(|(file, first)| (file.0, first + byte)).unwrap();
+                            self.disk.insert(there, self.memory[&here]);
+                        }
+                        (_, true) => {
+                            let number = self.fresh();
+                            self.memory.insert(here, number);
+                            self.sockets.entry(self.socket).or_default().push_back(number);
+                        }
+                        (_, false) => self.sent.push(self.memory[&here]),
+                    }
+                }
+            }
+            IoStep::Dropped(page) => {
+                let first = page.page * self.page;
+                for byte in first..first + self.page {
+                    self.memory.remove(&IoPlace::File(page.file.0, byte));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn behind(&self, memory: Location, bytes: u64) -> IoPlace {
+        match place(memory) {
+            IoPlace::User(byte) => IoPlace::User(byte + bytes),
+            IoPlace::File(file, byte) => IoPlace::File(file, byte + bytes),
+            IoPlace::Packet(buffer, byte) => IoPlace::Packet(buffer, byte + bytes),
+            IoPlace::Pipe(page, byte) => IoPlace::Pipe(page, byte + bytes),
+            IoPlace::Descriptor(..) => unreachable!("descriptors hold no data"),
+        }
+    }
+
+    fn at(&self, memory: Location, bytes: u64) -> u64 {
+        let place = self.behind(memory, bytes);
+        *self.memory.get(&place).unwrap_or_else(|| panic!("{place:?} was never written"))
+    }
+
+    /// Checks that a call did what it had to do.
+    pub(super) fn check(&mut self, call: Call) {
+        let user = match call {
+            Call::Read(_, _, _, user) | Call::ReadDirect(_, _, _, user) | Call::ReadPipe(_, _, user) => user,
+            Call::Receive(socket, bytes, user) => {
+                let queue = self.sockets.entry(socket).or_default();
+                self.expected = queue.drain(..bytes as usize).collect();
+                user
+            }
+            Call::Send(..) => {
+                assert_eq!(self.sent, self.expected, "{call:?}");
+                return;
+            }
+            Call::Fault(file, page, true) => {
+                let (byte, number) = (page * self.page, self.fresh());
+                self.memory.insert(IoPlace::File(file, byte), number);
+                self.file(file, byte + 1)[byte as usize] = number;
+                return;
+            }
+            _ => return,
+        };
+        let read: Vec<u64> =
+            (0..self.expected.len() as u64).map(|byte| self.memory[&IoPlace::User(user + byte)]).collect();
+        assert_eq!(read, self.expected, "{call:?} reads stale data");
+    }
+
+    /// Checks that the disk holds what the files should hold.
+    pub(super) fn check_disk(&self) {
+        for (&file, bytes) in &self.files {
+            let disk: Vec<u64> = (0..bytes.len() as u64)
+                .map(|byte| self.disk.get(&(file, byte)).copied().unwrap_or(0))
+                .collect();
+            assert_eq!(&disk, bytes, "file {file}");
+        }
+    }
+}

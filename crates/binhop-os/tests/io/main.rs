@@ -1,0 +1,235 @@
+//! The path of device data agrees with lists: every step of every call, and the page cache behind each call. No call
+//! reads stale data, and nothing dirty is lost.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod by_hand;
+mod contents;
+
+use binhop_base::VirtAddr;
+use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
+use binhop_os::io::{BufferPool, FileId, FilePage, IoConfig, IoPath, IoStep, Location, QueueId, RingId};
+use proptest::prelude::*;
+
+use contents::World;
+
+/// `Call` is a call, with small numbers.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Read(u64, u64, u64, u64),
+    Write(u64, u64, u64, u64),
+    Fault(u64, u64, bool),
+    ReadDirect(u64, u64, u64, u64),
+    WriteDirect(u64, u64, u64, u64),
+    SyncFile(u64),
+    Sync,
+    Truncate(u64, u64),
+    PassTime(u64),
+    Arrive(u64, u64),
+    Receive(u64, u64, u64),
+    Send(u64, u64),
+    WritePipe(u64, u64, u64),
+    ReadPipe(u64, u64, u64),
+}
+
+const PAGE: u64 = 64;
+
+/// Sizes that obey the rules of `IoConfig`.
+fn sizes() -> impl Strategy<Value = IoConfig> {
+    let cache = (2..24u64).prop_flat_map(|pages| (Just(pages), 1..=pages / 2, 1..=pages / 2, 0..pages));
+    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32).prop_map(
+        |(
+            (cache_pages, read_ahead, request_pages, dirty_pages),
+            dirty_age,
+            ring,
+            buffer,
+            packet,
+            coalesce,
+        )| IoConfig {
+            page: PAGE,
+            cache_pages,
+            read_ahead,
+            request_pages,
+            dirty_pages,
+            dirty_age,
+            ring: ring.max(packet.div_ceil(1 << buffer) as u32 * coalesce),
+            buffer: 1 << buffer,
+            packet,
+            coalesce,
+        },
+    )
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let file = 0..3u64;
+    let offset = prop_oneof![0..400u64, (0..40u64).prop_map(|page| page * PAGE)];
+    let bytes = prop_oneof![0..300u64, (0..20u64).prop_map(|page| page * PAGE)];
+    let user = 0..1000u64;
+    let ranged = (file.clone(), offset.clone(), bytes.clone(), user.clone());
+    prop_oneof![
+        6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Read(f, o, b, u)),
+        6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Write(f, o, b, u)),
+        2 => (file.clone(), 0..30u64, any::<bool>()).prop_map(|(f, p, w)| Call::Fault(f, p, w)),
+        1 => ranged.clone().prop_map(|(f, o, b, u)| Call::ReadDirect(f, o, b, u)),
+        1 => ranged.prop_map(|(f, o, b, u)| Call::WriteDirect(f, o, b, u)),
+        1 => file.clone().prop_map(Call::SyncFile),
+        1 => Just(Call::Sync),
+        2 => (file.clone(), offset).prop_map(|(f, b)| Call::Truncate(f, b)),
+        2 => (0..60u64).prop_map(Call::PassTime),
+        1 => (file.clone(), bytes.clone()).prop_map(|(s, b)| Call::Arrive(s, b)),
+        2 => (file.clone(), bytes.clone(), user.clone()).prop_map(|(s, b, u)| Call::Receive(s, b, u)),
+        2 => (bytes.clone(), user.clone()).prop_map(|(b, u)| Call::Send(b, u)),
+        2 => (file.clone(), bytes.clone(), user.clone()).prop_map(|(p, b, u)| Call::WritePipe(p, b, u)),
+        2 => (file, bytes, user).prop_map(|(p, b, u)| Call::ReadPipe(p, b, u)),
+    ]
+}
+
+fn oracle_sizes(config: &IoConfig) -> Sizes {
+    Sizes {
+        page: config.page,
+        cache_pages: config.cache_pages as usize,
+        read_ahead: config.read_ahead,
+        request_pages: config.request_pages as usize,
+        dirty_pages: config.dirty_pages as usize,
+        dirty_age: config.dirty_age,
+        ring: config.ring,
+        buffer: config.buffer,
+        packet: config.packet,
+        coalesce: config.coalesce as usize,
+    }
+}
+
+fn ring(id: RingId) -> u8 {
+    match id {
+        RingId::Disk => 0,
+        RingId::Receive => 1,
+        RingId::Send => 2,
+    }
+}
+
+fn place(memory: Location) -> IoPlace {
+    match memory {
+        Location::User(user) => IoPlace::User(user.0),
+        Location::File(file, byte) => IoPlace::File(file.0, byte),
+        Location::Buffer(BufferPool::Packets, buffer, byte) => IoPlace::Packet(buffer, byte),
+        Location::Buffer(BufferPool::Pipes, page, byte) => IoPlace::Pipe(page, byte),
+        Location::Descriptor(id, slot) => IoPlace::Descriptor(ring(id), slot),
+    }
+}
+
+/// Returns a step as the oracle writes it.
+fn event(step: IoStep) -> IoEvent {
+    match step {
+        IoStep::Copy { from, to, bytes } => IoEvent::Copy(place(from), place(to), bytes),
+        IoStep::Fill { at, bytes } => IoEvent::Zero(place(at), bytes),
+        IoStep::WriteDescriptor(id, slot) => IoEvent::Driver(true, ring(id), slot),
+        IoStep::ReadDescriptor(id, slot) => IoEvent::Driver(false, ring(id), slot),
+        IoStep::Transfer { request, ring: id, writes, at, bytes, of } => IoEvent::Device {
+            ring: ring(id),
+            request,
+            writes,
+            at: place(at),
+            bytes,
+            of: of.map(|(file, byte)| (file.0, byte)),
+        },
+        IoStep::Interrupt(id) => IoEvent::Interrupt(ring(id)),
+        IoStep::Dropped(page) => IoEvent::Drop(page.file.0, page.page),
+    }
+}
+
+/// Makes a call on both paths, and returns the steps.
+fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec<IoStep> {
+    let mut steps = Vec::new();
+    let emit = &mut |step| steps.push(step);
+    match call {
+        Call::Read(f, o, b, u) => {
+            fast.read(FileId(f), o, b, VirtAddr(u), emit);
+            slow.read(f, o, b, u);
+        }
+        Call::Write(f, o, b, u) => {
+            fast.write(FileId(f), o, b, VirtAddr(u), emit);
+            slow.write(f, o, b, u);
+        }
+        Call::Fault(f, p, w) => {
+            fast.fault(FilePage { file: FileId(f), page: p }, w, emit);
+            slow.fault(f, p, w);
+        }
+        Call::ReadDirect(f, o, b, u) => {
+            fast.read_direct(FileId(f), o, b, VirtAddr(u), emit);
+            slow.direct(false, f, o, b, u);
+        }
+        Call::WriteDirect(f, o, b, u) => {
+            fast.write_direct(FileId(f), o, b, VirtAddr(u), emit);
+            slow.direct(true, f, o, b, u);
+        }
+        Call::SyncFile(f) => {
+            fast.sync_file(FileId(f), emit);
+            slow.sync_file(f);
+        }
+        Call::Sync => {
+            fast.sync(emit);
+            slow.sync();
+        }
+        Call::Truncate(f, b) => {
+            fast.truncate(FileId(f), b, emit);
+            slow.truncate(f, b);
+        }
+        Call::PassTime(t) => {
+            *time += t;
+            fast.pass_time(*time, emit);
+            slow.pass_time(*time);
+        }
+        Call::Arrive(s, b) => {
+            fast.arrive(QueueId(s), b, emit);
+            slow.arrive(s, b);
+        }
+        Call::Receive(s, b, u) => {
+            fast.receive(QueueId(s), b, VirtAddr(u), emit);
+            slow.receive(s, b, u);
+        }
+        Call::Send(b, u) => {
+            fast.send(b, VirtAddr(u), emit);
+            slow.send(b, u);
+        }
+        Call::WritePipe(p, b, u) => {
+            fast.write_pipe(QueueId(p), b, VirtAddr(u), emit);
+            slow.write_pipe(p, b, u);
+        }
+        Call::ReadPipe(p, b, u) => {
+            let read = fast.read_pipe(QueueId(p), b, VirtAddr(u), emit);
+            assert_eq!(read, slow.read_pipe(p, b, u));
+        }
+    }
+    steps
+}
+
+/// Makes the calls on both paths. The world behind the path keeps the contents of memory, disk and network.
+fn compare(config: IoConfig, calls: &[Call]) {
+    let mut fast = IoPath::new(config).unwrap();
+    let mut slow = Server::new(oracle_sizes(&config));
+    let mut world = World::new(PAGE);
+    let mut time = 0;
+    let calls = calls.iter().copied().chain([Call::Sync]);
+    for (number, call) in calls.enumerate() {
+        slow.events.clear();
+        world.expect(call);
+        let steps = make(call, &mut time, &mut fast, &mut slow);
+        let events: Vec<IoEvent> = steps.iter().map(|&step| event(step)).collect();
+        assert_eq!(events, slow.events, "call {number}: {call:?}");
+        let cached: Vec<_> = fast.cached().map(|(page, dirty)| (page.file.0, page.page, dirty)).collect();
+        let expected: Vec<_> =
+            slow.cached.iter().map(|page| (page.file, page.page, page.dirty.is_some())).collect();
+        assert_eq!(cached, expected, "call {number}: {call:?}");
+        assert!(cached.len() as u64 <= config.cache_pages);
+        steps.iter().for_each(|&step| world.follow(step));
+        world.check(call);
+    }
+    world.check_disk();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_step_and_every_byte(config in sizes(), calls in prop::collection::vec(call(), 1..60)) {
+        compare(config, &calls);
+    }
+}
