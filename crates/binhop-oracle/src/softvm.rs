@@ -18,6 +18,7 @@
 //! - The caches hold two different copies of a byte if they hold lines of two mappings of its page, and one of these lines is
 //!   dirty. An access of one of these mappings that brings this about is counted.
 //! - A line that leaves because its frame changes hands is not translated.
+//! - Lines keep the protection of their page: see [`Protection`].
 //! - A page has the entries that it had when it was referenced last. A mapping whose page was unmapped, or was copied on
 //!   write, keeps the place of its entries while its lines are in the caches. The copy is another mapping of the same
 //!   virtual page, and its entries lie at the same place.
@@ -29,6 +30,9 @@ use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Transla
 use crate::cache::Name;
 use crate::cache_tree::CacheTree;
 use crate::disjunct::{DisjunctTable, Place, physical};
+pub use protection::Protection;
+
+mod protection;
 
 const PAGE: u64 = 4096;
 /// The bytes of an instruction.
@@ -109,6 +113,8 @@ pub struct SoftVm {
     serving: [usize; 2],
     /// The page table.
     pub table: DisjunctTable,
+    /// What pages allow.
+    pub protection: Protection,
     /// The place of the entries of each mapping's page.
     places: BTreeMap<u32, Place>,
     /// The virtual pages that handlers have accessed. Each is a mapping.
@@ -131,6 +137,7 @@ impl SoftVm {
             design,
             serving,
             table: DisjunctTable::new(design.segments, design.map),
+            protection: Protection::default(),
             places: BTreeMap::new(),
             pages: Vec::new(),
             waiting: VecDeque::new(),
@@ -151,6 +158,8 @@ impl SoftVm {
     /// Maps the page of an access that comes next, and runs the handler of misses if the access raises CACHEMISS.
     pub fn before(&mut self, next: &Reference, tree: &mut CacheTree, program: &impl Translation) {
         let place = self.table.map(next.asid, next.page_no);
+        self.check_protection(next);
+        self.forget_older(tree, program);
         let page = program.page(MappingId(next.mapping));
         let known = |&mapping: &u32| program.page(MappingId(mapping)) == page;
         if !self.places.contains_key(&next.mapping) && self.places.keys().any(known) {
@@ -173,6 +182,8 @@ impl SoftVm {
     pub fn after(&mut self, tree: &mut CacheTree, program: &impl Translation) {
         if let Some((access, _)) = self.access {
             self.queue(tree, access.kind, (access.mapping, access.offset));
+            self.forget_older(tree, program);
+            self.update_line(&access, tree);
         }
         // A dirty line of level 1 may fill a line of level 2 and then leave level 2; a dirty line of level 2 may leave it.
         let level_1 = dirty_lines(tree, self.serving[1]);
@@ -296,6 +307,7 @@ impl SoftVm {
         self.add(&format!("cycles.{}", causes[0]), cycles - of_memory);
         self.add(&format!("cycles.{}", causes[1]), of_memory);
         self.queue(tree, kind, (mapping, offset));
+        self.forget_older(tree, program);
     }
 
     /// Returns the mapping of a 52-bit address, and the byte within the page.

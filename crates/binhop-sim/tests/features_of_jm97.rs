@@ -1,5 +1,5 @@
 //! The features of JM97 §2 and §4.3 on the machine softvm: protection between address spaces, memory shared by global
-//! address and by alias, large and sparse address spaces, and pages of a size that software chooses.
+//! address and by alias, large and sparse address spaces, protection of pages, and pages of a size that software chooses.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use binhop_trace::event::EventBuilder;
 const REGION: u64 = 1 << 28;
 const READ: u32 = 1;
 const WRITE: u32 = 2;
+const EXEC: u32 = 4;
 const SHARED: u32 = 8;
 
 /// `Trace` is a trace that is written event by event.
@@ -34,6 +35,17 @@ impl Trace {
 
     fn unmap(mut self, addr: u64, pages: u32) -> Self {
         self.0.push(Op::Unmap, addr, 0, pages);
+        self
+    }
+
+    /// Changes the protection of pages of 4 KiB.
+    fn protect(mut self, addr: u64, pages: u32, flags: u32) -> Self {
+        self.0.push(Op::Protect, addr, flags, pages);
+        self
+    }
+
+    fn fetch(mut self, addr: u64) -> Self {
+        self.0.push(Op::Fetch, addr, 4, 1);
         self
     }
 
@@ -216,4 +228,86 @@ fn software_chooses_the_size_of_pages_down_to_a_line() {
     assert_eq!(run("4KiB", "256"), [1, 64, 3 << 12]);
     let [faults, misses, _] = run("1KiB", "16");
     assert_eq!((faults, misses), (1, 64));
+}
+
+/// An area of 2 pages of private memory, of which three lines of the first page and one of the second are stored to.
+fn area() -> Trace {
+    let here = 3 * REGION + 0x7000;
+    let trace = Trace::default().switch(1).map(here, 2, READ | WRITE, 7, 0);
+    [0x100, 0x110, 0x480, 0x1240].iter().fold(trace, |trace, at| trace.store(here + at))
+}
+
+/// A change of protection sweeps the page's lines in both caches of the data side (§5.4). The lines that are present are
+/// measured.
+#[test]
+fn a_change_of_protection_sweeps_the_lines_of_its_pages() {
+    let here = 3 * REGION + 0x7000;
+    let run = |trace: Trace, settings: &[&str]| {
+        let (counts, _) = trace.run(settings);
+        ["changes", "pages", "level-1.checked", "level-1.updated", "level-2.checked", "level-2.updated"]
+            .map(|name| of(&counts, &format!("translation.protection.{name}")))
+            .into_iter()
+            .chain([of(&counts, "translation.cycles.protection")])
+            .collect::<Vec<_>>()
+    };
+    // A page has 256 lines of 16 bytes at either level.
+    let page = |held: u64| held * 5 + (256 - held) * 3 + held * 40 + (256 - held) * 20;
+    assert_eq!(run(area().protect(here, 1, READ), &[]), [1, 1, 256, 3, 256, 3, page(3)]);
+    let both = [1, 2, 512, 4, 512, 4, page(3) + page(1)];
+    assert_eq!(run(area().protect(here, 2, READ), &[]), both);
+    // Nothing changes: the flags are those that the pages have, or the page is not in the page table.
+    assert_eq!(run(area().protect(here, 2, READ | WRITE), &[]), [0; 7]);
+    assert_eq!(run(area().protect(here - 4096, 1, READ), &[]), [0; 7]);
+    // A right that is taken away is never lazy. A right that is added is, and costs the one line that is stored to.
+    let lazy = &["translation.protection-changes=lazy"];
+    assert_eq!(run(area().protect(here, 1, READ), lazy), [1, 1, 256, 3, 256, 3, page(3)]);
+    let and_back = || area().protect(here, 1, READ).protect(here, 1, READ | WRITE);
+    let again = || and_back().store(here + 0x110).store(here + 0x114).load(here + 0x100).store(here + 0x200);
+    assert_eq!(run(again(), &[]), [2, 2, 512, 6, 512, 6, 2 * page(3)]);
+    assert_eq!(run(again(), lazy), [2, 2, 256, 3, 256, 3, page(3) + 5]);
+    let (counts, _) = again().run(lazy);
+    assert_eq!(of(&counts, "translation.protection.late-updates"), 1);
+}
+
+/// Code has caches of its own: only a change of the right to execute sweeps them.
+#[test]
+fn a_page_of_code_is_swept_on_the_side_of_instructions() {
+    let here = 3 * REGION + 0x7000;
+    let code = || Trace::default().switch(1).map(here, 1, READ | EXEC, 7, 0).fetch(here + 0x200);
+    let run = |trace: Trace| {
+        let (counts, _) = trace.run(&[]);
+        ["level-1.checked", "level-1.updated", "level-2.checked"]
+            .map(|name| of(&counts, &format!("translation.protection.{name}")))
+    };
+    assert_eq!(run(code().protect(here, 1, EXEC)), [256, 0, 256]);
+    assert_eq!(run(code().protect(here, 1, READ)), [256, 1, 256]);
+    assert_eq!(run(code().protect(here, 1, READ | WRITE)), [512, 1, 512]);
+}
+
+/// An access that its page does not allow is counted, or stops the run with the reference, the protection and the row.
+#[test]
+fn violations_of_protection_are_counted_or_stop_the_run() {
+    let here = 3 * REGION + 0x7000;
+    let wrong = || {
+        let trace = area().protect(here, 1, READ).load(here + 0x100).store(here + 0x108).store(here + 0x108);
+        trace.fetch(here + 0x1240).protect(here, 1, 0).load(here + 0x480).load(here + 0x480)
+    };
+    let violations = |counts: &BTreeMap<String, f64>| {
+        ["fetch", "load", "store"].map(|kind| of(counts, &format!("translation.{kind}.violations")))
+    };
+    let (counts, notes) = wrong().run(&[]);
+    assert_eq!(violations(&counts), [1, 2, 2]);
+    let note = notes.iter().find(|note| note.contains("protection")).unwrap();
+    assert!(note.contains("a store of 0x30007100 in asid 1, whose page allows loads"), "{note}");
+    let (counts, notes) = wrong().run(&["translation.protection-violations=ignore"]);
+    assert_eq!(violations(&counts), [0; 3]);
+    assert!(!notes.iter().any(|note| note.contains("protection")), "{notes:?}");
+    let problem = wrong().outcome(&["translation.protection-violations=stop"]).unwrap_err();
+    assert_eq!(problem.value, "a store of 0x30007100 in asid 1");
+    assert!(problem.rule.contains("allows loads"), "{problem}");
+    // A switch, a map and 4 stores come before the change of protection and the load.
+    assert!(problem.place.ends_with(": row 8"), "{problem}");
+    // A page outside every map allows everything, and so does a private page that a store copies.
+    let (counts, _) = area().fetch(REGION).store(REGION).run(&[]);
+    assert_eq!(violations(&counts), [0; 3]);
 }

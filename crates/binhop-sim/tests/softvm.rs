@@ -51,6 +51,8 @@ struct Design {
     handler: u64,
     kept: bool,
     segments: u64,
+    lazy: bool,
+    violations: &'static str,
     /// True if the costs of the levels add up; `None` if there are no costs.
     adds: Option<bool>,
     costs: [u64; 3],
@@ -92,10 +94,12 @@ prop_compose! {
         handler in prop_oneof![3 => Just(10u64), 1 => 1..100u64],
         kept in prop::bool::weighted(0.2),
         segments in prop::sample::select(vec![32u64, 40]),
+        lazy in any::<bool>(),
+        violations in prop::sample::select(vec!["count", "ignore"]),
         adds in prop::option::weighted(0.8, prop::bool::weighted(0.8)),
         costs in [1..40u64, 1..40u64, 40..200u64],
     ) -> Design {
-        Design { sides, memory, policy, handler, kept, segments, adds, costs }
+        Design { sides, memory, policy, handler, kept, segments, lazy, violations, adds, costs }
     }
 }
 
@@ -128,12 +132,15 @@ impl Design {
         let toml = format!(
             "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", pool = \"32KiB\" }}\n\
              {caches}{cost}[translation]\nactive = true\ntable = \"disjunct\"\nrefill = \"cache-miss\"\nhandler = {}\n\
-             write-backs = \"{}\"\nsegments = {}\nsharing = \"aliases\"\n",
+             write-backs = \"{}\"\nsegments = {}\nsharing = \"aliases\"\n\
+             protection-changes = \"{}\"\nprotection-violations = \"{}\"\n",
             self.memory,
             self.policy,
             self.handler,
             if self.kept { "kept" } else { "table" },
             self.segments,
+            if self.lazy { "lazy" } else { "eager" },
+            self.violations,
         );
         Machine::parse(&toml, "softvm", &[]).unwrap_or_else(|problem| panic!("{toml}\n{problem}"))
     }
@@ -150,7 +157,9 @@ impl Design {
             map: above + PAGE,
             memory_cost: config.memory_cost,
         };
-        let softvm = SoftVm::new(design, [config.fetch, config.data]);
+        let mut softvm = SoftVm::new(design, [config.fetch, config.data]);
+        softvm.protection.lazy = self.lazy;
+        softvm.protection.counts_violations = self.violations == "count";
         Slow::new(machine, seed, SlowSoftVm { softvm, asid: Asid(0), before_measured: BTreeMap::new() })
     }
 }
@@ -177,21 +186,39 @@ impl Observer for SlowSoftVm {
         self.before_measured.clone_from(&self.softvm.counts);
     }
 
+    fn protect(&mut self, events: &EventBatch, row: usize, tree: &mut CacheTree, world: &World) {
+        let (first, count) = (events.addr()[row] / PAGE, u64::from(events.count()[row]));
+        if count > 0 {
+            let pages = [first, first + count - 1];
+            self.softvm.protect(self.asid, pages, events.size()[row], tree, world);
+        }
+    }
+
     fn event(&mut self, events: &EventBatch, row: usize) {
         let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
         match Op::from_code(events.op()[row]).unwrap() {
             Op::Switch => self.asid = Asid(addr as u32),
-            Op::Map | Op::Unmap if count > 0 => {
+            op @ (Op::Map | Op::Unmap) if count > 0 => {
                 let first = addr / PAGE;
+                let flags = (op == Op::Map).then_some(events.size()[row]);
+                self.softvm.protection.set(self.asid, first, first + count - 1, flags);
                 self.softvm.table.unmap(self.asid, PageNo(first), PageNo(first + count - 1));
             }
-            Op::Exec | Op::Exit => self.softvm.table.drop_space(Asid(addr as u32)),
+            Op::Fork => {
+                let parent = events.arg0(row).map_or(self.asid, |parent| Asid(parent as u32));
+                self.softvm.protection.inherit(Asid(addr as u32), Some(parent));
+            }
+            Op::Exec | Op::Exit => {
+                self.softvm.table.drop_space(Asid(addr as u32));
+                self.softvm.protection.inherit(Asid(addr as u32), None);
+            }
             _ => {}
         }
     }
 }
 
-/// Returns a trace with each part of 8 pages moved to its start.
+/// Returns a trace with each part of 8 pages moved to its start, and with other flags of maps and changes of protection.
+/// The flags follow from the row.
 fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
     let mut rows = EventBuilder::default();
     for row in 0..events.len() {
@@ -202,7 +229,12 @@ fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
             let part = (page / 8).min(starts.len() as u64 - 1);
             addr = (starts[part as usize] + page - part * 8) * PAGE + addr % PAGE;
         }
-        let (size, count) = (events.size()[row], events.count()[row]);
+        let (mut size, count) = (events.size()[row], events.count()[row]);
+        match op {
+            Op::Map => size = size & !7 | [3, 3, 7, 5, 1][row % 5],
+            Op::Protect => size = [1, 3, 3, 5, 7, 0, 4, 2][row % 8],
+            _ => {}
+        }
         rows.push_args(op, addr, size, count, [events.arg0(row), events.arg1(row)]);
     }
     rows.finish()
@@ -216,7 +248,7 @@ fn starts() -> impl Strategy<Value = Vec<u64>> {
 /// Draws events, with changes of protection among them.
 fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     let protect = (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Protect { page, pages });
-    prop::collection::vec(prop_oneof![30 => event(), 1 => protect], 1..most)
+    prop::collection::vec(prop_oneof![20 => event(), 1 => protect], 1..most)
 }
 
 /// Compares a run with the slow model under two seeds.

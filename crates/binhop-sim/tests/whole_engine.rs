@@ -46,6 +46,8 @@ pub trait Observer {
     fn flush(&mut self, _page: PageId, _world: &World) {}
     /// The kernel flushes these caches.
     fn flush_caches(&mut self, _caches: &[usize]) {}
+    /// The protection of pages changes.
+    fn protect(&mut self, _events: &EventBatch, _row: usize, _tree: &mut CacheTree, _world: &World) {}
     /// The measured part begins.
     fn measure(&mut self) {}
     /// An event that is no reference comes next.
@@ -253,6 +255,7 @@ impl<O: Observer> Slow<O> {
                     self.spaces.unmap(self.asid, addr, u64::from(count));
                     self.report_dead_pages();
                 }
+                Op::Protect => self.observer.protect(events, row, &mut self.tree, &self.world),
                 Op::Fork => self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32)),
                 Op::Exec | Op::Exit => {
                     self.spaces.end(asid);

@@ -39,7 +39,7 @@ pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
 pub use softvm::SoftvmConfig;
-pub(crate) use softvm::{Sharing, WriteBacks};
+pub(crate) use softvm::{ProtectionChanges, ProtectionViolations, Sharing, WriteBacks};
 pub(crate) use tlb::MOST_TLBS;
 use translation::Translates;
 pub use translation::TranslationConfig;

@@ -47,6 +47,49 @@ impl Sharing {
     }
 }
 
+/// `ProtectionChanges` states when lines in the caches get the changed protection of their page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProtectionChanges {
+    /// The lines of the page are swept at once.
+    Eager,
+    /// A change that only adds rights updates a line at the first access that needs one of them.
+    Lazy,
+}
+
+impl ProtectionChanges {
+    pub(super) const ALL: &'static [Self] = &[Self::Eager, Self::Lazy];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Lazy => "lazy",
+        }
+    }
+}
+
+/// `ProtectionViolations` states what happens at an access that its page does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProtectionViolations {
+    /// The run stops with an error.
+    Stop,
+    /// The access is counted.
+    Count,
+    /// Nothing happens.
+    Ignore,
+}
+
+impl ProtectionViolations {
+    pub(super) const ALL: &'static [Self] = &[Self::Stop, Self::Count, Self::Ignore];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Count => "count",
+            Self::Ignore => "ignore",
+        }
+    }
+}
+
 /// `SoftvmConfig` says how software translates when the last level misses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SoftvmConfig {
@@ -58,6 +101,8 @@ pub struct SoftvmConfig {
     pub(crate) handler: u64,
     pub(crate) write_backs: WriteBacks,
     pub(crate) sharing: Sharing,
+    pub(crate) protection_changes: ProtectionChanges,
+    pub(crate) protection_violations: ProtectionViolations,
     /// The caches that an instruction fetch asks in turn, and those that a load or store asks.
     pub(crate) chains: [Vec<usize>; 2],
     /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to read
@@ -84,13 +129,24 @@ pub(super) struct SoftvmKeys<'a> {
     pub(super) handler: u64,
     pub(super) write_backs: WriteBacks,
     pub(super) sharing: Sharing,
+    pub(super) protection_changes: ProtectionChanges,
+    pub(super) protection_violations: ProtectionViolations,
     /// The place of the machine.
     pub(super) place: &'a str,
 }
 
 /// Checks the machine around the keys.
 pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Memory) -> Result<SoftvmConfig> {
-    let SoftvmKeys { table, layout, handler, write_backs, sharing, place } = keys;
+    let SoftvmKeys {
+        table,
+        layout,
+        handler,
+        write_backs,
+        sharing,
+        protection_changes,
+        protection_violations,
+        place,
+    } = keys;
     let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
         Err(Problem::request(value, place, rule, remedy))
     };
@@ -160,5 +216,16 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         lines.len() > 1 && lines[0] > lines[1]
     };
     let last_level_fills = chains.each_ref().map(fills);
-    Ok(SoftvmConfig { table, layout, above, handler, write_backs, sharing, chains, last_level_fills })
+    Ok(SoftvmConfig {
+        table,
+        layout,
+        above,
+        handler,
+        write_backs,
+        sharing,
+        protection_changes,
+        protection_violations,
+        chains,
+        last_level_fills,
+    })
 }

@@ -12,7 +12,9 @@ use super::forms::{Named, UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::memory::Memory;
 use super::placement::PlacementConfig;
-use super::softvm::{Sharing, SoftvmConfig, SoftvmKeys, WriteBacks, check_softvm};
+use super::softvm::{
+    ProtectionChanges, ProtectionViolations, Sharing, SoftvmConfig, SoftvmKeys, WriteBacks, check_softvm,
+};
 use super::tlb::TlbConfigs;
 
 keys! {
@@ -38,6 +40,10 @@ keys! {
             "where software translates at cache misses: how a line that goes back to memory is translated";
         sharing: Sharing = "sharing", absent "segments",
             "where software translates at cache misses: whether regions of 256 MiB that address spaces share as a whole have one segment, or every space has segments of its own";
+        protection_changes: ProtectionChanges = "protection-changes", absent "eager",
+            "where software translates at cache misses: whether a change of protection sweeps the page's lines at once, or a line that gains rights is updated when an access needs them";
+        protection_violations: ProtectionViolations = "protection-violations", absent "count",
+            "where software translates at cache misses: whether an access that its page does not allow stops the run, is counted, or is not looked for";
         segments: Option<At<UpTo<{ 1 << 14 }>>> = "segments", absent "256 for disjunct",
             "the segments of 256 MiB for which a disjunct table has room";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
@@ -121,7 +127,7 @@ impl TablePlacement {
     }
 }
 
-choice!(Refill, Sharing, TablePlacement, WriteBacks);
+choice!(ProtectionChanges, ProtectionViolations, Refill, Sharing, TablePlacement, WriteBacks);
 
 /// `WalkEntry` is the level that a page walker asks first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +200,7 @@ impl TranslationConfig {
 pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
     let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);
     match name {
-        "write-backs" | "segments" | "sharing" => at_misses,
+        "write-backs" | "segments" | "sharing" | "protection-changes" | "protection-violations" => at_misses,
         "levels" | "reads" | "tags" | "asids" | "root-handler" | "second-level" | "reserve" | "placement" => {
             !at_misses
         }
@@ -413,8 +419,16 @@ fn check_at_misses(
             "make the handler shorter",
         ));
     }
-    let keys =
-        SoftvmKeys { table, layout, handler, write_backs: keys.write_backs, sharing: keys.sharing, place };
+    let keys = SoftvmKeys {
+        table,
+        layout,
+        handler,
+        write_backs: keys.write_backs,
+        sharing: keys.sharing,
+        protection_changes: keys.protection_changes,
+        protection_violations: keys.protection_violations,
+        place,
+    };
     check_softvm(keys, tree, memory).map(Some)
 }
 

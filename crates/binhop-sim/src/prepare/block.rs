@@ -9,7 +9,7 @@ use binhop_os::PageRequest;
 use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
-use crate::softvm::PageEntries;
+use crate::softvm::{PageEntries, ProtectionChange, ProtectionCounts};
 use crate::translation::{Fault, TlbEvent, TranslationCounts, Walk};
 
 /// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
@@ -78,6 +78,8 @@ pub struct StreamCounts {
     pub tables: u64,
     /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared memory.
     pub aliases: [u64; 2],
+    /// Where software translates at cache misses: changes of protection, and violations.
+    pub protection: ProtectionCounts,
 }
 
 impl std::ops::AddAssign for StreamCounts {
@@ -86,6 +88,7 @@ impl std::ops::AddAssign for StreamCounts {
         self.references += other.references;
         self.translation += other.translation;
         self.tables = self.tables.max(other.tables);
+        self.protection += other.protection;
         self.aliases = std::array::from_fn(|at| self.aliases[at] + other.aliases[at]);
         for kind in 0..3 {
             self.accesses[kind] += other.accesses[kind];
@@ -104,6 +107,7 @@ impl std::ops::Sub for StreamCounts {
             dropped: std::array::from_fn(|kind| self.dropped[kind] - earlier.dropped[kind]),
             translation: self.translation - earlier.translation,
             tables: self.tables,
+            protection: self.protection - earlier.protection,
             aliases: std::array::from_fn(|at| self.aliases[at] - earlier.aliases[at]),
         }
     }
@@ -155,6 +159,8 @@ pub enum Control {
     AfterWalk(Kind, Option<bool>),
     /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level misses.
     Entries(MappingId, Box<PageEntries>),
+    /// The protection of these pages changes.
+    Protect(Box<[ProtectionChange]>),
     /// Something happens to the TLBs of each lane, or lanes get TLBs of their own.
     Tlb(TlbEvent),
     /// The accesses of a walk that a shared front has made end here. Its fetches and its loads took so many cycles

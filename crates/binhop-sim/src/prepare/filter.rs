@@ -467,6 +467,12 @@ impl Filters {
         }
     }
 
+    /// Forgets the line in the slot of a line. Times stay.
+    pub(crate) fn forget_line(&mut self, port: usize, line: u64) {
+        let Table { base, mask, .. } = self.ports[port];
+        self.tags[base + (line & mask) as usize] = EMPTY;
+    }
+
     /// Returns the mapping and the time of the last access of every slot that was accessed after `time`.
     pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
         debug_assert!(self.timed);

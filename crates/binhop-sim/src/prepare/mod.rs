@@ -31,6 +31,7 @@ mod occasions;
 mod pages;
 mod piece;
 mod plain;
+mod protection;
 mod residency;
 mod softvm;
 mod system;
@@ -59,6 +60,7 @@ pub(crate) use needs::Needs;
 use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
+pub(crate) use protection::in_words;
 use residency::ResidencyHorizon;
 use softvm::MissTables;
 use trace_segments::TraceSegment;
@@ -394,7 +396,8 @@ impl Prepare {
         emit: Emit<'_>,
     ) -> Result<Flow> {
         for row in rows {
-            if self.feed_row::<WHOLE, OCCASIONS>(batch, row)? {
+            let ends = self.feed_row::<WHOLE, OCCASIONS>(batch, row);
+            if ends.map_err(|problem| self.at_row(problem, row))? {
                 return self.finish(emit).map(|()| Flow::Done);
             }
             self.flush_if_full(emit)?;
@@ -537,9 +540,14 @@ impl Prepare {
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
         if self.miss_tables.is_some() {
+            let violates = self.violates(port, line, mapping, kind)?;
             let name = self.before_handled_row(mapping);
             self.push(port, line, name, kind);
             self.after_handled_row();
+            if violates {
+                // The next access to the line is passed, too, and counted.
+                self.filters.forget_line(port, line);
+            }
             return Ok(());
         }
         self.push(port, line, mapping, kind);

@@ -51,7 +51,8 @@ impl Prepare {
                     self.count(columns.part(counted..row), counts);
                     counted = row;
                 }
-                self.refer_to_lines::<TRANSLATES>(columns, row)?;
+                let done = self.refer_to_lines::<TRANSLATES>(columns, row);
+                done.map_err(|problem| self.at_row(problem, rows.start + row))?;
                 self.flush_if_full(emit)?;
                 row += 1;
             }
@@ -62,7 +63,8 @@ impl Prepare {
                 {
                     return self.end_at(batch, exceeded, emit);
                 }
-                if self.feed_row::<false, TRANSLATES>(batch, rows.start + row)? {
+                let ends = self.feed_row::<false, TRANSLATES>(batch, rows.start + row);
+                if ends.map_err(|problem| self.at_row(problem, rows.start + row))? {
                     return self.finish(emit).map(|()| Flow::Done);
                 }
                 self.flush_if_full(emit)?;

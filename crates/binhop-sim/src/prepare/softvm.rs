@@ -19,6 +19,7 @@ use binhop_os::page_table::{PageTables, REGION_LOG2, Step};
 use binhop_os::{SharedArea, Spaces, Touch};
 
 use super::filter::{Filters, Shape};
+use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
 use crate::softvm::{Entry, PageEntries, handlers, own_page_no};
@@ -30,6 +31,7 @@ const NO_MAPPING: MappingId = MappingId(u32::MAX);
 pub(super) struct MissTables {
     config: Arc<SoftvmConfig>,
     pub(super) tables: PageTables,
+    pub(super) protection: Protection,
     /// The mapping of page 0 of the tables.
     first: MappingId,
     /// For each mapping of which lanes were told, the places of its entries.
@@ -74,6 +76,7 @@ impl MissTables {
         Ok(Self {
             config: Arc::clone(config),
             tables: PageTables::new(&config.table)?,
+            protection: Protection::default(),
             first: MappingId(first),
             told: Vec::new(),
             names: Vec::new(),
@@ -93,6 +96,15 @@ impl MissTables {
     pub(super) fn maps(&mut self, asid: Asid, page_no: u64) -> Option<PageId> {
         self.steps.clear();
         self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
+    }
+
+    pub(super) fn config(&self) -> &SoftvmConfig {
+        &self.config
+    }
+
+    /// Returns the mapping under which the caches know the page of a mapping.
+    pub(super) fn name_of(&self, mapping: MappingId) -> MappingId {
+        self.names.get(mapping.index()).copied().unwrap_or(mapping)
     }
 
     /// Forgets what spaces map, because an event may change it.
@@ -157,7 +169,7 @@ impl MissTables {
 
     /// Returns the name of a mapping, and the places of its entries if lanes were told of another space's root last.
     fn name(&mut self, mapping: MappingId) -> (MappingId, Option<PageEntries>) {
-        let name = self.names.get(mapping.index()).copied().unwrap_or(mapping);
+        let name = self.name_of(mapping);
         let Some(last) = self.told_of.get_mut(&name) else { return (name, None) };
         let changes = std::mem::replace(last, mapping) != mapping;
         (name, self.told[mapping.index()].filter(|_| changes))
@@ -189,6 +201,7 @@ impl Prepare {
     pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch) -> Result<()> {
         let asid = self.running.asid;
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
+        tables.protection.touched(asid, page_no, tables.page_log2, touch.mapping);
         let known = tables.told.get(touch.mapping.index()).copied().flatten().is_some();
         let told = tables.map(asid, page_no, touch, &self.spaces)?;
         let own_name = tables.names[touch.mapping.index()] == touch.mapping;

@@ -75,6 +75,7 @@ impl Prepare {
         }
         let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
         let event = read_event(batch, row, &place, self.running.asid, &mut self.spaces)?;
+        self.follow_protection(batch, row);
         self.end_translations(batch, row);
         match event {
             SystemEvent::Switch(asid, switch) => {

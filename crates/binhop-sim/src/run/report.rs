@@ -11,7 +11,7 @@ use super::back_model::BackModel;
 use super::lane::Lane;
 use crate::machine::Machine;
 use crate::options::RunOptions;
-use crate::prepare::{Prepare, Process};
+use crate::prepare::{Prepare, Process, in_words};
 use crate::results::account::Account;
 use crate::results::detail::{self, Logged};
 use crate::results::long_table::{LongTable, MachineRows};
@@ -148,6 +148,14 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
     }
     if let Some(synonym) = run.parts.iter().find_map(|part| part.lane.synonym()) {
         notes.push(note_on(synonym, run.prepare.spaces(), run.machine.memory().page));
+    }
+    if let Some(violation) = run.prepare.violation() {
+        let first = in_words(violation, run.prepare.spaces());
+        notes.push(format!(
+            "accesses violated the protection of their pages: the first was {first}, whose page allows {} \
+             (translation.<kind>.violations counts them)",
+            violation.rights
+        ));
     }
     if run.meta.sizes.as_deref() == Some("assumed") {
         notes.push("access sizes are assumed, not recorded".to_string());

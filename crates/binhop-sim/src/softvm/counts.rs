@@ -2,6 +2,8 @@
 
 use binhop_base::Kind;
 
+use super::SweepCounts;
+
 /// `MissCause` is a cause of cycles that translation at cache misses takes: the rows of JM97's Table 4, and write-backs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -22,6 +24,8 @@ pub(crate) enum MissCause {
     HandlerCodeMemory,
     /// Everything that the handler of write-backs does.
     WriteBack,
+    /// Checks and updates of lines whose page changes its protection.
+    Protection,
 }
 
 impl MissCause {
@@ -59,6 +63,11 @@ impl MissCause {
             "write-back",
             "Cycles of the handler that translates lines which go back to memory: its instructions and its waits.",
         ),
+        (
+            Self::Protection,
+            "protection",
+            "Cycles to check and update lines whose page changes its protection (JM97 §5.4).",
+        ),
     ];
 }
 
@@ -75,6 +84,8 @@ pub(crate) struct SoftvmCounts {
     counts: [u64; ALL],
     /// The maximum number of lines that waited for the handler of write-backs at one time, up to here.
     most_waiting: u64,
+    /// The lines that changes of protection checked and updated.
+    sweeps: SweepCounts,
 }
 
 impl SoftvmCounts {
@@ -119,6 +130,18 @@ impl SoftvmCounts {
         self.counts[SYNONYMS]
     }
 
+    /// Counts lines that a change of protection checked and updated. Returns the cycles.
+    pub(crate) fn swept(&mut self, sweep: SweepCounts) -> u64 {
+        self.sweeps += sweep;
+        self.waited(MissCause::Protection, sweep.cycles());
+        sweep.cycles()
+    }
+
+    /// Returns the lines that changes of protection checked and updated.
+    pub(crate) fn sweeps(&self) -> SweepCounts {
+        self.sweeps
+    }
+
     /// Adds cycles to a cause.
     pub(crate) fn waited(&mut self, cause: MissCause, cycles: u64) {
         self.counts[CYCLES + cause as usize] += cycles;
@@ -134,6 +157,6 @@ impl std::ops::Sub for SoftvmCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {
         let counts = std::array::from_fn(|at| self.counts[at] - earlier.counts[at]);
-        Self { counts, most_waiting: self.most_waiting }
+        Self { counts, most_waiting: self.most_waiting, sweeps: self.sweeps - earlier.sweeps }
     }
 }

@@ -24,9 +24,11 @@
 //!   two such lines of one part of the page, and one of them is dirty, the copies differ: a *synonym*. An access that brings
 //!   this about is counted, and the first is reported with both addresses. It may be a store, or an access that reads an old
 //!   copy from memory. Nothing is flushed: the problem is shown, not solved (JM97 §3.1).
+//! - **Protection** changes, and violations of it: [`protection`] has the rules.
 //! - A flush of a page whose frame changes hands is the operating system's: it knows the frame.
 
 mod counts;
+mod protection;
 
 use std::ops::Range;
 
@@ -36,6 +38,7 @@ use binhop_os::page_table::Step;
 use crate::machine::{HANDLER_ALIGNMENT, SoftvmConfig};
 
 pub(crate) use counts::{MissCause, SoftvmCounts};
+pub(crate) use protection::{ProtectionChange, ProtectionCounts, Rights, SweepCounts, Violation};
 
 /// `Entry` is the place of an entry: a mapping, and a byte of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

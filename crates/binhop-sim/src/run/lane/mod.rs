@@ -1,6 +1,7 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod protection;
 mod softvm;
 mod table_frames;
 mod translate;
@@ -374,6 +375,7 @@ impl Lane {
                     handlers.told(*mapping, **entries);
                 }
             }
+            Control::Protect(changes) => self.protect(changes, here.tables),
             Control::Tlb(event) => {
                 if let Some(translator) = &mut self.translator {
                     translator.event(event);
@@ -458,6 +460,7 @@ impl Lane {
         // The frame changes hands, so the lines of the page that it held leave every level. They are found by
         // the frame.
         if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {
+            self.miss_handlers.iter_mut().for_each(|handlers| handlers.flushed());
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
             self.mappings.extend(tables.mappings_of(held));

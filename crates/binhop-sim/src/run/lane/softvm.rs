@@ -10,6 +10,7 @@ use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, Removed
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
+use super::protection::OldProtection;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
@@ -19,7 +20,7 @@ use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
 pub(super) struct MissHandlers {
-    config: Arc<SoftvmConfig>,
+    pub(super) config: Arc<SoftvmConfig>,
     /// The mapping of page 0 of the tables.
     first: MappingId,
     /// The handlers' bytes, cut into the lines of level 1: of misses, and of write-backs.
@@ -31,17 +32,19 @@ pub(super) struct MissHandlers {
     /// The lines of all caches. No queue is longer.
     lines: u64,
     /// For each cache, the logarithm of its lines' bytes.
-    line_log2: Vec<u32>,
+    pub(super) line_log2: Vec<u32>,
     /// The cycles of a line from memory.
     memory: u64,
     adds: bool,
-    counts: SoftvmCounts,
+    pub(super) counts: SoftvmCounts,
+    /// The lines whose protection is older than that of their page.
+    pub(super) old: OldProtection,
     /// The first synonym of the lane.
     synonym: Option<Synonym>,
 }
 
 /// `Leaving` notes the lines that an access lets the last level write to memory, or read for a write-back.
-struct Leaving<'a> {
+pub(super) struct Leaving<'a> {
     /// The last caches, for instructions and for data.
     last: [usize; 2],
     /// The line that the access itself asks of the last level, if a line that a write-back reads there is noted.
@@ -91,6 +94,7 @@ impl MissHandlers {
             memory: tree.memory_cost,
             adds: tree.cost_rule == CostRule::Add,
             counts: SoftvmCounts::default(),
+            old: OldProtection::default(),
             synonym: None,
             config,
         })
@@ -200,17 +204,24 @@ impl MissHandlers {
         let side = usize::from(kind != Kind::Fetch);
         let front = self.config.chains[side][0];
         if computer.front.holds(front, at, translation) {
-            return Ok(computer.access(Agent::User, kind, at, translation, &mut ()).cycles);
+            let cycles = computer.access(Agent::User, kind, at, translation, &mut ()).cycles;
+            return Ok(if self.old.is_empty() { cycles } else { cycles + self.update_line(kind, at) });
         }
         let mapping = MappingId(at.id);
         let offset = at.line << self.line_log2[front];
         let mut cycles = 0;
+        if !self.old.is_empty() {
+            self.forget_flushed(computer, translation);
+        }
         if !self.is_held(computer, side, Entry { mapping, offset }, translation) {
             self.counts.missed(kind);
             let cause = if kind == Kind::Fetch { MissCause::FetchMiss } else { MissCause::DataMiss };
             cycles += self.handle(computer, mapping, Some(cause), translation)?;
         }
         cycles += self.access(computer, Agent::User, kind, Entry { mapping, offset }, translation).cycles;
+        if !self.old.is_empty() {
+            cycles += self.update_line(kind, at);
+        }
         let mut waiting = self.waiting.len() as u64;
         while let Some(mapping) = self.waiting.pop_front() {
             self.counts.wrote_back(waiting);
@@ -229,7 +240,7 @@ impl MissHandlers {
 
     /// Returns whether some cache holds the line of a byte.
     #[inline]
-    fn is_held(
+    pub(super) fn is_held(
         &self,
         computer: &SharedCaches<'_>,
         side: usize,
@@ -333,13 +344,24 @@ impl MissHandlers {
         let side = usize::from(kind != Kind::Fetch);
         let line = |cache: usize| LineAddr { id: mapping.0, line: offset >> self.line_log2[cache] };
         let at = line(self.config.chains[side][0]);
+        if !self.old.is_empty() {
+            return self.access_beside_old(computer, agent, kind, Entry { mapping, offset }, translation);
+        }
         if self.config.write_backs == WriteBacks::Kept {
             return computer.access(agent, kind, at, translation, &mut ());
         }
-        let last = [0, 1].map(|side| self.config.chains[side][self.config.chains[side].len() - 1]);
-        let own = self.config.last_level_fills[side].then(|| line(last[side]));
-        let mut leaving = Leaving { last, own, waiting: &mut self.waiting };
+        let mut leaving = self.leaving(kind, Entry { mapping, offset });
         computer.access(agent, kind, at, translation, &mut leaving)
+    }
+
+    /// Returns the witness of an access to a byte.
+    #[inline]
+    pub(super) fn leaving(&mut self, kind: Kind, Entry { mapping, offset }: Entry) -> Leaving<'_> {
+        let side = usize::from(kind != Kind::Fetch);
+        let last = [0, 1].map(|side| self.config.chains[side][self.config.chains[side].len() - 1]);
+        let own = self.config.last_level_fills[side]
+            .then(|| LineAddr { id: mapping.0, line: offset >> self.line_log2[last[side]] });
+        Leaving { last, own, waiting: &mut self.waiting }
     }
 }
 
