@@ -11,6 +11,7 @@ pub mod machine;
 pub mod page_table;
 pub mod paging;
 pub mod placements;
+pub mod reuse;
 pub mod scheduler;
 pub mod softvm;
 pub mod spaces;

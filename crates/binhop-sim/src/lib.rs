@@ -17,6 +17,7 @@ pub mod paging;
 pub mod prepare;
 mod progress;
 mod results;
+pub mod reuse;
 mod run;
 mod sharing;
 mod soft_tlb;

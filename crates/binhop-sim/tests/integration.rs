@@ -24,6 +24,7 @@ mod occasions;
 mod paging;
 mod placements;
 mod recorded;
+mod reuse;
 mod rounds;
 mod rules;
 mod softvm;

@@ -2,16 +2,14 @@
 //! memory at a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, batch, event, reference};
+use crate::common::{Event, Fixed, batch, event, named, reference, touched_units};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use binhop_base::{Asid, Bytes, PageId, PageNo};
+use binhop_base::{Bytes, PageId};
 use binhop_oracle::paging::{ColoredMemory, allocated_until_full};
-use binhop_oracle::spaces::Spaces;
 use binhop_sim::machine::Machine;
 use binhop_sim::paging::{Paging, PagingOptions, paging, utilization};
 use binhop_sim::{RunOptions, simulate};
-use binhop_trace::event::map_flags;
 use binhop_trace::{EventBatch, Op, Source};
 use proptest::prelude::*;
 
@@ -35,48 +33,9 @@ fn pass(events: &EventBatch, step: usize, options: &PagingOptions) -> Paging {
 /// Returns the touches of a trace, in order, and the first touch of each page. The oracle's address spaces find
 /// the pages.
 fn touches(events: &EventBatch, page: u64, length: u64) -> (Vec<PageId>, Vec<(u64, u32)>) {
-    let mut spaces = Spaces::new(page, PAGE, 8 << 20);
-    let (mut running, mut touched, mut first_touches) = (0, Vec::new(), Vec::new());
-    let mut references = 0;
-    for row in 0..events.len() {
-        let (addr, size, count) = (events.addr()[row], events.size()[row], events.count()[row]);
-        let op = Op::from_code(events.op()[row]).unwrap();
-        let mut touch = |spaces: &mut Spaces, write| {
-            for number in addr / page..=(addr + u64::from(size.max(1)) - 1) / page {
-                let found = spaces.touch(Asid(running), PageNo(number), write);
-                if found.new_page {
-                    first_touches.push((number, running));
-                }
-                touched.push(found.page);
-            }
-        };
-        references += match op {
-            Op::Fetch => u64::from(count),
-            op => u64::from(op.is_reference()),
-        };
-        if references > length {
-            break;
-        }
-        match op {
-            Op::Fetch | Op::Load => touch(&mut spaces, false),
-            Op::Store => touch(&mut spaces, true),
-            Op::Modify => {
-                touch(&mut spaces, false);
-                touch(&mut spaces, true);
-            }
-            Op::Switch => running = addr as u32,
-            Op::Map => {
-                let shared = size & map_flags::SHARED != 0;
-                let segment = events.arg0(row).map(|name| (name, events.arg1(row).unwrap()));
-                spaces.map(Asid(running), addr, u64::from(count), (shared, false), segment);
-            }
-            Op::Unmap => spaces.unmap(Asid(running), addr, u64::from(count)),
-            Op::Fork => spaces.fork(Asid(addr as u32), Asid(events.arg0(row).unwrap() as u32)),
-            Op::Exec | Op::Exit => spaces.end(Asid(addr as u32)),
-            _ => {}
-        }
-    }
-    (touched, first_touches)
+    let all = touched_units(events, page, page, length);
+    let first_touches = all.iter().filter(|touch| touch.new_page).map(|touch| (touch.unit, touch.asid.0));
+    (all.iter().map(|touch| touch.page).collect(), first_touches.collect())
 }
 
 fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash: bool, length: Option<u64>) {
@@ -113,16 +72,6 @@ fn compare(events: &[Event], page: u64, frames: &[u64], colors: &[u64], pid_hash
     }
     let small = pass(&events, 7, &PagingOptions { ahead: true, ..options });
     assert_eq!(small, fast, "whatever the batches and threads");
-}
-
-/// Gives shared memory a name: without a name it has no place in a segment, and the oracle does not model it.
-fn named(event: Event) -> Event {
-    match event {
-        Event::Map { page, pages, segment: None, shared: true } => {
-            Event::Map { page, pages, segment: Some(2), shared: true }
-        }
-        event => event,
-    }
 }
 
 /// Memory sizes in frames, in any order, and color counts that divide all of them. The smallest size has one

@@ -15,5 +15,6 @@ pub(crate) mod tally;
 pub use long_table::{Batches, LongTable};
 pub use metrics::{MetricInfo, metrics};
 pub use outcome::Outcome;
+pub(crate) use segments::SegmentNames;
 pub use switches::SwitchTables;
 pub use table_file::{StoredBatches, write_table};

@@ -111,6 +111,16 @@ pub fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Gives shared memory a name: without a name it has no place in a segment, and the oracle does not model it.
+pub fn named(event: Event) -> Event {
+    match event {
+        Event::Map { page, pages, segment: None, shared: true } => {
+            Event::Map { page, pages, segment: Some(2), shared: true }
+        }
+        event => event,
+    }
+}
+
 pub fn batch(events: &[Event]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let mut running = 0u8;

@@ -3,6 +3,8 @@
 
 mod events;
 mod machines;
+mod touches;
 
-pub use events::{Event, Fixed, batch, event, reference};
+pub use events::{Event, Fixed, batch, event, named, reference};
 pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, run};
+pub use touches::{TouchedUnit, touched_units};
