@@ -19,11 +19,13 @@
 //!   dirty. An access of one of these mappings that brings this about is counted.
 //! - A line that leaves because its frame changes hands is not translated.
 //! - Lines keep the protection of their page: see [`Protection`].
+//! - While a superpage is mapped as a whole and its run of frames is whole, the user entry of its first page serves all of
+//!   its pages.
 //! - A page has the entries that it had when it was referenced last. A mapping whose page was unmapped, or was copied on
 //!   write, keeps the place of its entries while its lines are in the caches. The copy is another mapping of the same
 //!   virtual page, and its entries lie at the same place.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Translation};
 
@@ -35,6 +37,8 @@ pub use protection::Protection;
 mod protection;
 
 const PAGE: u64 = 4096;
+/// The bytes of a user entry.
+const ENTRY: u64 = 4;
 /// The bytes of an instruction.
 const INSTRUCTION: u64 = 4;
 /// The number of the mapping of the first page that only handlers access. When pages are flushed, the tree asks the
@@ -54,6 +58,8 @@ pub struct SoftVmDesign {
     pub code: u64,
     /// The physical address of the segment map, which the root tables follow.
     pub map: u64,
+    /// The pages in a superpage.
+    pub pages_of_superpage: u64,
     /// The cycles of an access to memory, which are added to those of the caches passed.
     pub memory_cost: u64,
 }
@@ -71,6 +77,8 @@ pub struct Reference {
     pub mapping: u32,
     /// The byte within the page.
     pub offset: u64,
+    /// The run of frames of the superpage that the space maps as a whole around the page, if there is one.
+    pub run: Option<u32>,
 }
 
 /// `Run` is a cause of a handler's run.
@@ -116,7 +124,9 @@ pub struct SoftVm {
     /// What pages allow.
     pub protection: Protection,
     /// The place of the entries of each mapping's page.
-    places: BTreeMap<u32, Place>,
+    places: BTreeMap<u32, (Place, Option<u32>)>,
+    /// The runs of superpages that are whole.
+    pub whole: BTreeSet<u32>,
     /// The virtual pages that handlers have accessed. Each is a mapping.
     pages: Vec<u64>,
     /// The mappings of the lines that wait for the handler of write-backs.
@@ -139,6 +149,7 @@ impl SoftVm {
             table: DisjunctTable::new(design.segments, design.map),
             protection: Protection::default(),
             places: BTreeMap::new(),
+            whole: BTreeSet::new(),
             pages: Vec::new(),
             waiting: VecDeque::new(),
             access: None,
@@ -166,12 +177,12 @@ impl SoftVm {
             self.add("aliases", 1);
         }
         self.access = Some((*next, self.copies_differ(next, tree, program)));
-        self.places.insert(next.mapping, place);
+        self.places.insert(next.mapping, (place, next.run));
         let first = self.serving(next.kind);
         tree.written_back.clear();
         if !hold(tree, first, next.mapping, next.offset, program) {
             self.add(&format!("{}.cache-misses", next.kind.name()), 1);
-            self.run_handler(Run::Miss(next.kind), place, tree, program);
+            self.run_handler(Run::Miss(next.kind), next.mapping, tree, program);
         }
     }
 
@@ -193,8 +204,7 @@ impl SoftVm {
             let Some(mapping) = self.waiting.pop_front() else { break };
             assert!(runs <= most, "each write-back leaves one dirty line less");
             self.add("write-backs", 1);
-            let place = self.places[&mapping];
-            self.run_handler(Run::WriteBack, place, tree, program);
+            self.run_handler(Run::WriteBack, mapping, tree, program);
         }
         if let Some((access, false)) = self.access.take()
             && self.copies_differ(&access, tree, program)
@@ -237,7 +247,21 @@ impl SoftVm {
         }
     }
 
-    fn run_handler(&mut self, run: Run, place: Place, tree: &mut CacheTree, program: &impl Translation) {
+    /// Returns the place of the entries that a handler loads for a mapping.
+    fn place_of(&self, mapping: u32) -> Place {
+        let (place, run) = self.places[&mapping];
+        let bytes = self.design.pages_of_superpage * ENTRY;
+        match run {
+            // Tables begin at multiples of a superpage's entries.
+            Some(run) if self.whole.contains(&run) => {
+                Place { user_entry: place.user_entry / bytes * bytes, ..place }
+            }
+            _ => place,
+        }
+    }
+
+    fn run_handler(&mut self, run: Run, mapping: u32, tree: &mut CacheTree, program: &impl Translation) {
+        let place = self.place_of(mapping);
         let cause = match run {
             Run::Miss(Kind::Fetch) => "fetch-miss",
             Run::Miss(_) => "data-miss",

@@ -19,43 +19,47 @@ const SHARED: u32 = 8;
 
 /// `Trace` is a trace that is written event by event.
 #[derive(Default)]
-struct Trace(EventBuilder);
+struct Trace {
+    events: EventBuilder,
+    /// The bytes of a page in events; `None`: 4 KiB.
+    page: Option<u64>,
+}
 
 impl Trace {
     fn switch(mut self, asid: u64) -> Self {
-        self.0.push(Op::Switch, asid, 1, 0);
+        self.events.push(Op::Switch, asid, 1, 0);
         self
     }
 
-    /// Maps pages of 4 KiB of a segment.
+    /// Maps pages of a segment.
     fn map(mut self, addr: u64, pages: u32, flags: u32, segment: u64, first: u64) -> Self {
-        self.0.push_args(Op::Map, addr, flags, pages, [Some(segment), Some(first)]);
+        self.events.push_args(Op::Map, addr, flags, pages, [Some(segment), Some(first)]);
         self
     }
 
     fn unmap(mut self, addr: u64, pages: u32) -> Self {
-        self.0.push(Op::Unmap, addr, 0, pages);
+        self.events.push(Op::Unmap, addr, 0, pages);
         self
     }
 
-    /// Changes the protection of pages of 4 KiB.
+    /// Changes the protection of pages.
     fn protect(mut self, addr: u64, pages: u32, flags: u32) -> Self {
-        self.0.push(Op::Protect, addr, flags, pages);
+        self.events.push(Op::Protect, addr, flags, pages);
         self
     }
 
     fn fetch(mut self, addr: u64) -> Self {
-        self.0.push(Op::Fetch, addr, 4, 1);
+        self.events.push(Op::Fetch, addr, 4, 1);
         self
     }
 
     fn load(mut self, addr: u64) -> Self {
-        self.0.push(Op::Load, addr, 4, 1);
+        self.events.push(Op::Load, addr, 4, 1);
         self
     }
 
     fn store(mut self, addr: u64) -> Self {
-        self.0.push(Op::Store, addr, 4, 1);
+        self.events.push(Op::Store, addr, 4, 1);
         self
     }
 
@@ -63,7 +67,8 @@ impl Trace {
         let all = settings.iter().chain(&["translation=on"]).map(ToString::to_string).collect::<Vec<_>>();
         let machine = Machine::load("softvm", &all)?;
         let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
-        simulate(&machine, Box::new(Fixed::new(self.0.finish(), 100)), &options, None, &mut |_| Ok(()))
+        let source = Fixed::new(self.events.finish(), 100).with_pages_of(self.page.unwrap_or(4096));
+        simulate(&machine, Box::new(source), &options, None, &mut |_| Ok(()))
     }
 
     /// Runs the trace on softvm, and returns its counts and notes.
@@ -218,16 +223,86 @@ fn address_spaces_are_large_and_sparse() {
 /// The size of a page is software's choice, down to a line: SPECIFYVTAG assumes nothing beyond the offset in a line.
 #[test]
 fn software_chooses_the_size_of_pages_down_to_a_line() {
-    let accesses = || (0..64).fold(Trace::default(), |trace, line| trace.store(3 * REGION + 16 * line));
+    let accesses = || (0..64).fold(Trace::default(), |trace, line| trace.store(3 * REGION + 64 * line));
     let run = |page: &str, segments: &str| {
-        let settings = [format!("memory.page={page}"), format!("translation.segments={segments}")];
-        let (counts, _) = accesses().run(&[&settings[0], &settings[1], "translation.handler=2"]);
+        let settings = lines_of_64_bytes(page, segments);
+        let (counts, _) = accesses().run(&settings.each_ref().map(String::as_str));
         ["os.faults", "translation.store.cache-misses", "translation.tables"].map(|name| of(&counts, name))
     };
-    // 64 lines of 16 bytes lie in one page of 4 KiB, in 16 pages of 64 bytes, in 64 pages of 16 bytes.
+    // 64 lines of 64 bytes lie in one page of 4 KiB, in 4 pages of 1 KiB, in 64 pages of 64 bytes.
     assert_eq!(run("4KiB", "256"), [1, 64, 3 << 12]);
-    let [faults, misses, _] = run("1KiB", "16");
-    assert_eq!((faults, misses), (1, 64));
+    // A root table has 32 KiB.
+    assert_eq!(run("1KiB", "16"), [4, 64, (1 + 32 + 1) << 10]);
+    // A root table has 8 MiB, and a page of the global table 16 entries.
+    assert_eq!(run("64B", "1"), [64, 64, 64 + (8 << 20) + 4 * 64]);
+}
+
+/// A page holds at least a line.
+#[test]
+fn a_page_smaller_than_a_line_is_refused() {
+    let problem = Machine::load("softvm", &lines_of_64_bytes("32B", "1")).unwrap_err();
+    assert_eq!(problem.rule, "a line is no larger than a page (32B)");
+}
+
+/// Protection down to one line: with pages of one line a change of protection concerns one line of either level.
+#[test]
+fn protection_is_of_a_single_line_where_pages_are_lines() {
+    let settings = lines_of_64_bytes("64B", "1");
+    let settings = settings.each_ref().map(String::as_str);
+    let here = 3 * REGION;
+    let area = || {
+        let trace = Trace { page: Some(64), ..Trace::default() };
+        trace.map(here, 4, READ | WRITE, 7, 0).store(here).store(here + 64)
+    };
+    let (counts, _) = area().protect(here + 64, 1, READ).store(here).store(here + 64).run(&settings);
+    assert_eq!(of(&counts, "translation.store.violations"), 1);
+    let swept = ["pages", "level-1.checked", "level-1.updated", "level-2.checked", "level-2.updated"]
+        .map(|name| of(&counts, &format!("translation.protection.{name}")));
+    assert_eq!(swept, [1; 5]);
+    assert_eq!(of(&counts, "translation.cycles.protection"), 5 + 40);
+}
+
+/// Returns the settings of a machine whose lines have 64 bytes, and whose pages have some size.
+fn lines_of_64_bytes(page: &str, segments: &str) -> [String; 6] {
+    let line = |cache: &str| format!("cache.{cache}.line=64B");
+    [
+        line("l1i"),
+        line("l1d"),
+        line("l2i"),
+        line("l2d"),
+        format!("memory.page={page}"),
+        format!("translation.segments={segments}"),
+    ]
+}
+
+/// A superpage is mapped through the page table: one line of entries, and one miss of the table, serve all of its pages.
+#[test]
+fn a_superpage_has_one_entry() {
+    let here = 3 * REGION;
+    // A line has 4 entries. Each access is in another line, and in a page 4 pages on.
+    let area = || {
+        let trace = Trace::default().switch(1);
+        (0..16).fold(trace, |trace, page| trace.store(here + page * 4 * 4096 + page * 16 + 0x1000))
+    };
+    let run = |huge: &str| {
+        let settings = [
+            "placement.policy=buddy",
+            "placement.fragmentation=0",
+            &format!("translation.huge-pages={huge}"),
+        ];
+        let (counts, _) = area().run(&settings);
+        ["translation.store.cache-misses", "translation.entries.user-misses", "translation.huge-pages"]
+            .map(|name| of(&counts, name))
+    };
+    assert_eq!(run("4KiB"), [16, 16, 0]);
+    assert_eq!(run("64KiB"), [16, 4, 4]);
+    assert_eq!(run("256KiB"), [16, 1, 1]);
+    let refused = |settings: &[&str]| area().outcome(settings).unwrap_err();
+    // A page of the global table maps 4 MiB.
+    let problem = refused(&["placement.policy=buddy", "translation.huge-pages=8MiB"]);
+    assert!(problem.rule.contains("maps 4MiB"), "{problem}");
+    let problem = refused(&["translation.huge-pages=2MiB"]);
+    assert!(problem.rule.contains("run of neighbouring frames"), "{problem}");
 }
 
 /// An area of 2 pages of private memory, of which three lines of the first page and one of the second are stored to.

@@ -5,12 +5,15 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Event, Fixed, batch, event, reference, run};
+use crate::translation::model::SlowHugePages;
 use crate::whole_engine::{Injection, Observer, Slow, World, counts};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use binhop_base::{Asid, PageNo};
+use binhop_base::{Asid, PageId, PageNo};
 use binhop_oracle::cache_tree::CacheTree;
+use binhop_oracle::placements::RunPlace;
 use binhop_oracle::softvm::{Reference, SoftVm, SoftVmDesign};
+use binhop_oracle::spaces::{Spaces, Touched};
 use binhop_sim::{Machine, RunOptions, simulate, simulate_all};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
@@ -48,6 +51,8 @@ struct Design {
     sides: [Side; 2],
     memory: &'static str,
     policy: &'static str,
+    /// The logarithm of the pages in a superpage.
+    huge: Option<u32>,
     handler: u64,
     kept: bool,
     segments: u64,
@@ -91,6 +96,7 @@ prop_compose! {
         sides in [side(), side()],
         memory in prop::sample::select(vec!["96KiB", "128KiB", "1MiB"]),
         policy in prop::sample::select(vec!["random", "first"]),
+        huge in prop::option::weighted(0.3, prop::sample::select(vec![1u32, 2, 4])),
         handler in prop_oneof![3 => Just(10u64), 1 => 1..100u64],
         kept in prop::bool::weighted(0.2),
         segments in prop::sample::select(vec![32u64, 40]),
@@ -99,7 +105,8 @@ prop_compose! {
         adds in prop::option::weighted(0.8, prop::bool::weighted(0.8)),
         costs in [1..40u64, 1..40u64, 40..200u64],
     ) -> Design {
-        Design { sides, memory, policy, handler, kept, segments, lazy, violations, adds, costs }
+        let policy = if huge.is_some() { "buddy" } else { policy };
+        Design { sides, memory, policy, huge, handler, kept, segments, lazy, violations, adds, costs }
     }
 }
 
@@ -129,11 +136,13 @@ impl Design {
             let mode = if adds { "add" } else { "total" };
             format!("[cost]\nmode = \"{mode}\"\nl2i = {l2i}\nl2d = {l2d}\nmemory = {memory}\n")
         });
+        let placement = if self.huge.is_some() { "fragmentation = 0" } else { "pool = \"32KiB\"" };
+        let huge = self.huge.map_or_else(String::new, |log2| format!("huge-pages = \"{}KiB\"\n", 4 << log2));
         let toml = format!(
-            "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", pool = \"32KiB\" }}\n\
+            "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", {placement} }}\n\
              {caches}{cost}[translation]\nactive = true\ntable = \"disjunct\"\nrefill = \"cache-miss\"\nhandler = {}\n\
              write-backs = \"{}\"\nsegments = {}\nsharing = \"aliases\"\n\
-             protection-changes = \"{}\"\nprotection-violations = \"{}\"\n",
+             protection-changes = \"{}\"\nprotection-violations = \"{}\"\n{huge}",
             self.memory,
             self.policy,
             self.handler,
@@ -155,27 +164,52 @@ impl Design {
             segments: self.segments,
             code: above,
             map: above + PAGE,
+            pages_of_superpage: self.huge.map_or(1, |log2| 1 << log2),
             memory_cost: config.memory_cost,
         };
         let mut softvm = SoftVm::new(design, [config.fetch, config.data]);
         softvm.protection.lazy = self.lazy;
         softvm.protection.counts_violations = self.violations == "count";
-        Slow::new(machine, seed, SlowSoftVm { softvm, asid: Asid(0), before_measured: BTreeMap::new() })
+        let huge = SlowHugePages::new(self.huge.unwrap_or(0));
+        let observer = SlowSoftVm {
+            softvm,
+            huge,
+            has_superpages: self.huge.is_some(),
+            asid: Asid(0),
+            before_measured: BTreeMap::new(),
+        };
+        Slow::new(machine, seed, observer)
     }
 }
 
 /// `SlowSoftVm` tells the slow model of accesses and of events.
 struct SlowSoftVm {
     softvm: SoftVm,
+    /// The superpages, if superpages have several pages.
+    huge: SlowHugePages,
+    has_superpages: bool,
     asid: Asid,
     /// The counts when the measured part began.
     before_measured: BTreeMap<String, u64>,
 }
 
 impl Observer for SlowSoftVm {
+    fn touched(&mut self, at: (Asid, PageNo), touched: &Touched, spaces: &Spaces) {
+        if self.has_superpages {
+            self.huge.touched(at, touched, spaces);
+        }
+    }
+
+    fn run_of(&mut self, page: PageId) -> Option<RunPlace> {
+        self.huge.run_of(page)
+    }
+
     fn inject(&mut self, next: &Injection, tree: &mut CacheTree, world: &mut World) {
         let &Injection { kind, page_no, mapping, offset, .. } = next;
-        self.softvm.before(&Reference { kind, asid: self.asid, page_no, mapping, offset }, tree, world);
+        let run = self.huge.mapped(self.asid, page_no);
+        self.softvm.whole.clone_from(&world.whole);
+        let next = Reference { kind, asid: self.asid, page_no, mapping, offset, run };
+        self.softvm.before(&next, tree, world);
     }
 
     fn follow(&mut self, tree: &mut CacheTree, world: &World) {
@@ -195,6 +229,7 @@ impl Observer for SlowSoftVm {
     }
 
     fn event(&mut self, events: &EventBatch, row: usize) {
+        self.huge.event(self.asid, events, row);
         let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
         match Op::from_code(events.op()[row]).unwrap() {
             Op::Switch => self.asid = Asid(addr as u32),
@@ -260,6 +295,17 @@ fn compare(design: &Design, events: &EventBatch) {
         let mut slow = design.slow(&machine, seed);
         slow.run(events);
         let mut expected = slow.metrics();
+        let runs = slow.run_counts();
+        for (name, count) in [
+            ("", runs.taken),
+            (".fallbacks", runs.fallbacks),
+            (".splits", runs.splits),
+            (".lost", runs.most_unused * PAGE),
+        ] {
+            if design.huge.is_some() {
+                expected.insert(format!("translation.huge-pages{name}"), count as f64);
+            }
+        }
         let SlowSoftVm { softvm, .. } = slow.observer;
         let costs = machine.has_cost();
         let of_cycles = |name: &str| name.starts_with("translation.cycles.");

@@ -58,8 +58,15 @@ impl Bench {
             cache(1024 / line, line, 20, None),
             cache(1024 / line, line, 20, None),
         ];
-        let design =
-            SoftVmDesign { handler: 10, kept, segments: 256, code: 0x10_0000, map: MAP, memory_cost: 90 };
+        let design = SoftVmDesign {
+            handler: 10,
+            kept,
+            segments: 256,
+            code: 0x10_0000,
+            map: MAP,
+            pages_of_superpage: 1,
+            memory_cost: 90,
+        };
         Self {
             program: Program(Vec::new()),
             softvm: SoftVm::new(design, [0, 1]),
@@ -75,7 +82,7 @@ impl Bench {
         let mapping = known.unwrap_or_else(|| self.map(page)) as u32;
         let (page_no, offset) = (PageNo(page), address % PAGE);
         let before = self.tree.now;
-        let next = Reference { kind, asid: Asid(0), page_no, mapping, offset };
+        let next = Reference { kind, asid: Asid(0), page_no, mapping, offset, run: None };
         self.softvm.before(&next, &mut self.tree, &self.program);
         self.tree.access(self.softvm.serving(kind), kind, mapping, offset, &self.program);
         self.softvm.after(&mut self.tree, &self.program);

@@ -254,8 +254,19 @@ impl DisjunctTable {
         self.layout
     }
 
+    /// Checks a size of pages. A superpage has entries for its pages, which lie in one page of the global table.
     pub(super) fn check_size(&self, size_log2: u32) -> Result<()> {
-        one_size(&FORM, self.layout.page_log2, size_log2)
+        let page_log2 = self.layout.page_log2;
+        let largest = page_log2 + (page_log2 - ENTRY_LOG2);
+        if (page_log2..=largest).contains(&size_log2) {
+            return Ok(());
+        }
+        Err(Problem::request(
+            &format!("a page of {}", Bytes(1 << size_log2)),
+            "page table",
+            &format!("a page of the disjunct table maps {}: superpages are no larger", Bytes(1 << largest)),
+            "take smaller huge-pages, or larger pages",
+        ))
     }
 
     pub(super) fn used(&self) -> u32 {
@@ -296,7 +307,7 @@ impl DisjunctTable {
         size_log2: u32,
         shared: Option<u32>,
     ) -> Result<()> {
-        self.check_size(size_log2)?;
+        one_size(&FORM, self.layout.page_log2, size_log2)?;
         let (shape, known) = (self.shape, self.spaces.get(&asid));
         let at = match known {
             Some(space) => space.regions.plan(shape, asid, page_no)?,

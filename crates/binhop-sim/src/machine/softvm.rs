@@ -6,6 +6,7 @@ use binhop_hw::{IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
 use binhop_os::page_table::{DisjunctLayout, TableConfig};
 
 use super::memory::Memory;
+use crate::softvm::handlers;
 
 /// `WriteBacks` states how a line that is written back to memory is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,8 @@ pub struct SoftvmConfig {
     pub(crate) sharing: Sharing,
     pub(crate) protection_changes: ProtectionChanges,
     pub(crate) protection_violations: ProtectionViolations,
+    /// The logarithm of the pages in a superpage, which one user entry maps. `None`: there are no superpages.
+    pub(crate) huge_log2: Option<u32>,
     /// The caches that an instruction fetch asks in turn, and those that a load or store asks.
     pub(crate) chains: [Vec<usize>; 2],
     /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to read
@@ -111,9 +114,20 @@ pub struct SoftvmConfig {
 }
 
 impl SoftvmConfig {
-    /// Returns the number of pages above the programs' memory: those of tables, and one of handlers.
+    /// Returns the number of pages above the programs' memory: those of tables, and those of handlers.
     pub(crate) fn pages(&self) -> u32 {
-        self.layout.pages() + 1
+        self.layout.pages() + self.handler_pages()
+    }
+
+    /// Returns the number of pages in which the handlers lie.
+    pub(crate) fn handler_pages(&self) -> u32 {
+        let [_, last] = handlers(self);
+        last.end.div_ceil(self.table.page.bytes()).max(1) as u32
+    }
+
+    /// Returns the bit mask of a user entry's byte within the superpage's entries.
+    pub(crate) fn within_huge(&self) -> u32 {
+        (self.table.entry << self.huge_log2.unwrap_or(0)) - 1
     }
 
     /// Returns the agents that translation adds to a tree.
@@ -131,6 +145,7 @@ pub(super) struct SoftvmKeys<'a> {
     pub(super) sharing: Sharing,
     pub(super) protection_changes: ProtectionChanges,
     pub(super) protection_violations: ProtectionViolations,
+    pub(super) huge_log2: Option<u32>,
     /// The place of the machine.
     pub(super) place: &'a str,
 }
@@ -145,6 +160,7 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         sharing,
         protection_changes,
         protection_violations,
+        huge_log2,
         place,
     } = keys;
     let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
@@ -225,6 +241,7 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         sharing,
         protection_changes,
         protection_violations,
+        huge_log2,
         chains,
         last_level_fills,
     })

@@ -360,7 +360,7 @@ fn check_at_misses(
     walk_caches: Option<&At<Named<WalkCacheKeys>>>,
     around: &Around<'_>,
 ) -> Result<Option<SoftvmConfig>> {
-    let Around { tlbs, tree, memory, place, .. } = around;
+    let Around { tlbs, tree, memory, placement, place } = around;
     let form = keys.table.value.0;
     if keys.refill != Refill::CacheMiss || form.name != DISJUNCT {
         return Err(Problem::request(
@@ -378,15 +378,9 @@ fn check_at_misses(
             "leave these sections out, or take another refill",
         ));
     }
-    if let Some(huge) = &keys.huge_pages {
-        return Err(Problem::request(
-            &huge.value.to_string(),
-            &huge.place,
-            "a disjunct table has pages of one size",
-            "leave huge-pages out, or take larger pages, like --set memory.page=16KiB",
-        ));
-    }
     check_table(keys, at)?;
+    let huge_log2 = keys.huge_pages.as_ref().map(|huge| check_huge_size(huge, tree.page)).transpose()?;
+    let huge_log2 = huge_log2.filter(|&log2| log2 > 0);
     let segments = keys.segments.get_or_insert_with(|| {
         let TableKind::Disjunct { segments } = (form.kind(None)).expect("the form has no levels") else {
             unreachable!("the form makes its kind")
@@ -406,19 +400,14 @@ fn check_at_misses(
     if !keys.active {
         return Ok(None);
     }
-    PageTables::new(&table).map_err(|mut problem| {
+    let tables = PageTables::new(&table).map_err(|mut problem| {
         problem.place = format!("{place}: {}", problem.place);
         problem
     })?;
-    let handler = u64::from(keys.handler.0);
-    if (4 * handler).next_multiple_of(HANDLER_ALIGNMENT) + 4 * handler > tree.page.bytes() {
-        return Err(Problem::request(
-            &format!("{handler} instructions"),
-            &format!("{at}.handler"),
-            "the handlers of misses and of write-backs lie in one page, with 4 bytes an instruction",
-            "make the handler shorter",
-        ));
+    if let (Some(huge), Some(_)) = (&keys.huge_pages, huge_log2) {
+        check_huge_pages(huge, &tables, placement, tree.page)?;
     }
+    let handler = u64::from(keys.handler.0);
     let keys = SoftvmKeys {
         table,
         layout,
@@ -427,6 +416,7 @@ fn check_at_misses(
         sharing: keys.sharing,
         protection_changes: keys.protection_changes,
         protection_violations: keys.protection_violations,
+        huge_log2,
         place,
     };
     check_softvm(keys, tree, memory).map(Some)

@@ -19,6 +19,7 @@ use binhop_os::page_table::{PageTables, REGION_LOG2, Step};
 use binhop_os::{SharedArea, Spaces, Touch};
 
 use super::filter::{Filters, Shape};
+use super::huge_pages::HugePages;
 use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
@@ -32,6 +33,8 @@ pub(super) struct MissTables {
     config: Arc<SoftvmConfig>,
     pub(super) tables: PageTables,
     pub(super) protection: Protection,
+    /// The superpages, if the machine has superpages.
+    pub(super) huge_pages: Option<HugePages>,
     /// The mapping of page 0 of the tables.
     first: MappingId,
     /// For each mapping of which lanes were told, the places of its entries.
@@ -77,6 +80,7 @@ impl MissTables {
             config: Arc::clone(config),
             tables: PageTables::new(&config.table)?,
             protection: Protection::default(),
+            huge_pages: config.huge_log2.map(HugePages::new),
             first: MappingId(first),
             told: Vec::new(),
             names: Vec::new(),
@@ -142,7 +146,9 @@ impl MissTables {
         }
         self.steps.clear();
         self.tables.walk(asid, PageNo(page_no), &mut self.steps);
+        let run = self.run_around(asid, page_no);
         let entries = PageEntries::of(&self.config, self.first, &self.steps);
+        let entries = entries.map(|entries| PageEntries { run, ..entries });
         let index = touch.mapping.index();
         if index >= self.told.len() {
             self.told.resize(index + 1, None);
@@ -165,6 +171,18 @@ impl MissTables {
         }
         self.told[index] = entries;
         Ok(entries.filter(|_| changed))
+    }
+
+    /// Returns the run of the superpage that a space maps around a page.
+    fn run_around(&self, asid: Asid, page_no: u64) -> Option<u32> {
+        self.huge_pages.as_ref()?.mapped(asid, page_no)
+    }
+
+    /// Returns the places of a page's entries if the space now maps another superpage around the page, or none.
+    fn follow_run(&mut self, mapping: MappingId, asid: Asid, page_no: u64) -> Option<PageEntries> {
+        let run = self.run_around(asid, page_no);
+        let told = self.told.get_mut(mapping.index())?.as_mut()?;
+        (std::mem::replace(&mut told.run, run) != run).then_some(*told)
     }
 
     /// Returns the name of a mapping, and the places of its entries if lanes were told of another space's root last.
@@ -192,7 +210,8 @@ impl MissTables {
             let byte = page.0 << self.page_log2 | u64::from(offset);
             self.data_shape.slot_of(byte >> self.data_shape.line_log2)
         };
-        filters.forget_slots(1, &[slot(entries.root), slot(entries.user)]);
+        filters
+            .forget_slots(1, &[slot(entries.root), slot(entries.user), slot(entries.of_huge(&self.config))]);
     }
 }
 
@@ -221,9 +240,13 @@ impl Prepare {
     /// the caches know the page.
     pub(super) fn before_handled_row(&mut self, mapping: MappingId) -> MappingId {
         let Some(tables) = &mut self.miss_tables else { return mapping };
+        let of_run = match tables.huge_pages {
+            Some(_) => tables.follow_run(mapping, self.running.asid, self.spaces.virtual_page(mapping).0),
+            None => None,
+        };
         tables.disturb(mapping, &mut self.filters);
         let (name, told) = tables.name(mapping);
-        if let Some(entries) = told {
+        if let Some(entries) = told.or(of_run) {
             self.control(Control::Entries(name, Box::new(entries)));
         }
         name

@@ -424,6 +424,7 @@ impl Prepare {
                         _ => huge.forget(here, pages),
                     }
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
+                    self.end_superpages();
                 }
                 if op == Op::Protect {
                     self.tell_tlbs(TlbEvent::Pages(here.0, pages));
@@ -509,12 +510,22 @@ impl Prepare {
     /// Notes a touch of the running space for its huge pages.
     pub(super) fn touch_huge_page(&mut self, page_no: u64, touch: &Touch) {
         let asid = self.running.asid;
-        let Some(huge) = self.translator.as_mut().and_then(|translator| translator.huge_pages.as_mut())
-        else {
-            return;
+        let huge = match (&mut self.translator, &mut self.miss_tables) {
+            (Some(translator), _) => translator.huge_pages.as_mut(),
+            (None, Some(tables)) => tables.huge_pages.as_mut(),
+            (None, None) => None,
         };
+        let Some(huge) = huge else { return };
         if let Some(pages) = huge.touch(&self.spaces, asid, page_no, touch) {
             self.tell_tlbs(TlbEvent::Pages(asid.0, pages));
+            self.end_superpages();
+        }
+    }
+
+    /// Makes the filters forget all lines where software translates at cache misses, because pages may have other entries.
+    fn end_superpages(&mut self) {
+        if self.miss_tables.is_some() {
+            self.forget_lines();
         }
     }
 
@@ -525,7 +536,9 @@ impl Prepare {
 
     /// Returns the place of a page in the run of a huge page.
     pub(super) fn place_in_run(&self, page: PageId, page_no: u64) -> Option<RunPlace> {
-        self.translator.as_ref()?.huge_pages.as_ref()?.place_of(page, page_no)
+        let of_tlbs = self.translator.as_ref().and_then(|translator| translator.huge_pages.as_ref());
+        let at_misses = self.miss_tables.as_ref().and_then(|tables| tables.huge_pages.as_ref());
+        of_tlbs.or(at_misses)?.place_of(page, page_no)
     }
 
     /// Returns the page tables, if addresses are translated.
@@ -535,7 +548,11 @@ impl Prepare {
     }
 
     fn huge_pages(&mut self) -> Option<&mut HugePages> {
-        self.translator.as_mut()?.huge_pages.as_mut()
+        match (&mut self.translator, &mut self.miss_tables) {
+            (Some(translator), _) => translator.huge_pages.as_mut(),
+            (None, Some(tables)) => tables.huge_pages.as_mut(),
+            (None, None) => None,
+        }
     }
 
     fn tables(&mut self) -> Option<&mut PageTables> {

@@ -37,7 +37,7 @@ use crate::results::tally::Tally;
 use crate::sharing::FrontSharing;
 use crate::sharing::{LaneCells, SharingPlan};
 use crate::softvm::PageEntries;
-use crate::translation::TranslationBytes;
+use crate::translation::{HUGE_PAGE, RUN, TranslationBytes};
 
 /// The number of blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
@@ -59,6 +59,8 @@ const TABLE_ROW: u64 = 256;
 const OWN_PAGE: u64 = 512;
 /// The bytes of a page of the program in these tables, and of the places of its entries.
 const MAPPED_AT_MISSES: u64 = 256;
+/// The bytes of a page of the program in what preparation knows of protection.
+const PROTECTED: u64 = 64;
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
 pub(crate) fn guess(options: &RunOptions) -> Growth {
@@ -236,7 +238,8 @@ impl MemoryEstimate {
         if let Some(config) = machine.softvm() {
             // Every page of the tables has a frame, a mapping and its facts; every page of the program has an entry.
             let fixed = OWN_PAGE * u64::from(config.pages());
-            self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES, ..Sum::default() });
+            let huge = config.huge_log2.map_or(0, |_| HUGE_PAGE);
+            self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES + PROTECTED + huge, ..Sum::default() });
             return BLOCK_CONTROLS as u64 * size_of::<PageEntries>() as u64;
         }
         let Some(config) = machine.translation() else { return 0 };
@@ -276,6 +279,11 @@ impl MemoryEstimate {
                 self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
                 let sum = Sum { page_alone: run, ..Sum::default() };
                 self.when_full.push(WhenFull { safe: 0, sum, most: most_in_runs });
+            }
+            if let Some(log2) = first.softvm().and_then(|config| config.huge_log2) {
+                let sum = Sum { page_alone: RUN + (1 << log2), ..Sum::default() };
+                let most = (settings.frames >> log2).saturating_mul(sum.page_alone);
+                self.when_full.push(WhenFull { safe: 0, sum, most });
             }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
             let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);

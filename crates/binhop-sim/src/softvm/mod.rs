@@ -20,6 +20,11 @@
 //!   entry, because the line may belong to a space that does not run. What it evicts waits in the same queue.
 //! - The queue ends: a handler stores nothing, so each line that it translates is one dirty line less in the caches, and no
 //!   line becomes dirty. A lane stops if a queue is longer than the caches have lines.
+//! - **Superpages.** With `huge-pages` the page table keeps a user entry for each page, as all forms of page table do. But
+//!   while a space maps a superpage as a whole, and the superpage has its run of frames, the handlers load the entry of the
+//!   superpage's first page for every page of it. So one line of entries serves the superpage. (The first page's entry
+//!   always lies in the page of the global table that has the other entries: the root entry is the same.) Frames are in
+//!   runs because an entry names one frame. A page has the entry that it had when it was referenced last.
 //! - **Synonyms.** A page that several mappings lead to has a line in the caches for each of its names. If the caches hold
 //!   two such lines of one part of the page, and one of them is dirty, the copies differ: a *synonym*. An access that brings
 //!   this about is counted, and the first is reported with both addresses. It may be a store, or an access that reads an old
@@ -53,6 +58,8 @@ pub struct PageEntries {
     pub(crate) segment: Entry,
     pub(crate) root: Entry,
     pub(crate) user: Entry,
+    /// The run of frames of the superpage that the space maps around the page, if it maps one.
+    pub(crate) run: Option<u32>,
 }
 
 impl PageEntries {
@@ -67,7 +74,13 @@ impl PageEntries {
             segment: entry(config.layout.map_entry(config.layout.segment_of(table)?)),
             root: entry((root, root_at)),
             user: entry((table, offset)),
+            run: None,
         })
+    }
+
+    /// Returns the place of the entry that maps the page as a part of a superpage: the entry of the superpage's first page.
+    pub(crate) fn of_huge(&self, config: &SoftvmConfig) -> Entry {
+        Entry { offset: self.user.offset & !config.within_huge(), ..self.user }
     }
 }
 
@@ -83,7 +96,7 @@ pub(crate) struct Synonym {
 }
 
 /// Returns the virtual page of a page of the tables or of the handlers, counted from the first: page 0 lies behind the
-/// page of the handlers in physical memory.
+/// pages of the handlers in physical memory.
 pub(crate) fn own_page_no(config: &SoftvmConfig, number: u32) -> PageNo {
     let layout = config.layout;
     match layout.global_page(number) {
@@ -92,13 +105,20 @@ pub(crate) fn own_page_no(config: &SoftvmConfig, number: u32) -> PageNo {
     }
 }
 
-/// Returns the frame of a page of the tables or of the handlers. The handlers come first.
+/// Returns the frame of a page of the tables or of the handlers. The handlers come first, and have the last numbers.
 pub(crate) fn own_frame(config: &SoftvmConfig, number: u32) -> u64 {
-    let behind = if number == config.layout.pages() { 0 } else { u64::from(number) + 1 };
-    config.above + behind
+    let of_handlers = number.checked_sub(config.layout.pages());
+    config.above + u64::from(of_handlers.unwrap_or(config.handler_pages() + number))
 }
 
-/// Returns the bytes of the two handlers in their page: of misses, and of write-backs.
+/// Returns the place of a byte of the handlers. `first` is the number of the first page of the tables.
+pub(crate) fn own_code(config: &SoftvmConfig, first: u32, byte: u64) -> Entry {
+    let log2 = config.table.page.log2();
+    let page = first + config.layout.pages() + (byte >> log2) as u32;
+    Entry { mapping: MappingId(page), offset: (byte & ((1 << log2) - 1)) as u32 }
+}
+
+/// Returns the bytes of the two handlers from the first byte of their pages on: of misses, and of write-backs.
 pub(crate) fn handlers(config: &SoftvmConfig) -> [Range<u64>; 2] {
     let bytes = 4 * config.handler;
     let second = bytes.next_multiple_of(HANDLER_ALIGNMENT);

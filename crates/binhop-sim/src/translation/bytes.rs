@@ -20,9 +20,9 @@ const LINK: u64 = 2 * 32 + 48;
 const PIECE: u64 = 24;
 /// The bytes of a page that has a huge page of its own: the entry of the huge page, its run, and the page's run, where the
 /// lists grow.
-const HUGE_PAGE: u64 = 56 + 24 + 12;
+pub(crate) const HUGE_PAGE: u64 = 56 + 24 + 12;
 /// The bytes of a run in the lists of a lane, besides a byte for each frame.
-const RUN: u64 = 192;
+pub(crate) const RUN: u64 = 192;
 
 /// `TranslationBytes` is the memory that translation takes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ use binhop_os::page_table::TableKind;
 use crate::machine::{HANDLER_ALIGNMENT, Refill, TranslationConfig};
 use crate::occasion::Port;
 
-pub(crate) use bytes::TranslationBytes;
+pub(crate) use bytes::{HUGE_PAGE, RUN, TranslationBytes};
 pub(crate) use counts::{Cause, Fault, Level, TranslationCounts};
 
 /// The bit that tells a page of the MIPS user table, as a TLB names it, from a page of the program.

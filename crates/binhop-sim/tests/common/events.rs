@@ -17,6 +17,12 @@ impl Fixed {
     pub fn new(events: EventBatch, step: usize) -> Self {
         Self { meta: Meta::default(), events, step, at: 0 }
     }
+
+    /// Returns the source with pages of so many bytes in its events.
+    pub fn with_pages_of(mut self, bytes: u64) -> Self {
+        self.meta.page_size = Some(bytes);
+        self
+    }
 }
 
 impl Source for Fixed {

@@ -4,7 +4,7 @@
 
 mod design;
 mod huge_pages;
-mod model;
+pub mod model;
 mod rules;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};

@@ -16,7 +16,7 @@ use binhop_trace::{EventBatch, Op};
 
 /// `SlowHugePages` knows the runs of huge pages.
 #[derive(Default)]
-struct SlowHugePages {
+pub struct SlowHugePages {
     log2: u32,
     /// The run that a space maps by one entry; `None` if it maps pages of the usual size.
     entries: BTreeMap<(Asid, u64), Option<u32>>,
@@ -27,6 +27,10 @@ struct SlowHugePages {
 }
 
 impl SlowHugePages {
+    pub fn new(log2: u32) -> Self {
+        Self { log2, ..Self::default() }
+    }
+
     /// Returns the pages of a huge page.
     fn pages(&self, number: u64) -> std::ops::Range<u64> {
         number << self.log2..(number + 1) << self.log2
@@ -41,6 +45,86 @@ impl SlowHugePages {
 
     fn remove_all(&mut self, space: Asid) {
         self.entries.retain(|&(asid, _), _| asid != space);
+    }
+
+    /// Returns the run that a space maps by one entry around a page.
+    pub fn mapped(&self, asid: Asid, page_no: PageNo) -> Option<u32> {
+        self.entries.get(&(asid, page_no.0 >> self.log2)).copied().flatten()
+    }
+
+    /// Notes a touch. Returns the pages of a huge page whose one entry ends.
+    pub fn touched(
+        &mut self,
+        (asid, page_no): (Asid, PageNo),
+        touched: &Touched,
+        spaces: &Spaces,
+    ) -> Option<std::ops::Range<u64>> {
+        let place = (asid, page_no.0 >> self.log2);
+        let pages = self.pages(place.1);
+        let in_run = (page_no.0 - pages.start, touched.page);
+        match self.entries.get(&place).copied() {
+            Some(None) => {}
+            Some(Some(run)) => {
+                let known = self.places.get(&touched.page).map(|place| place.0);
+                if touched.new_page && !self.runs[run as usize].1 {
+                    self.places.insert(in_run.1, (run, in_run.0));
+                } else if known != Some(run) {
+                    self.entries.insert(place, None);
+                    return Some(pages);
+                }
+            }
+            None => {
+                let begins = touched.new_page
+                    && spaces.is_anonymous(asid, pages.clone())
+                    && spaces.own_pages(asid, pages) == 1;
+                let run = begins.then_some(self.runs.len() as u32);
+                if let Some(run) = run {
+                    self.runs.push((touched.page, false));
+                    self.places.insert(in_run.1, (run, in_run.0));
+                }
+                self.entries.insert(place, run);
+            }
+        }
+        None
+    }
+
+    /// Returns the place of a page in its run.
+    pub fn run_of(&self, page: PageId) -> Option<RunPlace> {
+        let &(number, index) = self.places.get(&page)?;
+        let begins = self.runs[number as usize].0 == page;
+        Some(RunPlace { number, index: index as u32, frames_log2: self.log2, begins })
+    }
+
+    /// Follows an event, while a space runs.
+    pub fn event(&mut self, running: Asid, events: &EventBatch, row: usize) {
+        let op = Op::from_code(events.op()[row]).unwrap();
+        let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
+        let asid = Asid(addr as u32);
+        let pages = [addr / PAGE, addr / PAGE + count.saturating_sub(1)];
+        match op {
+            Op::Protect if count > 0 => {
+                // A huge page of which every page is protected stays.
+                for number in [pages[0] >> self.log2, pages[1] >> self.log2] {
+                    let all = self.pages(number);
+                    if !(pages[0]..=pages[1]).contains(&all.start) || all.end > pages[1] + 1 {
+                        self.entries.entry((running, number)).and_modify(|entry| *entry = None);
+                    }
+                }
+            }
+            Op::Map | Op::Unmap if count > 0 => self.remove(running, pages[0]..=pages[1]),
+            Op::Fork => {
+                let parent = Asid(events.arg0(row).unwrap() as u32);
+                self.remove_all(asid);
+                let of_parent: Vec<_> = self.entries.iter().filter(|(at, _)| at.0 == parent).collect();
+                let inherited: Vec<_> = of_parent.into_iter().map(|(at, &run)| ((asid, at.1), run)).collect();
+                for (at, run) in inherited {
+                    run.iter().for_each(|&run| self.runs[run as usize].1 = true);
+                    self.entries.insert(at, run);
+                }
+            }
+            Op::Exec | Op::Exit => self.remove_all(asid),
+            _ => {}
+        }
     }
 }
 
@@ -107,10 +191,7 @@ impl SlowTranslation {
             counts: BTreeMap::new(),
             before_measured: BTreeMap::new(),
             fetched: 0,
-            huge: SlowHugePages {
-                log2: design.huge.map_or(63, |(log2, _)| log2),
-                ..SlowHugePages::default()
-            },
+            huge: SlowHugePages::new(design.huge.map_or(63, |(log2, _)| log2)),
             filled_huge: BTreeMap::new(),
             before: None,
         }
@@ -142,8 +223,8 @@ impl SlowTranslation {
 
     /// Returns the run of the huge page around a page, if the space maps it by one entry and the run is whole.
     fn whole_run(&self, page_no: PageNo, world: &World) -> Option<u32> {
-        let (log2, _) = self.design.huge?;
-        let run = self.huge.entries.get(&(self.asid, page_no.0 >> log2)).copied().flatten();
+        self.design.huge?;
+        let run = self.huge.mapped(self.asid, page_no);
         run.filter(|run| world.whole.contains(run))
     }
 
@@ -290,40 +371,16 @@ impl Observer for SlowTranslation {
     }
 
     fn touched(&mut self, (asid, page_no): (Asid, PageNo), touched: &Touched, spaces: &Spaces) {
-        let Some((log2, _)) = self.design.huge else { return };
-        let huge = &mut self.huge;
-        let place = (asid, page_no.0 >> log2);
-        let pages = huge.pages(place.1);
-        let in_run = (page_no.0 - pages.start, touched.page);
-        match huge.entries.get(&place).copied() {
-            Some(None) => {}
-            Some(Some(run)) => {
-                let known = huge.places.get(&touched.page).map(|place| place.0);
-                if touched.new_page && !huge.runs[run as usize].1 {
-                    huge.places.insert(in_run.1, (run, in_run.0));
-                } else if known != Some(run) {
-                    huge.entries.insert(place, None);
-                    self.mmu.invalidate(asid.0, pages.start, pages.end - 1);
-                }
-            }
-            None => {
-                let begins = touched.new_page
-                    && spaces.is_anonymous(asid, pages.clone())
-                    && spaces.own_pages(asid, pages) == 1;
-                let run = begins.then_some(huge.runs.len() as u32);
-                if let Some(run) = run {
-                    huge.runs.push((touched.page, false));
-                    huge.places.insert(in_run.1, (run, in_run.0));
-                }
-                huge.entries.insert(place, run);
-            }
+        if self.design.huge.is_none() {
+            return;
+        }
+        if let Some(pages) = self.huge.touched((asid, page_no), touched, spaces) {
+            self.mmu.invalidate(asid.0, pages.start, pages.end - 1);
         }
     }
 
     fn run_of(&mut self, page: PageId) -> Option<RunPlace> {
-        let &(number, index) = self.huge.places.get(&page)?;
-        let begins = self.huge.runs[number as usize].0 == page;
-        Some(RunPlace { number, index: index as u32, frames_log2: self.huge.log2, begins })
+        self.huge.run_of(page)
     }
 
     fn split(&mut self, run: u32) {
@@ -343,6 +400,7 @@ impl Observer for SlowTranslation {
     fn event(&mut self, events: &EventBatch, row: usize) {
         let op = Op::from_code(events.op()[row]).unwrap();
         let (addr, count) = (events.addr()[row], u64::from(events.count()[row]));
+        self.huge.event(self.asid, events, row);
         let asid = Asid(addr as u32);
         match op {
             Op::Switch => {
@@ -353,18 +411,6 @@ impl Observer for SlowTranslation {
                 let pages = [addr / PAGE, addr / PAGE + count.saturating_sub(1)];
                 if count > 0 {
                     self.mmu.invalidate(self.asid.0, pages[0], pages[1]);
-                    let huge = &mut self.huge;
-                    if op == Op::Protect {
-                        // A huge page of which every page is protected stays.
-                        for number in [pages[0] >> huge.log2, pages[1] >> huge.log2] {
-                            let all = huge.pages(number);
-                            if !(pages[0]..=pages[1]).contains(&all.start) || all.end > pages[1] + 1 {
-                                huge.entries.entry((self.asid, number)).and_modify(|entry| *entry = None);
-                            }
-                        }
-                    } else {
-                        huge.remove(self.asid, pages[0]..=pages[1]);
-                    }
                     if op != Op::Protect {
                         self.tables.unmap(self.asid, PageNo(pages[0]), PageNo(pages[1]));
                         if self.design.kind == TableKind::Mips {
@@ -376,19 +422,11 @@ impl Observer for SlowTranslation {
             }
             Op::Fork => {
                 let parent = Asid(events.arg0(row).unwrap() as u32);
-                self.huge.remove_all(asid);
-                let of_parent: Vec<_> = self.huge.entries.iter().filter(|(at, _)| at.0 == parent).collect();
-                let inherited: Vec<_> = of_parent.into_iter().map(|(at, &run)| ((asid, at.1), run)).collect();
-                for (at, run) in inherited {
-                    run.iter().for_each(|&run| self.huge.runs[run as usize].1 = true);
-                    self.huge.entries.insert(at, run);
-                }
                 self.mmu.invalidate_space(parent.0);
                 self.mmu.invalidate_space(asid.0);
             }
             Op::Exec | Op::Exit => {
                 self.tables.drop_space(asid);
-                self.huge.remove_all(asid);
                 self.mmu.invalidate_space(asid.0);
             }
             _ => {}

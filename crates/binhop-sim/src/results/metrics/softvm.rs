@@ -125,6 +125,9 @@ pub(super) fn each(
         visit("translation.write-backs".to_string(), "lines", Some(whole(lines)));
         visit("translation.write-backs.most-waiting".to_string(), "lines", Some(whole(most)));
     }
+    if config.huge_log2.is_some() {
+        super::translation::huge_pages(machine, tally, visit);
+    }
     let tables = tally.stream.tables * machine.memory().page.bytes();
     visit("translation.tables".to_string(), "bytes", Some(whole(tables)));
     if machine.has_cost() {

@@ -153,12 +153,7 @@ pub(super) fn each(
     }
     visit("translation.faults.evicted".to_string(), "pages", Some(whole(evicted)));
     if config.huge_log2.is_some() {
-        let RunCounts { taken, fallbacks, splits, most_unused, .. } = tally.runs;
-        for (name, count) in [("", taken), (".fallbacks", fallbacks), (".splits", splits)] {
-            visit(format!("translation.huge-pages{name}"), "pages", Some(whole(count)));
-        }
-        let lost = most_unused * machine.memory().page.bytes();
-        visit("translation.huge-pages.lost".to_string(), "bytes", Some(whole(lost)));
+        huge_pages(machine, tally, visit);
     }
     for kind in KINDS {
         for &(level, name, _) in Level::ALL {
@@ -179,4 +174,18 @@ pub(super) fn each(
         visit("translation.cycles".to_string(), "cycles", Some(whole(all)));
         visit("translation.cpi".to_string(), PER_INSTRUCTION_CYCLES, ratio(all, tally.stream.instructions));
     }
+}
+
+/// Visits the metrics of huge pages.
+pub(super) fn huge_pages(
+    machine: &Machine,
+    tally: &Tally,
+    visit: &mut impl FnMut(String, &'static str, Option<f64>),
+) {
+    let RunCounts { taken, fallbacks, splits, most_unused, .. } = tally.runs;
+    for (name, count) in [("", taken), (".fallbacks", fallbacks), (".splits", splits)] {
+        visit(format!("translation.huge-pages{name}"), "pages", Some(whole(count)));
+    }
+    let lost = most_unused * machine.memory().page.bytes();
+    visit("translation.huge-pages.lost".to_string(), "bytes", Some(whole(lost)));
 }

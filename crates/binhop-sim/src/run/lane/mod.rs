@@ -454,6 +454,9 @@ impl Lane {
         let placed = self.frames.place(request, recency.at(controls, number))?;
         self.joined = self.frames.faults() == faults;
         self.note_splits();
+        if let (Some(handlers), Some(place)) = (&mut self.miss_handlers, request.run) {
+            handlers.run_is(place.run, self.frames.holds_run(place.run));
+        }
         if let (Some(translator), Some(evicted)) = (&mut self.translator, placed.evicted) {
             translator.evicted(evicted);
         }
@@ -503,8 +506,12 @@ impl Lane {
 
     /// Removes the translations of huge pages whose runs were split.
     fn note_splits(&mut self) {
-        if let Some(translator) = &mut self.translator {
-            self.frames.take_split().into_iter().for_each(|run| translator.split(run));
+        if self.translator.is_none() && self.miss_handlers.is_none() {
+            return;
+        }
+        for run in self.frames.take_split() {
+            self.translator.iter_mut().for_each(|translator| translator.split(run));
+            self.miss_handlers.iter_mut().for_each(|handlers| handlers.run_is(run, false));
         }
     }
 

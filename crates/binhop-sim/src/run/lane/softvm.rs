@@ -1,7 +1,7 @@
 //! This part of a lane runs the handlers of a machine whose software translates when the last level misses. The top of
 //! [`crate::softvm`] has the rules.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
 use crate::results::account::broken;
-use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, handlers, own_frame};
+use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, handlers, own_code, own_frame};
 use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
@@ -37,6 +37,8 @@ pub(super) struct MissHandlers {
     memory: u64,
     adds: bool,
     pub(super) counts: SoftvmCounts,
+    /// The runs of superpages that are whole in the lane.
+    whole: BTreeSet<u32>,
     /// The lines whose protection is older than that of their page.
     pub(super) old: OldProtection,
     /// The first synonym of the lane.
@@ -79,10 +81,9 @@ impl MissHandlers {
         }
         let tree = machine.tree().config();
         let line = tree.caches[tree.fetch].line.bytes();
-        let mapping = MappingId(first + config.layout.pages());
         let cut = |bytes: Range<u64>| {
             let lines = bytes.start / line..bytes.end.div_ceil(line).max(bytes.start / line);
-            lines.map(|number| Entry { mapping, offset: (number * line) as u32 }).collect()
+            lines.map(|number| own_code(&config, first, number * line)).collect()
         };
         Some(Self {
             first: MappingId(first),
@@ -94,6 +95,7 @@ impl MissHandlers {
             memory: tree.memory_cost,
             adds: tree.cost_rule == CostRule::Add,
             counts: SoftvmCounts::default(),
+            whole: BTreeSet::new(),
             old: OldProtection::default(),
             synonym: None,
             config,
@@ -107,6 +109,15 @@ impl MissHandlers {
             self.entries.resize(index + 1, None);
         }
         self.entries[index] = Some(entries);
+    }
+
+    /// Notes whether the run of a superpage is whole.
+    pub(super) fn run_is(&mut self, run: u32, whole: bool) {
+        if whole {
+            self.whole.insert(run);
+        } else {
+            self.whole.remove(&run);
+        }
     }
 
     /// Returns what the lane has counted.
@@ -127,10 +138,10 @@ impl MissHandlers {
         tables.check()?;
         let of_tables = self.first.0..self.first.0 + self.config.pages();
         let reserve = self.config.above..self.config.above + u64::from(self.config.pages());
-        if tables.used() + tables.free() + 1 != self.config.pages() {
+        if tables.used() + tables.free() + self.config.handler_pages() != self.config.pages() {
             let value = format!("{} table pages in use, {} free", tables.used(), tables.free());
             let rule =
-                format!("table pages in use + free ones + the page of handlers = {}", self.config.pages());
+                format!("table pages in use + free ones + pages of handlers = {}", self.config.pages());
             return Err(broken(&value, &rule, seed));
         }
         for (page, frame) in map.all() {
@@ -265,8 +276,10 @@ impl MissHandlers {
             let value = format!("a line of mapping {mapping}");
             return Err(broken(&value, "a page is in the table before its lines are in a cache", 0));
         };
+        let is_whole = entries.run.is_some_and(|run| self.whole.contains(&run));
+        let user = if is_whole { entries.of_huge(&self.config) } else { entries.user };
         let mut cycles = self.run_code(computer, miss, translation);
-        if !self.is_held(computer, 1, entries.user, translation) {
+        if !self.is_held(computer, 1, user, translation) {
             self.counts.missed_entry();
             cycles += self.run_code(computer, miss.map(|_| MissCause::DataMiss), translation);
             if miss.is_none() {
@@ -282,7 +295,7 @@ impl MissHandlers {
             Some(_) => [MissCause::HandlerData, MissCause::UserEntry],
             None => [MissCause::WriteBack; 2],
         };
-        Ok(cycles + self.load(computer, entries.user, causes, translation))
+        Ok(cycles + self.load(computer, user, causes, translation))
     }
 
     /// Executes the instructions of a handler. Returns the cycles.
