@@ -28,6 +28,7 @@ from binhop.lists import (
 )
 from binhop.recording import Recording, record
 from binhop.results import Result
+from binhop.reuse_distances import ReuseResult, reuse
 from binhop.run import explain, simulate, simulate_all
 from binhop.switch_surface import switch_surface
 from binhop.switching import SwitchResult, switches
@@ -47,6 +48,7 @@ __all__ = [
     "Request",
     "RequestError",
     "Result",
+    "ReuseResult",
     "RunError",
     "SwitchResult",
     "Trace",
@@ -67,6 +69,7 @@ __all__ = [
     "policies",
     "record",
     "repeated_misses",
+    "reuse",
     "simulate",
     "simulate_all",
     "simulate_until",

@@ -15,6 +15,7 @@ __all__ = [
     "PagingOutcome",
     "Pool",
     "Request",
+    "ReuseOutcome",
     "Stream",
     "Table",
     "TableBatches",
@@ -45,6 +46,7 @@ __all__ = [
     "policies",
     "read_text",
     "record",
+    "reuse",
     "simulate",
     "steering_characters",
     "stored_batches",
@@ -408,6 +410,44 @@ def paging(
     progress: Callable[[int, int | None], object] | None = None,
 ) -> PagingOutcome:
     """Reads a trace once and counts the page faults of every memory size with every color count."""
+
+@final
+class ReuseOutcome:
+    """`ReuseOutcome` holds the reuse distances of a trace."""
+
+    @property
+    def references(self) -> int:
+        """The references read."""
+    @property
+    def instructions(self) -> int:
+        """The instructions fetched."""
+    @property
+    def accesses(self) -> int:
+        """The accesses measured."""
+    @property
+    def units(self) -> int:
+        """The lines or pages accessed."""
+    @property
+    def distances(self) -> Table:
+        """The accesses: group, name, kind, distance (null for first accesses), accesses."""
+    @property
+    def curve(self) -> Table:
+        """The misses of fully associative LRU caches: units, misses."""
+    @property
+    def notes(self) -> list[str]:
+        """The notes for the reader."""
+
+def reuse(
+    stream: Stream,
+    *,
+    unit: str,
+    kinds: str,
+    capacities: list[int] | None,
+    length: int | None,
+    ahead: bool,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> ReuseOutcome:
+    """Reads a trace once and measures the reuse distance of every access."""
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop import faults
+from binhop import faults, reuse_distances
 from binhop.kept_runs import KeptRuns, is_known, machine_facts
 from binhop.long_tables import frame_of
 from binhop.results import Result
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RESULT = ("results", "series", "processes")
 PAGING = ("faults", "utilization", "first_touches")
+REUSE = ("distances", "curve", "simulated")
 SWITCHES = ("results", "costs", "curves", "pages")
 
 
@@ -86,6 +87,33 @@ def paged(kept: KeptRuns | None, trace: Trace, **options: Any) -> faults.PagingR
 def keep_paging(kept: KeptRuns, name: str, facts: Any, result: faults.PagingResult) -> None:
     """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
     kept.keep_if_possible(name, facts, *_parts(result))
+
+
+def reused(kept: KeptRuns | None, trace: Trace, **options: Any) -> reuse_distances.ReuseResult:
+    """Returns the result of `binhop.reuse` for these options, kept or new.
+
+    Raises:
+        NotKeptError: An earlier pass could not be kept, so this pass does not begin.
+    """
+    provenance = trace.provenance() if kept is not None else {}
+    if kept is None or not is_known(provenance):
+        return reuse_distances.reuse(trace, **options)
+    facts = ["reuse", provenance, _counted(options)]
+    kept.check()
+    if (found := kept.find(trace.name, facts)) is None:
+        result = reuse_distances.reuse(trace, **options)
+        held = {table: getattr(result, table) for table in REUSE}
+        others = {"notes": result.notes, "provenance": result.provenance}
+        kept.keep_if_possible(trace.name, facts, held, others)
+        return result
+    tables, rest = found
+    return reuse_distances.ReuseResult(
+        distances=frame_of(tables["distances"]),
+        curve=frame_of(tables["curve"]),
+        simulated=frame_of(tables["simulated"]),
+        notes=rest["notes"],
+        provenance=rest["provenance"],
+    )
 
 
 def switched(

@@ -195,7 +195,12 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.name: str | None = name
         self.begun: list[str] = []
-        for function in ("binhop.resumable.simulate_all", "binhop.simulate_all", "binhop.faults.paging"):
+        for function in (
+            "binhop.resumable.simulate_all",
+            "binhop.simulate_all",
+            "binhop.faults.paging",
+            "binhop.reuse_distances.reuse",
+        ):
             monkeypatch.setattr(function, self._watched(pkgutil.resolve_name(function)))
 
     def _watched(self, real: Callable[..., object]) -> Callable[..., object]:
@@ -223,6 +228,7 @@ SEVERAL = {
         "cache.l2.ways=1,2",
     ],
     "paging": ["paging", "lin", "tree", "sor", "--length", "20k"],
+    "reuse": ["reuse", "lin", "tree", "sor", "--length", "20k"],
 }
 
 

@@ -48,6 +48,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("compare", "kh90", "lin", "--length", "2k", "--set", "cache.l2.ways=1,2", "--until", "50%"),
     ("compare", "two-level", "lin", "--length", "2k", "--set", "cache.l2.ways=1,2"),
     ("sweep", "s.toml"),
+    ("reuse", "a.din", "trace.parquet", "--simulate", "4KiB"),
     ("paging", "a.din", "trace.parquet", "--sizes", "1MiB,2MiB", "--colors", "1,4,64"),
     ("switches", "two.parquet", "--machine", "zen-4k", "--seeds", "2"),
     (

@@ -29,6 +29,7 @@ COMMANDS = {
     "run": RUN,
     "compare": ["compare", *SHORT, "--set", "cache.l2.ways=1,2", "--out", "out"],
     "paging": ["paging", "lin", "--length", "20k", "--out", "out"],
+    "reuse": ["reuse", "lin", "--length", "20k", "--out", "out"],
     "switches": ["switches", "client-server", "--length", "60k", "--machine", "zen-4k", "--out", "out"],
     "translate": ["translate", "lin", "--length", "20k", "--machine", "jm97", "--out", "out"],
     "sweep": ["sweep", "s.toml", "--out", "out"],

@@ -23,6 +23,7 @@ COMMANDS = {
     "sweep": "sweep s.toml",
     "explain": "sweep s.toml --explain",
     "paging": "paging s.din",
+    "reuse": "reuse s.din",
     "switches": "switches client-server --length 60k --machine zen-4k --seeds 1",
     "translate": "translate s.din --machine jm97 --seeds 1",
     "inspect": "inspect s.din",

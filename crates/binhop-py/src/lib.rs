@@ -15,6 +15,7 @@ mod policy;
 mod problem;
 mod progress;
 mod record;
+mod reuse;
 mod simulate;
 mod source;
 mod table;
@@ -54,6 +55,8 @@ mod _binhop {
     use super::problem::read_text;
     #[pymodule_export]
     use super::record::{observe, record, tracing_refused};
+    #[pymodule_export]
+    use super::reuse::{PyReuseOutcome, reuse};
     #[pymodule_export]
     use super::simulate::{PyOutcome, explain, simulate, unknown};
     #[pymodule_export]

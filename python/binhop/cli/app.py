@@ -16,6 +16,7 @@ from binhop.cli import (
     paging,
     record,
     reproduce,
+    reuse,
     run,
     show,
     surface,
@@ -56,6 +57,7 @@ app.command("run", cls=SimulationCommand)(run.run)
 app.command("compare", cls=SimulationCommand)(compare.compare)
 app.command("sweep", cls=SimulationCommand)(sweep.sweep)
 app.command("paging", cls=SimulationCommand)(paging.paging)
+app.command("reuse", cls=SimulationCommand)(reuse.reuse)
 app.command("switches", cls=SimulationCommand)(switches.switches)
 app.command("surface", cls=SimulationCommand)(surface.surface)
 app.command("translate", cls=SimulationCommand)(translate.translate)

@@ -8,6 +8,7 @@ from binhop import _binhop
 from binhop.report.comparison import draw_comparison
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
+from binhop.report.reuse import draw_reuse
 from binhop.report.style import held, in_words
 from binhop.report.surface import draw_surface
 from binhop.report.switches import draw_switches
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "draw_translation"]
-__all__ += ["draw_surface", "redraw"]
+__all__ += ["draw_reuse", "draw_surface", "redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
@@ -46,6 +47,8 @@ def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
         return draw_comparison(directory)
     if "pid_hash" in provenance:
         return draw_paging(directory)
+    if "kinds" in provenance:
+        return draw_reuse(directory)
     if provenance.get("switches"):
         return draw_switches(directory)
     if provenance.get("surface"):

@@ -17,6 +17,7 @@ OUTPUTS: dict[str, Any] = {
     "compare": results.CompareOutput,
     "sweep": results.SweepOutput,
     "paging": results.PagingOutput,
+    "reuse": results.ReuseOutput,
     "switches": results.SwitchesOutput,
     "surface": results.SurfaceOutput,
     "translate": results.TranslateOutput,

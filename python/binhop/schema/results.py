@@ -66,6 +66,40 @@ class PagingValue(JsonObject):
     """An integer for a count, a number for a ratio, null where undefined."""
 
 
+class ReuseValue(JsonObject):
+    """One metric of one cache size."""
+
+    workload: str
+    """The trace's name."""
+    size: int
+    """The bytes of the cache."""
+    ways: int | None
+    """The ways of a simulated cache; null for a fully associative cache."""
+    metric: str
+    """The name of the metric: see docs/reuse.md."""
+    unit: str
+    """A ratio's unit has a `/` in it."""
+    value: int | float | None
+    """An integer for a count, a number for a ratio, null where undefined."""
+
+
+class ReuseClass(JsonObject):
+    """The accesses of a process or segment at distances of one class."""
+
+    workload: str
+    """The trace's name."""
+    group: Literal["process", "segment"]
+    """The kind of the group."""
+    name: str
+    """The address space number, or the segment's name."""
+    kind: Literal["fetch", "load", "store"]
+    """The kind of the accesses."""
+    distance: int | None
+    """The least distance of the class; the class of d > 0 ends before 2d. Null for first accesses."""
+    accesses: int
+    """The number of accesses."""
+
+
 class TraceFacts(JsonObject):
     """The identity of a trace, and how much of it was read. A mix or a part of a trace has more keys."""
 
@@ -181,6 +215,23 @@ class PagingProvenance(Provenance):
     """The numbers of colors."""
     pid_hash: bool
     """True if a page's color depends on its address space."""
+
+
+class ReuseProvenance(Provenance):
+    """The inputs of a measurement of reuse distances."""
+
+    unit: str
+    """The size of a line or a page."""
+    kinds: Literal["all", "fetch", "data"]
+    """The accesses that form the stream."""
+    sizes: list[str] | None
+    """The cache sizes of the curve; null for powers of two."""
+    simulated: list[str]
+    """The sizes of the simulated caches."""
+    ways: int
+    """The ways of the simulated caches."""
+    seeds: list[int]
+    """The placements of the simulated caches."""
 
 
 class SwitchesProvenance(RunProvenance):
@@ -530,6 +581,19 @@ class TranslateOutput(JsonObject):
     rows: list[TranslationFigure]
     """Every figure, with its interval."""
     provenance: TranslateProvenance
+    """The inputs from which the command can be repeated."""
+
+
+class ReuseOutput(JsonObject):
+    """The output of `binhop reuse --json`."""
+
+    version: Literal[1] = Field(alias="schema")
+    """The version of this object."""
+    rows: list[ReuseValue]
+    """Every metric of every cache size."""
+    distances: list[ReuseClass]
+    """The accesses of processes and segments by distance."""
+    provenance: ReuseProvenance
     """The inputs from which the command can be repeated."""
 
 
