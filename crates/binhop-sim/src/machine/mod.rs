@@ -39,11 +39,11 @@ pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
 pub use softvm::SoftvmConfig;
-pub(crate) use softvm::{ProtectionChanges, ProtectionViolations, Sharing, WriteBacks};
+pub(crate) use softvm::{HANDLER_ALIGNMENT, ProtectionChanges, ProtectionViolations, Sharing, WriteBacks};
 pub(crate) use tlb::MOST_TLBS;
 use translation::Translates;
 pub use translation::TranslationConfig;
-pub(crate) use translation::{HANDLER_ALIGNMENT, Refill, TablePlacement, WalkEntry};
+pub(crate) use translation::{Refill, TablePlacement, WalkEntry};
 
 use crate::nearest;
 

@@ -1,12 +1,16 @@
 //! `softvm` checks the keys of `[translation]` of a machine whose software translates when the last level misses
 //! (JM97 §4).
 
+use std::ops::Range;
+
 use binhop_base::{Agent, Agents, Problem, Result};
 use binhop_hw::{IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
 use binhop_os::page_table::{DisjunctLayout, TableConfig};
 
 use super::memory::Memory;
-use crate::softvm::handlers;
+
+/// The handlers begin at multiples of this number of bytes.
+pub(crate) const HANDLER_ALIGNMENT: u64 = 128;
 
 /// `WriteBacks` states how a line that is written back to memory is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,13 @@ pub struct SoftvmConfig {
 }
 
 impl SoftvmConfig {
+    /// Returns the bytes of the two handlers from the first byte of their pages on: of misses, and of write-backs.
+    pub(crate) fn handlers(&self) -> [Range<u64>; 2] {
+        let bytes = 4 * self.handler;
+        let second = bytes.next_multiple_of(HANDLER_ALIGNMENT);
+        [0..bytes, second..second + bytes]
+    }
+
     /// Returns the number of pages above the programs' memory: those of tables, and those of handlers.
     pub(crate) fn pages(&self) -> u32 {
         self.layout.pages() + self.handler_pages()
@@ -121,7 +132,7 @@ impl SoftvmConfig {
 
     /// Returns the number of pages in which the handlers lie.
     pub(crate) fn handler_pages(&self) -> u32 {
-        let [_, last] = handlers(self);
+        let [_, last] = self.handlers();
         last.end.div_ceil(self.table.page.bytes()).max(1) as u32
     }
 

@@ -13,7 +13,8 @@ use super::keys::{At, Form, Key, Resolved, keys};
 use super::memory::Memory;
 use super::placement::PlacementConfig;
 use super::softvm::{
-    ProtectionChanges, ProtectionViolations, Sharing, SoftvmConfig, SoftvmKeys, WriteBacks, check_softvm,
+    HANDLER_ALIGNMENT, ProtectionChanges, ProtectionViolations, Sharing, SoftvmConfig, SoftvmKeys,
+    WriteBacks, check_softvm,
 };
 use super::tlb::TlbConfigs;
 
@@ -137,9 +138,6 @@ pub(crate) enum WalkEntry {
     Cache(usize),
     Memory,
 }
-
-/// The handlers begin at multiples of this number of bytes.
-pub(crate) const HANDLER_ALIGNMENT: u64 = 128;
 
 /// `TranslationConfig` says how a machine translates addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use super::huge_pages::HugePages;
 use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
-use crate::softvm::{Entry, PageEntries, handlers, own_page_no};
+use crate::softvm::{Entry, PageEntries, own_page_no};
 
 /// No mapping has this number.
 const NO_MAPPING: MappingId = MappingId(u32::MAX);
@@ -69,7 +69,7 @@ impl MissTables {
         let code_page = own_page_no(config, config.layout.pages());
         let line_log2 = shapes[FETCH].line_log2;
         let mut code = Vec::new();
-        for bytes in handlers(config).into_iter().filter(|bytes| !bytes.is_empty()) {
+        for bytes in config.handlers().into_iter().filter(|bytes| !bytes.is_empty()) {
             let start = code_page.0 << page_log2;
             let lines = (start + bytes.start) >> line_log2..=(start + bytes.end - 1) >> line_log2;
             code.extend(lines.map(|line| shapes[FETCH].slot_of(line)));

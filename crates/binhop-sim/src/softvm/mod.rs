@@ -35,12 +35,10 @@
 mod counts;
 mod protection;
 
-use std::ops::Range;
-
 use binhop_base::{Kind, MappingId, PageNo};
 use binhop_os::page_table::Step;
 
-use crate::machine::{HANDLER_ALIGNMENT, SoftvmConfig};
+use crate::machine::SoftvmConfig;
 
 pub(crate) use counts::{MissCause, SoftvmCounts};
 pub(crate) use protection::{ProtectionChange, ProtectionCounts, Rights, SweepCounts, Violation};
@@ -116,11 +114,4 @@ pub(crate) fn own_code(config: &SoftvmConfig, first: u32, byte: u64) -> Entry {
     let log2 = config.table.page.log2();
     let page = first + config.layout.pages() + (byte >> log2) as u32;
     Entry { mapping: MappingId(page), offset: (byte & ((1 << log2) - 1)) as u32 }
-}
-
-/// Returns the bytes of the two handlers from the first byte of their pages on: of misses, and of write-backs.
-pub(crate) fn handlers(config: &SoftvmConfig) -> [Range<u64>; 2] {
-    let bytes = 4 * config.handler;
-    let second = bytes.next_multiple_of(HANDLER_ALIGNMENT);
-    [0..bytes, second..second + bytes]
 }

@@ -1,6 +1,7 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod old_protection;
 mod protection;
 mod softvm;
 mod table_frames;

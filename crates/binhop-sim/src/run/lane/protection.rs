@@ -1,8 +1,6 @@
 //! This part of a lane updates the lines of pages whose protection changes, where software translates at cache misses. The
 //! top of [`crate::softvm`]'s `protection` has the rules.
 
-use std::collections::BTreeMap;
-
 use binhop_base::{Agent, Kind, LineAddr, MappingId};
 use binhop_hw::{Answer, Computer, RemovedLine, Witness};
 
@@ -10,26 +8,8 @@ use super::Lane;
 use super::softvm::MissHandlers;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{ProtectionChanges, WriteBacks};
-use crate::softvm::{Entry, ProtectionChange, Rights, SweepCounts};
+use crate::softvm::{Entry, ProtectionChange, SweepCounts};
 use crate::unit::SharedCaches;
-
-/// `OldProtection` holds the lines whose protection is older than that of their page: by the side, the mapping, and the
-/// line in lines of the side's level 1.
-#[derive(Default)]
-pub(super) struct OldProtection {
-    lines: BTreeMap<(usize, MappingId, u32), Rights>,
-    /// The lines of level 1, or of a longer line that covers them, that left a cache during an access.
-    left: Vec<(usize, LineAddr)>,
-    /// True if a page was flushed since the last access, so that any line may have left.
-    flushed: bool,
-}
-
-impl OldProtection {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-}
 
 /// `AllLeaving` notes every line that leaves a cache, and what goes to memory as `Leaving` does.
 struct AllLeaving<'a, W> {

@@ -10,12 +10,12 @@ use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, Removed
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
-use super::protection::OldProtection;
+use super::old_protection::OldProtection;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
 use crate::results::account::broken;
-use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, handlers, own_code, own_frame};
+use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, own_code, own_frame};
 use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
@@ -87,7 +87,7 @@ impl MissHandlers {
         };
         Some(Self {
             first: MappingId(first),
-            code: handlers(&config).map(cut),
+            code: config.handlers().map(cut),
             entries: Vec::new(),
             waiting: VecDeque::new(),
             lines: tree.caches.iter().map(|cache| cache.sets() * u64::from(cache.ways)).sum(),
