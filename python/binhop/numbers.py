@@ -19,6 +19,7 @@ EXAMPLES = {
     "--every": "10M",
     "--address": "0x1000-0x2000",
     "--quantum": "400k",
+    "--ways": "8",
     "--latency": "100k",
     "--fault-latency": "1M",
     "--colors": "16",

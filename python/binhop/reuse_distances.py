@@ -194,8 +194,10 @@ def reuse(
     length = whole_number(length, "length")
     unit = _size(unit, "unit")
     width = size_in_bytes(unit, "unit")
-    written = None if sizes is None else [_size(size, "sizes") for size in listed(sizes, "sizes")]
-    points = [_size(size, "simulated") for size in listed(simulated, "simulated")]
+    written = None if sizes is None else _each_once(sizes, "sizes")
+    if written == []:
+        raise RequestError("none", "sizes", "a curve needs at least one size", "ask for, say, 32KiB")
+    points = _each_once(simulated, "simulated")
     ways = integer(ways, "ways", least=1)
     placements = seed_numbers(seeds, random=True)
     if points and kinds != "all":
@@ -329,6 +331,17 @@ def _machine(size: str, unit: str, ways: int, memory: int) -> Machine:
         next = "memory"
         """
     return Machine.parse(text, f"simulated {size}")
+
+
+def _each_once(sizes: Sequence[str | int], name: str) -> list[str]:
+    """Returns sizes as they are written, each of which must be another number of bytes."""
+    written = [_size(size, name) for size in listed(sizes, name)]
+    known: set[int] = set()
+    for size in written:
+        if size_in_bytes(size, name) in known:
+            raise RequestError(size, name, "each size is asked for once", "leave one out")
+        known.add(size_in_bytes(size, name))
+    return written
 
 
 def _units(size: str, width: int) -> int:

@@ -59,6 +59,10 @@ def test_json_and_files_say_the_same(command: Command, lin: object) -> None:
 def test_what_is_wrong_is_refused_with_its_remedy(command: Command) -> None:
     assert "48" in command.refused("reuse", "lin", "--unit", "48B")
     assert "whole units of 64 bytes" in command.refused("reuse", "lin", "--sizes", "100B")
+    assert "at least one size" in command.refused("reuse", "lin", "--sizes", ",")
+    assert "asked for once" in command.refused("reuse", "lin", "--sizes", "1MiB,1024KiB")
+    assert "asked for once" in command.refused("reuse", "lin", "--simulate", "1MiB,1MiB")
+    assert "--ways 8" in command.refused("reuse", "lin", "--ways", "0")
     assert "1MB" in command.refused("reuse", "lin", "--simulate", "1MB")
     assert "--length" in command.refused("reuse", "lin", "--length", "0")
     assert "fetches, loads and stores" in command.refused(
