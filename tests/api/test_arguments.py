@@ -45,6 +45,7 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     },
     binhop.explain: {"machines": ["kh90"]},
     binhop.paging: {"trace": TRACE, "sizes": ["1MiB"], "colors": [1]},
+    binhop.reuse: {"trace": TRACE, "sizes": ["1MiB"]},
     binhop.placements: {"machine": "two-level", "trace": TRACE},
     binhop.repeated_misses: {"machine": "two-level", "trace": TRACE},
     binhop.switches: {"machine": "zen-4k", "trace": TURNS, "seeds": 1},
@@ -170,7 +171,7 @@ def test_a_number_that_is_none_is_refused_in_words(
         (function, name)
         for function, name in CASES
         if "str" in str(inspect.signature(function).parameters[name].annotation)
-        and name not in ("until", "baseline", "sizes", "colors", "page", "quanta")
+        and name not in ("until", "baseline", "sizes", "colors", "page", "quanta", "unit", "simulated")
     ],
     ids=lambda value: getattr(value, "__qualname__", value),
 )

@@ -66,6 +66,10 @@ def paged(trace: binhop.Trace, length: int, _: Path) -> int:
     return int(binhop.paging(trace, sizes=["1MiB"], colors=[1], length=length).faults["references"][0])
 
 
+def reused(trace: binhop.Trace, length: int, _: Path) -> int:
+    return int(binhop.reuse(trace, length=length).provenance["traces"][0]["references"])
+
+
 def mixed(trace: binhop.Trace, length: int, _: Path) -> int:
     return int(binhop.Trace.mix([trace], length=length).inspect()["totals"]["references"])
 
@@ -89,6 +93,7 @@ WAYS: dict[str, Callable[[binhop.Trace, int, Path], int]] = {
     "export of memory": reached_memory,
     "run": simulated,
     "paging": paged,
+    "reuse": reused,
     "mix": mixed,
 }
 
