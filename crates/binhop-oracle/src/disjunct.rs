@@ -2,15 +2,15 @@
 //! the mapped pages, and finds by searching the list which regions, segments and root tables are in use.
 //!
 //! Pages have 4 KiB and entries 4 bytes.
-//! - A *region* is 256 MiB of an address space. An address space numbers its regions 0 to 7, in the order in which their
+//! - A *region* is 256 MiB of an address space. An address space numbers its regions from 0 on, in the order in which their
 //!   first pages are mapped. A *segment* is a region in the space of all segments. A region and its segment always take the
 //!   lowest free number. A region that loses its last page gives both numbers back.
 //! - The entry of a page, the *user entry*, lies at a global virtual address of 52 bits: ten 1-bits, the 24-bit number of
 //!   the segment, the 16-bit number of the page in the segment, two 0-bits.
 //! - The segment map and the root tables lie in physical memory. A physical address is cached under the 52-bit address
 //!   that begins with nine 1-bits and a 0-bit. The segment map has 4 bytes for each segment. Root tables follow on the next
-//!   page, 2 KiB each. An address space gets the lowest free root table with its first page.
-//! - A root table has 64 entries for each region, by the region's number. An entry maps 1024 user entries.
+//!   page: with 8 regions 2 KiB each. An address space gets the lowest free root table with its first page.
+//! - A root table has 64 entries for each region that a space may use, by the region's number. An entry maps 1024 user entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,10 @@ use binhop_base::{Asid, PageNo};
 
 /// The number of pages in a region.
 const REGION_PAGES: u64 = 1 << 16;
-/// The number of regions of an address space.
-const REGIONS: u64 = 8;
 const ENTRY: u64 = 4;
 const PAGE: u64 = 4096;
-const ROOT_BYTES: u64 = 2048;
+/// The bytes of a region's entries in a root table.
+const GROUP_BYTES: u64 = 64 * ENTRY;
 /// The addresses from which user entries lie.
 const GLOBAL_TABLE: u64 = 0b11_1111_1111 << 42;
 /// The addresses under which physical memory is cached.
@@ -49,6 +48,8 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct DisjunctTable {
     segments: u64,
+    /// The number of regions of an address space.
+    regions_of_space: u64,
     /// The physical address of the segment map.
     map: u64,
     pages: BTreeSet<(Asid, u64)>,
@@ -62,15 +63,29 @@ pub struct DisjunctTable {
 }
 
 impl DisjunctTable {
-    /// Makes an empty table for a number of segments. The segment map lies at this physical address, which begins a page.
+    /// Makes an empty table for a number of segments, and of regions of an address space. The segment map lies at this
+    /// physical address, which begins a page.
     #[must_use]
-    pub fn new(segments: u64, map: u64) -> Self {
+    pub fn new(segments: u64, regions_of_space: u64, map: u64) -> Self {
         let (regions, of_regions, roots) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { segments, map, pages: BTreeSet::new(), regions, of_regions, roots, most_used: 0 }
+        Self {
+            segments,
+            regions_of_space,
+            map,
+            pages: BTreeSet::new(),
+            regions,
+            of_regions,
+            roots,
+            most_used: 0,
+        }
     }
 
     fn roots_start(&self) -> u64 {
         self.map + (self.segments * ENTRY).next_multiple_of(PAGE)
+    }
+
+    fn root_start(&self, root: u64) -> u64 {
+        self.roots_start() + root * self.regions_of_space * GROUP_BYTES
     }
 
     /// Maps a page, and returns the place of its entries.
@@ -85,7 +100,8 @@ impl DisjunctTable {
         if !self.regions.contains_key(&region) {
             let of_space: BTreeSet<u64> =
                 self.regions.iter().filter(|((of, _), _)| *of == asid).map(|(_, &number)| number).collect();
-            let number = (0..REGIONS).find(|number| !of_space.contains(number)).expect("a free region");
+            let number =
+                (0..self.regions_of_space).find(|number| !of_space.contains(number)).expect("a free region");
             self.regions.insert(region, number);
             let used: BTreeSet<u64> = self.of_regions.values().copied().collect();
             let segment = (0..self.segments).find(|segment| !used.contains(segment)).expect("a free segment");
@@ -106,7 +122,7 @@ impl DisjunctTable {
         let in_root = number * 64 + page / 1024;
         Place {
             user_entry: GLOBAL_TABLE + (segment * REGION_PAGES + page) * ENTRY,
-            root_entry: physical(self.roots_start() + self.roots[&asid] * ROOT_BYTES + in_root * ENTRY),
+            root_entry: physical(self.root_start(self.roots[&asid]) + in_root * ENTRY),
             map_entry: physical(self.map + segment * ENTRY),
         }
     }
@@ -142,7 +158,7 @@ impl DisjunctTable {
     /// which a root table or a user entry lies.
     fn used_pages(&self) -> BTreeSet<u64> {
         let map = (self.map..self.roots_start()).step_by(PAGE as usize).map(physical);
-        let roots = self.roots.values().map(|root| physical(self.roots_start() + root * ROOT_BYTES));
+        let roots = self.roots.values().map(|root| physical(self.root_start(*root)));
         let entries = self.pages.iter().map(|&(asid, page)| self.place(asid, page).user_entry);
         map.chain(roots).chain(entries).map(|address| address / PAGE * PAGE).collect()
     }
@@ -155,7 +171,7 @@ mod tests {
     const MAP: u64 = 0x10_0000;
 
     fn table() -> DisjunctTable {
-        DisjunctTable::new(256, MAP)
+        DisjunctTable::new(256, 8, MAP)
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct SoftVmDesign {
     pub kept: bool,
     /// The number of segments for which the table has room.
     pub segments: u64,
+    /// The regions that an address space may use.
+    pub regions: u64,
     /// The physical address of the page with the handlers' code.
     pub code: u64,
     /// The physical address of the segment map, which the root tables follow.
@@ -146,7 +148,7 @@ impl SoftVm {
         Self {
             design,
             serving,
-            table: DisjunctTable::new(design.segments, design.map),
+            table: DisjunctTable::new(design.segments, design.regions, design.map),
             protection: Protection::default(),
             places: BTreeMap::new(),
             whole: BTreeSet::new(),

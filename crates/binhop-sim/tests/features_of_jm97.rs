@@ -218,6 +218,10 @@ fn address_spaces_are_large_and_sparse() {
     let trace = (0..9).fold(Trace::default(), |trace, region| trace.store(at(region)));
     let problem = trace.outcome(&[]).unwrap_err();
     assert!(problem.value.starts_with("9 regions of 256MiB"), "{problem}");
+    // A root table with more groups has room for a ninth region, and takes 4 KiB.
+    let trace = (0..9).fold(Trace::default(), |trace, region| trace.store(at(region)));
+    let (counts, _) = trace.run(&["translation.regions=16"]);
+    assert_eq!(of(&counts, "translation.tables"), (1 + 1 + 9) << 12);
 }
 
 /// The size of a page is software's choice, down to a line: SPECIFYVTAG assumes nothing beyond the offset in a line.

@@ -255,6 +255,7 @@ const WRONG_AT_MISSES: &[(&[&str], &str, &str)] = &[
     (&["translation.refill=software"], "reads no other", "translation"),
     (&["tlb.tlb.entries=64", "tlb.tlb.serves=all"], "neither a TLB nor a page walker", "softvm"),
     (&["translation.segments=0"], "at least one segment", "translation.segments"),
+    (&["translation.regions=12"], "a power of two", "translation.regions"),
     (&["translation.segments=16384", "memory.page=1KiB"], "at most 1048576 pages", "translation.segments"),
     (&["memory.page=64KiB"], "pages have at most 32KiB", "translation.table"),
     (&["translation.huge-pages=2MiB"], "run of neighbouring frames", "translation.huge-pages"),

@@ -56,6 +56,7 @@ struct Design {
     handler: u64,
     kept: bool,
     segments: u64,
+    regions: u64,
     lazy: bool,
     violations: &'static str,
     /// True if the costs of the levels add up; `None` if there are no costs.
@@ -100,13 +101,14 @@ prop_compose! {
         handler in prop_oneof![3 => Just(10u64), 1 => 1..100u64],
         kept in prop::bool::weighted(0.2),
         segments in prop::sample::select(vec![32u64, 40]),
+        regions in prop::sample::select(vec![8u64, 8, 16]),
         lazy in any::<bool>(),
         violations in prop::sample::select(vec!["count", "ignore"]),
         adds in prop::option::weighted(0.8, prop::bool::weighted(0.8)),
         costs in [1..40u64, 1..40u64, 40..200u64],
     ) -> Design {
         let policy = if huge.is_some() { "buddy" } else { policy };
-        Design { sides, memory, policy, huge, handler, kept, segments, lazy, violations, adds, costs }
+        Design { sides, memory, policy, huge, handler, kept, segments, regions, lazy, violations, adds, costs }
     }
 }
 
@@ -141,13 +143,14 @@ impl Design {
         let toml = format!(
             "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", {placement} }}\n\
              {caches}{cost}[translation]\nactive = true\ntable = \"disjunct\"\nrefill = \"cache-miss\"\nhandler = {}\n\
-             write-backs = \"{}\"\nsegments = {}\nsharing = \"aliases\"\n\
+             write-backs = \"{}\"\nsegments = {}\nregions = {}\nsharing = \"aliases\"\n\
              protection-changes = \"{}\"\nprotection-violations = \"{}\"\n{huge}",
             self.memory,
             self.policy,
             self.handler,
             if self.kept { "kept" } else { "table" },
             self.segments,
+            self.regions,
             if self.lazy { "lazy" } else { "eager" },
             self.violations,
         );
@@ -162,6 +165,7 @@ impl Design {
             handler: self.handler,
             kept: self.kept,
             segments: self.segments,
+            regions: self.regions,
             code: above,
             map: above + PAGE,
             pages_of_superpage: self.huge.map_or(1, |log2| 1 << log2),

@@ -62,6 +62,7 @@ impl Bench {
             handler: 10,
             kept,
             segments: 256,
+            regions: 8,
             code: 0x10_0000,
             map: MAP,
             pages_of_superpage: 1,

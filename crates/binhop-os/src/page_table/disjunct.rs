@@ -9,7 +9,8 @@
 //! - **The global table** is linear in virtual memory, at the top of the global space. The entry of a page lies at ten
 //!   1-bits, then the page's number in the global space, then `00`. So the part of the table that maps a segment has a
 //!   fixed place, and address spaces use disjunct parts.
-//! - **The root table** of an address space lies in physical memory. It has 8 groups, one for each region. A group has
+//! - **The root table** of an address space lies in physical memory. It has 8 groups, one for each region (ours: or
+//!   another power of two, for programs with more regions). A group has
 //!   an entry for each page of the global table that maps the region's segment: with pages of 4 KiB a group has 64
 //!   entries, and a root table 2 KiB.
 //! - **The segment map** (ours) lies in physical memory. It has an entry for each segment, which leads to the segment's
@@ -39,11 +40,13 @@ pub(super) static FORM: TableForm = TableForm {
     source: "JM97 §4.2, Figures 6 and 7; the numbers of segments and the segment map are ours",
     has_levels: false,
     entry: 4,
-    kind: |_| TableKind::Disjunct { segments: USUAL_SEGMENTS },
+    kind: |_| TableKind::Disjunct { segments: USUAL_SEGMENTS, regions: USUAL_REGIONS },
 };
 
-/// The logarithm of a user space: 2 GiB, in 8 regions.
-const USER_LOG2: u32 = 31;
+/// The number of regions of an address space where nothing else is said: a user space of 2 GiB.
+const USUAL_REGIONS: u32 = 8;
+/// The most regions that an address space may use.
+const MOST_REGIONS: u32 = 256;
 /// The bytes of an entry. A page's number in the global space, and two 0-bits, give the address of its entry.
 const ENTRY_LOG2: u32 = 2;
 /// The bits below the ten 1-bits of an address in the global table.
@@ -61,15 +64,25 @@ pub struct DisjunctLayout {
     page_log2: u32,
     /// The number of segments.
     segments: u32,
+    /// The logarithm of the groups in a root table.
+    regions_log2: u32,
 }
 
 impl DisjunctLayout {
-    /// Makes the layout of a table for a number of segments.
+    /// Makes the layout of a table for a number of segments, and for a number of regions of an address space.
     ///
     /// # Errors
-    /// The pages are too large, or the table has too many pages.
-    pub fn new(page_log2: u32, segments: u32) -> Result<Self> {
-        let layout = Self { page_log2, segments };
+    /// The pages are too large, the regions are no power of two, or the table has too many pages.
+    pub fn new(page_log2: u32, segments: u32, regions: u32) -> Result<Self> {
+        if !regions.is_power_of_two() || regions > MOST_REGIONS {
+            return Err(Problem::request(
+                &format!("{regions} regions"),
+                "translation.regions",
+                &format!("a root table has a group for each region: a power of two up to {MOST_REGIONS}"),
+                "take 8, as JM97 does, or 16",
+            ));
+        }
+        let layout = Self { page_log2, segments, regions_log2: regions.ilog2() };
         if page_log2 > LARGEST_PAGE_LOG2 {
             return Err(Problem::request(
                 &format!("pages of {}", Bytes(1 << page_log2)),
@@ -149,7 +162,7 @@ impl DisjunctLayout {
 
     /// Returns the logarithm of the bytes of a root table.
     fn root_log2(self) -> u32 {
-        USER_LOG2 - REGION_LOG2 + self.group_log2() + ENTRY_LOG2
+        self.regions_log2 + self.group_log2() + ENTRY_LOG2
     }
 
     fn map_pages(self) -> u32 {
@@ -224,7 +237,7 @@ pub(super) struct DisjunctTable {
 }
 
 impl DisjunctTable {
-    pub(super) fn new(config: &TableConfig, segments: u32) -> Result<Self> {
+    pub(super) fn new(config: &TableConfig, [segments, regions]: [u32; 2]) -> Result<Self> {
         if config.entry != 1 << ENTRY_LOG2 {
             return Err(Problem::request(
                 &format!("{}", Bytes(config.entry.into())),
@@ -233,10 +246,10 @@ impl DisjunctTable {
                 "leave the key out",
             ));
         }
-        let layout = DisjunctLayout::new(config.page.log2(), segments)?;
+        let layout = DisjunctLayout::new(config.page.log2(), segments, regions)?;
         let pages_log2 = REGION_LOG2 - config.page.log2();
-        let shape =
-            RegionShape { pages_log2, bytes_log2: REGION_LOG2, count: 1 << (USER_LOG2 - REGION_LOG2) };
+        let remedy = "raise translation.regions, like --set translation.regions=16";
+        let shape = RegionShape { pages_log2, bytes_log2: REGION_LOG2, count: regions, remedy };
         Ok(Self {
             layout,
             shape,

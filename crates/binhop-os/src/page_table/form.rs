@@ -62,5 +62,7 @@ pub enum TableKind {
     Disjunct {
         /// The number of segments for which the global table has room.
         segments: u32,
+        /// The regions that an address space may use at one time: a power of two.
+        regions: u32,
     },
 }

@@ -152,7 +152,9 @@ impl PageTables {
             TableKind::Radix { levels } => Form::Tree(TreeTable::new(radix::shape(config, levels)?)),
             TableKind::Hashed => Form::Hashed(HashedTable::new(config, &mut pages)?),
             TableKind::Inverted => Form::Inverted(InvertedTable::new(config, &mut pages)?),
-            TableKind::Disjunct { segments } => Form::Disjunct(DisjunctTable::new(config, segments)?),
+            TableKind::Disjunct { segments, regions } => {
+                Form::Disjunct(DisjunctTable::new(config, [segments, regions])?)
+            }
         };
         Ok(Self { form, pages })
     }

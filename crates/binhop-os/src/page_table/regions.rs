@@ -17,6 +17,8 @@ pub(super) struct RegionShape {
     pub(super) bytes_log2: u32,
     /// The maximum number of regions of an address space.
     pub(super) count: u32,
+    /// What to do if a space uses more regions.
+    pub(super) remedy: &'static str,
 }
 
 impl RegionShape {
@@ -26,7 +28,9 @@ impl RegionShape {
     pub(super) fn new(address_bits: u32, page_log2: u32, root_entry_log2: u32) -> Option<Self> {
         let bytes_log2 = REGION_LOG2.max(root_entry_log2);
         let count = 1 << address_bits.checked_sub(bytes_log2)?;
-        Some(Self { pages_log2: bytes_log2 - page_log2, bytes_log2, count })
+        let remedy =
+            "take a table for 64-bit addresses: table = \"radix\" with levels = 4, or table = \"hashed\"";
+        Some(Self { pages_log2: bytes_log2 - page_log2, bytes_log2, count, remedy })
     }
 }
 
@@ -110,8 +114,8 @@ impl Regions {
         Problem::request(
             &format!("{} regions of {size}, at {}", named.len(), named.join(", ")),
             &format!("page table of address space {asid}"),
-            &format!("a table for 32-bit addresses maps at most {} regions in an address space", shape.count),
-            "take a table for 64-bit addresses: table = \"radix\" with levels = 4, or table = \"hashed\"",
+            &format!("this table maps at most {} regions in an address space", shape.count),
+            shape.remedy,
         )
     }
 }

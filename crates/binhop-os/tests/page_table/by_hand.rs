@@ -142,11 +142,28 @@ fn a_walk_of_the_inverted_table() {
     assert_eq!(tables.used(), 6);
 }
 
+/// A root table with more groups maps more regions. Entries of the global table lie where they lay.
+#[test]
+fn the_root_tables_of_spaces_with_more_regions() {
+    let mut tables = tables(TableKind::Disjunct { segments: 16, regions: 16 }, 4);
+    // 16 root tables of 4 KiB take pages 1 to 16.
+    assert_eq!(tables.layout().unwrap().pages(), 1 + 16 + 16 * 64);
+    for region in 0..16u64 {
+        tables.map(SPACE, page_no(region << 32 | 0x3000), PageId(region as u32), PAGE_LOG2).unwrap();
+    }
+    let (_, steps) = walk(&tables, SPACE, 15 << 32 | 0x3000);
+    assert_eq!(steps, [entry(1, 15 * 64 * 4, 0), entry(17 + 15 * 64, 3 * 4, 1)]);
+    let problem = tables.map(SPACE, page_no(1 << 40), PageId(99), PAGE_LOG2).unwrap_err();
+    assert!(problem.value.starts_with("17 regions of 256MiB"), "{problem}");
+    assert!(problem.remedy.contains("translation.regions"), "{problem}");
+    tables.check().unwrap();
+}
+
 /// JM97, Figures 6 and 7: a user entry lies at ten 1-bits, the page's number in the global space, and two 0-bits; a root
 /// table has 8 groups of 64 entries.
 #[test]
 fn a_walk_of_the_disjunct_table() {
-    let mut tables = tables(TableKind::Disjunct { segments: 16 }, 4);
+    let mut tables = tables(TableKind::Disjunct { segments: 16, regions: 8 }, 4);
     let layout = tables.layout().unwrap();
     // The segment map takes page 0, 16 root tables of 2 KiB take pages 1 to 8, and each segment has 64 pages.
     assert_eq!((layout.pages(), tables.used()), (1 + 8 + 16 * 64, 1));

@@ -47,6 +47,8 @@ keys! {
             "where software translates at cache misses: whether an access that its page does not allow stops the run, is counted, or is not looked for";
         segments: Option<At<UpTo<{ 1 << 14 }>>> = "segments", absent "256 for disjunct",
             "the segments of 256 MiB for which a disjunct table has room";
+        regions: Option<At<UpTo<256>>> = "regions", absent "8 for disjunct",
+            "the regions of 256 MiB that an address space may use at one time under a disjunct table, a power of two: the groups of its root table";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
         huge_pages: Option<At<Bytes>> = "huge-pages", form "a size", absent "none",
             "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames (buddy)";
@@ -198,7 +200,12 @@ impl TranslationConfig {
 pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
     let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);
     match name {
-        "write-backs" | "segments" | "sharing" | "protection-changes" | "protection-violations" => at_misses,
+        "write-backs"
+        | "segments"
+        | "regions"
+        | "sharing"
+        | "protection-changes"
+        | "protection-violations" => at_misses,
         "levels" | "reads" | "tags" | "asids" | "root-handler" | "second-level" | "reserve" | "placement" => {
             !at_misses
         }
@@ -379,17 +386,14 @@ fn check_at_misses(
     check_table(keys, at)?;
     let huge_log2 = keys.huge_pages.as_ref().map(|huge| check_huge_size(huge, tree.page)).transpose()?;
     let huge_log2 = huge_log2.filter(|&log2| log2 > 0);
-    let segments = keys.segments.get_or_insert_with(|| {
-        let TableKind::Disjunct { segments } = (form.kind(None)).expect("the form has no levels") else {
-            unreachable!("the form makes its kind")
-        };
-        At::derived(UpTo(segments))
-    });
-    let segments = segments.value.0;
-    let layout = DisjunctLayout::new(tree.page.log2(), segments)?;
+    let usual = form.kind(None).expect("the form has no levels");
+    let TableKind::Disjunct { segments, regions } = usual else { unreachable!("the form makes its kind") };
+    let segments = keys.segments.get_or_insert_with(|| At::derived(UpTo(segments))).value.0;
+    let regions = keys.regions.get_or_insert_with(|| At::derived(UpTo(regions))).value.0;
+    let layout = DisjunctLayout::new(tree.page.log2(), segments, regions)?;
     let entry = keys.entry.as_ref().map_or(0, |at| at.value.0);
     let table = TableConfig {
-        kind: TableKind::Disjunct { segments },
+        kind: TableKind::Disjunct { segments, regions },
         page: tree.page,
         entry: u32::try_from(entry).unwrap_or(u32::MAX),
         reserve: layout.pages(),
