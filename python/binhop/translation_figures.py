@@ -58,6 +58,10 @@ FIGURES: Mapping[tuple[str, str], tuple[str, str]] = {
         "cycles/instruction",
         "The cycles of translation, less those for lines that go back to memory.",
     ),
+    (ALL, "protection"): (
+        "cycles/instruction",
+        "The cycles to check and update lines whose page changes its protection, beside the overhead.",
+    ),
     (ALL, "overhead_share"): ("cycles/cycle", "The cycles of translation, of all cycles."),
     (ALL, "pollution"): ("cycles/instruction", "The cycles that the program itself waits longer."),
     (ALL, "slowdown"): (
@@ -162,6 +166,9 @@ def _whole(machine: dict[str, Any], on: Counts, off: Counts) -> Iterator[Row]:
     overhead, cycles, without = on.get("translation.cycles"), on.get("cycles"), off.get("cycles")
     added = None if cycles is None or without is None else cycles - without
     pollution = None if added is None or overhead is None else added - overhead
+    protection = on.get("translation.protection.cycles")
+    if pollution is not None:
+        pollution -= protection or 0.0
     written = on.get(f"translation.cycles.{WRITE_BACK}") or 0.0
     of_accesses = None if overhead is None else overhead - written
     for metric, value in (
@@ -174,6 +181,7 @@ def _whole(machine: dict[str, Any], on: Counts, off: Counts) -> Iterator[Row]:
         ("spared", _ratio(on.get("translation.entries.spared"), walks)),
         ("overhead", _ratio(overhead, instructions)),
         ("overhead_of_accesses", _ratio(of_accesses, instructions)),
+        ("protection", _ratio(protection, instructions)),
         ("overhead_share", _ratio(overhead, cycles)),
         ("pollution", _ratio(pollution, instructions)),
         ("slowdown", _ratio(added, without)),

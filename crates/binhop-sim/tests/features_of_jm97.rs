@@ -263,7 +263,7 @@ fn protection_is_of_a_single_line_where_pages_are_lines() {
     let swept = ["pages", "level-1.checked", "level-1.updated", "level-2.checked", "level-2.updated"]
         .map(|name| of(&counts, &format!("translation.protection.{name}")));
     assert_eq!(swept, [1; 5]);
-    assert_eq!(of(&counts, "translation.cycles.protection"), 5 + 40);
+    assert_eq!(of(&counts, "translation.protection.cycles"), 5 + 40);
 }
 
 /// Returns the settings of a machine whose lines have 64 bytes, and whose pages have some size.
@@ -326,7 +326,7 @@ fn a_change_of_protection_sweeps_the_lines_of_its_pages() {
         ["changes", "pages", "level-1.checked", "level-1.updated", "level-2.checked", "level-2.updated"]
             .map(|name| of(&counts, &format!("translation.protection.{name}")))
             .into_iter()
-            .chain([of(&counts, "translation.cycles.protection")])
+            .chain([of(&counts, "translation.protection.cycles")])
             .collect::<Vec<_>>()
     };
     // A page has 256 lines of 16 bytes at either level.

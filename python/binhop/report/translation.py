@@ -29,7 +29,6 @@ COLORS = {
     "root-entry": "#8f3f00",
     "user-entry": "#f5c396",
     "write-back": PINK,
-    "protection": "#e3c700",
     POLLUTION: GREY,
 }
 """The causes, in the order of the stack, and their colours.

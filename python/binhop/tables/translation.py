@@ -96,8 +96,12 @@ class _TranslationTables:
                 if of["write_backs"]["mean"]:
                     without = of["overhead_of_accesses"]
                     by_design[design].append(self._line(design, "without write-backs", without, ""))
+                by_design[design].append(self._line(design, "all overhead", of["overhead"], ""))
+                if of["protection"]["mean"]:
+                    by_design[design].append(
+                        self._line(design, "changes of protection", of["protection"], "")
+                    )
                 by_design[design] += [
-                    self._line(design, "all overhead", of["overhead"], ""),
                     self._line(design, POLLUTION, of["pollution"], ""),
                 ]
         rows = [row for of_design in by_design.values() for row in of_design]

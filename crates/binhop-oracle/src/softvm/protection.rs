@@ -145,7 +145,7 @@ impl SoftVm {
                 } else {
                     CHECKED[level]
                 };
-                self.add("cycles.protection", cycles);
+                self.add("protection.cycles", cycles);
                 tree.now += cycles;
             }
             cache = tree.caches[here].config.next;
@@ -170,7 +170,7 @@ impl SoftVm {
         if self.protection.older.get(&key).is_some_and(|rights| !rights[made.kind as usize]) {
             self.protection.older.remove(&key);
             self.add("protection.late-updates", 1);
-            self.add("cycles.protection", UPDATED[0]);
+            self.add("protection.cycles", UPDATED[0]);
             tree.now += UPDATED[0];
         }
     }

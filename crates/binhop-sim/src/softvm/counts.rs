@@ -24,8 +24,6 @@ pub(crate) enum MissCause {
     HandlerCodeMemory,
     /// Everything that the handler of write-backs does.
     WriteBack,
-    /// Checks and updates of lines whose page changes its protection.
-    Protection,
 }
 
 impl MissCause {
@@ -62,11 +60,6 @@ impl MissCause {
             Self::WriteBack,
             "write-back",
             "Cycles of the handler that translates lines which go back to memory: its instructions and its waits.",
-        ),
-        (
-            Self::Protection,
-            "protection",
-            "Cycles to check and update lines whose page changes its protection (JM97 §5.4).",
         ),
     ];
 }
@@ -133,7 +126,6 @@ impl SoftvmCounts {
     /// Counts lines that a change of protection checked and updated. Returns the cycles.
     pub(crate) fn swept(&mut self, sweep: SweepCounts) -> u64 {
         self.sweeps += sweep;
-        self.waited(MissCause::Protection, sweep.cycles());
         sweep.cycles()
     }
 

@@ -12,6 +12,7 @@
 //!   instructions: a side is swept if what it checks has changed. JM97 counts one side, and so do most changes here.
 //! - A sweep checks every line of the page in every cache of a side, and updates the lines that the cache holds. A line of
 //!   level 1 takes 3 cycles to check, or 5 to check and update; a line behind level 1 takes 20 or 40. The processor waits.
+//!   These cycles are apart from those of translation, as in JM97.
 //!   A sweep is no access: it changes neither what the caches hold nor the order of replacement.
 //! - With `protection-changes = "lazy"` a change that only adds rights sweeps nothing. The lines that the caches of the side
 //!   hold keep the old protection, until an access needs a right that its line lacks. That access takes 5 cycles more, for

@@ -72,6 +72,11 @@ const LIST: &[(&str, &str, &str)] = &[
         "Lines that were updated at the first access that their old protection does not allow.",
     ),
     (
+        "translation.protection.cycles",
+        "cycles",
+        "Cycles to check and update these lines, beside `translation.cycles` (JM97 §5.4).",
+    ),
+    (
         "translation.<kind>.violations",
         "accesses",
         "Accesses that the protection of their page does not allow.",
@@ -119,7 +124,7 @@ pub(super) fn each(
     let [all, writable] = tally.stream.aliases;
     visit("translation.aliases".to_string(), "pages", Some(whole(all)));
     visit("translation.aliases.writable".to_string(), "pages", Some(whole(writable)));
-    protection(config, tally, counts, visit);
+    protection(machine, config, tally, counts, visit);
     if by_table {
         let [lines, most] = counts.write_backs();
         visit("translation.write-backs".to_string(), "lines", Some(whole(lines)));
@@ -146,6 +151,7 @@ pub(super) fn each(
 
 /// Visits the metrics of protection.
 fn protection(
+    machine: &Machine,
     config: &SoftvmConfig,
     tally: &Tally,
     counts: &SoftvmCounts,
@@ -163,6 +169,9 @@ fn protection(
         show(&format!("{name}.updated"), "lines", sweeps.updated[level]);
     }
     show("protection.late-updates", "lines", sweeps.late);
+    if machine.has_cost() {
+        show("protection.cycles", "cycles", sweeps.cycles());
+    }
     if config.protection_violations != ProtectionViolations::Ignore {
         for kind in KINDS {
             show(&format!("{}.violations", kind.name()), "accesses", stream.violations[kind as usize]);
