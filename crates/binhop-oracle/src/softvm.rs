@@ -123,7 +123,7 @@ pub struct SoftVm {
     serving: [usize; 2],
     /// The page table.
     pub table: DisjunctTable,
-    /// What pages allow.
+    /// The rights that pages give.
     pub protection: Protection,
     /// The place of the entries of each mapping's page.
     places: BTreeMap<u32, (Place, Option<u32>)>,

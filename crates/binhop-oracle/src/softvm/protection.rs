@@ -19,7 +19,7 @@ use binhop_base::{Asid, Kind, PageNo, Translation};
 use super::{HandlerWorld, PAGE, Reference, SoftVm, hold};
 use crate::cache_tree::CacheTree;
 
-/// What a page allows: fetches, loads, stores.
+/// The rights that a page gives: fetches, loads, stores.
 type Allows = [bool; 3];
 
 /// The cycles of a line that is checked: in level 1, in level 2. Then of a line that is checked and updated.

@@ -17,7 +17,7 @@ pub(super) struct RegionShape {
     pub(super) bytes_log2: u32,
     /// The maximum number of regions of an address space.
     pub(super) count: u32,
-    /// What to do if a space uses more regions.
+    /// The remedy of the error if a space uses more regions.
     pub(super) remedy: &'static str,
 }
 

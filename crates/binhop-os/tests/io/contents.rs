@@ -15,7 +15,7 @@ pub(super) struct World {
     memory: BTreeMap<IoPlace, u64>,
     /// The numbers on the disk, by file and byte. A byte that is absent is zero.
     disk: BTreeMap<(u64, u64), u64>,
-    /// What a user sees in files.
+    /// The numbers in files, as a user sees them.
     files: BTreeMap<u64, Vec<u64>>,
     pipes: BTreeMap<u64, VecDeque<u64>>,
     /// The bytes that have arrived for sockets.

@@ -78,7 +78,7 @@ pub struct StreamCounts {
     pub tables: u64,
     /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared memory.
     pub aliases: [u64; 2],
-    /// Where software translates at cache misses: changes of protection, and violations.
+    /// The changes of protection and the violations, if software translates at cache misses.
     pub protection: ProtectionCounts,
 }
 
