@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 UNIT = "64B"
 KINDS = ("all", "fetch", "data")
-SIMULATED = ("32KiB", "256KiB", "2MiB")
-"""The sizes of the set-associative caches that are simulated beside the curve."""
+LARGEST_UNIT = 1 << 30
+LARGEST_SIZE = 1 << 60
 WAYS = 8
 ROOMY = 4
 """The memory of the simulated machine, in sizes of all pages that the trace may touch."""
@@ -168,7 +168,7 @@ def reuse(
         unit: The size of a line or a page, in which accesses are counted.
         kinds: The accesses that form the stream: "all", "fetch" or "data".
         sizes: The cache sizes of the curve, as "32KiB" or in bytes. Default: every power of two of units, up
-            to all units of the trace.
+            to the number of units accessed.
         simulated: Sizes of set-associative caches that are simulated beside the curve, which reads the trace
             again.
         ways: The ways of these caches.
@@ -192,8 +192,12 @@ def reuse(
         rule = "a built-in workload never ends"
         raise RequestError(trace.name, "length", rule, "say how many references, as in length=50_000_000")
     length = whole_number(length, "length")
+    if kinds not in KINDS:
+        raise RequestError(str(kinds), "kinds", f"the kinds are {', '.join(KINDS)}", 'say kinds="all"')
     unit = _size(unit, "unit")
     width = size_in_bytes(unit, "unit")
+    if width > LARGEST_UNIT:
+        raise RequestError(unit, "unit", "a line or page has at most 1 GiB", "ask for, say, 64B or 4KiB")
     written = None if sizes is None else _each_once(sizes, "sizes")
     if written == []:
         raise RequestError("none", "sizes", "a curve needs at least one size", "ask for, say, 32KiB")
@@ -338,6 +342,8 @@ def _each_once(sizes: Sequence[str | int], name: str) -> list[str]:
     written = [_size(size, name) for size in listed(sizes, name)]
     known: set[int] = set()
     for size in written:
+        if size_in_bytes(size, name) > LARGEST_SIZE:
+            raise RequestError(size, name, "a cache has at most 1048576 TiB", "ask for a smaller size")
         if size_in_bytes(size, name) in known:
             raise RequestError(size, name, "each size is asked for once", "leave one out")
         known.add(size_in_bytes(size, name))

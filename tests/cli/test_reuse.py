@@ -45,6 +45,12 @@ def test_simulated_caches_stand_beside_the_curve() -> None:
     assert point["least"] == point["largest"] == last["miss_ratio"]
 
 
+def test_a_trace_without_reuse_is_drawn(command: Command) -> None:
+    events([(LOAD, 64 * n, 8, 1) for n in range(3)]).write_parquet(command.directory / "once.parquet")
+    command.ok("reuse", "once.parquet", "--out", "out")
+    assert (command.directory / "out" / "once-reuse.png").stat().st_size > 1000
+
+
 def test_json_and_files_say_the_same(command: Command, lin: object) -> None:
     document = json.loads(command.ok("reuse", str(lin), "--json", "-", "--out", "out").stdout)
     written = pl.read_parquet(command.directory / "out" / "results.parquet")
@@ -58,6 +64,8 @@ def test_json_and_files_say_the_same(command: Command, lin: object) -> None:
 
 def test_what_is_wrong_is_refused_with_its_remedy(command: Command) -> None:
     assert "48" in command.refused("reuse", "lin", "--unit", "48B")
+    assert "at most 1 GiB" in command.refused("reuse", "lin", "--unit", "1TiB")
+    assert "1048576 TiB" in command.refused("reuse", "lin", "--sizes", "1099511627776TiB")
     assert "whole units of 64 bytes" in command.refused("reuse", "lin", "--sizes", "100B")
     assert "at least one size" in command.refused("reuse", "lin", "--sizes", ",")
     assert "asked for once" in command.refused("reuse", "lin", "--sizes", "1MiB,1024KiB")

@@ -39,11 +39,13 @@ def reuse_charts(
         if accesses == 0:
             continue
         panels = [_curve(of, simulated.filter(workload=workload))]
-        panels.append(_distances(distances.filter(workload=workload, group="process"), accesses))
+        again = distances.filter(pl.col("distance").is_not_null(), workload=workload, group="process")
+        if again.height:  # without it each unit was accessed once
+            panels.append(_distances(again, accesses))
         chart = finish(
             alt.hconcat(*panels, spacing=36).resolve_scale(color="independent"),
             f"{workload}: reuse distances of {accesses / 1e6:.4g} M accesses",
-            "Distance: the other lines (or pages) accessed since the last access to the same one.",
+            "Distance: the other lines (or pages) accessed since the last access to the same line or page.",
         )
         yield f"{workload}-reuse", workload, chart
 
@@ -51,8 +53,6 @@ def reuse_charts(
 def _curve(curve: pl.DataFrame, simulated: pl.DataFrame) -> Any:
     """Draws the miss ratio over cache size, with the simulated points."""
     rows = curve.with_columns(kib=pl.col("size") / KIB)
-    # A logarithmic axis has no zero, so a size without misses is left out.
-    rows = rows.filter(pl.col("miss_ratio") > 0)
     x = alt.X(
         "kib:Q",
         title="cache size, KiB",
@@ -67,9 +67,7 @@ def _curve(curve: pl.DataFrame, simulated: pl.DataFrame) -> Any:
     )
     layers = [line]
     title = "Miss ratio, fully associative LRU"
-    points = simulated.filter(pl.col("mean") > 0).with_columns(
-        kib=pl.col("size") / KIB, miss_ratio=pl.col("mean")
-    )
+    points = simulated.with_columns(kib=pl.col("size") / KIB, miss_ratio=pl.col("mean"))
     if points.height:
         title += f"; points: {points['ways'][0]} ways, simulated"
         base = alt.Chart(points)
@@ -81,7 +79,7 @@ def _curve(curve: pl.DataFrame, simulated: pl.DataFrame) -> Any:
 def _distances(rows: pl.DataFrame, accesses: int) -> Any:
     """Draws the share of accesses at most this far from the last one, by kind."""
     summed = rows.group_by("kind", "distance").agg(pl.col("accesses").sum())
-    again = summed.filter(pl.col("distance").is_not_null()).sort("kind", "distance")
+    again = summed.sort("kind", "distance")
     ends = pl.when(pl.col("distance") == 0).then(1).otherwise(2 * pl.col("distance"))
     again = again.with_columns(below=ends, share=pl.col("accesses").cum_sum().over("kind") / accesses)
     chart = alt.Chart(again).mark_line(strokeWidth=2, point={"size": 18})

@@ -4,8 +4,8 @@
 //! - The *reuse distance* of an access is the number of distinct other units touched since the last access to its unit
 //!   (also LRU stack distance; TB10 §2). A unit is a line or a page. The first access to a unit has no distance.
 //! - All accesses of the options' kinds form one stream, in program order, whatever process makes them. Processes and
-//!   segments share out the accesses of this stream; nobody has a stream of its own. So their counts add up.
-//! - A reference accesses each unit that it touches, the first first. A fetch run of n instructions over k units makes
+//!   segments share out the accesses of this stream; no process has a stream of its own. So their counts add up.
+//! - A reference accesses each unit that it touches, in ascending order. A fetch run of n instructions over k units makes
 //!   max(n, k) accesses, as in a cache: those beyond k are repeated, with distance 0. A modify is a load and a store.
 //! - A page that several address spaces share is one page, and its units are one. A copy on write is a new page. Memory
 //!   that is mapped anew is new.

@@ -49,7 +49,7 @@ pub(super) struct ReusePass {
 
 impl ReusePass {
     pub(super) fn new(unit: PowerOfTwo, kinds: ReuseKinds, source: &dyn Source) -> Self {
-        let trace = source.meta().page_size.unwrap_or(4096);
+        let trace = source.meta().known_page_size().unwrap_or(4096);
         let page = PowerOfTwo::new(Bytes(trace.max(unit.bytes()))).unwrap_or(unit);
         Self {
             place: source.name().to_owned(),

@@ -118,7 +118,8 @@ impl Meta {
     }
 
     /// Returns the page size that the trace names, if it is a power of two from 512 bytes to 1 GiB.
-    pub(crate) fn known_page_size(&self) -> Option<u64> {
+    #[must_use]
+    pub fn known_page_size(&self) -> Option<u64> {
         self.page_size.filter(|page| page.is_power_of_two() && (512..=1 << 30).contains(page))
     }
 }
