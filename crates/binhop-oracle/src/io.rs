@@ -96,7 +96,7 @@ struct Reader {
     last: Option<u64>,
 }
 
-/// A byte that waits in a queue: the buffer and the byte in it, and whether it is the buffer's last one.
+/// A byte that waits in a queue: the buffer, and the byte in it.
 type Byte = (u32, u64);
 
 /// A piece of memory that a request transfers: the first byte, the length, the file and its byte.
@@ -110,6 +110,8 @@ pub struct Server {
     pub cached: Vec<Page>,
     /// The sizes of files in bytes.
     pub files: BTreeMap<u64, u64>,
+    /// The files whose size is known before their first call.
+    pub known: Vec<u64>,
     readers: BTreeMap<u64, Reader>,
     slots: [u32; 3],
     requests: [u64; 3],
@@ -136,6 +138,7 @@ impl Server {
             sizes,
             cached: Vec::new(),
             files: BTreeMap::new(),
+            known: Vec::new(),
             readers: BTreeMap::new(),
             slots: [0; 3],
             requests: [0; 3],
@@ -197,7 +200,8 @@ impl Server {
 
     /// Touches a page of a mapped file.
     pub fn fault(&mut self, file: u64, page: u64, writes: bool) {
-        self.reach(file, page * self.sizes.page + 1);
+        let bytes = if self.known.contains(&file) { 1 } else { self.sizes.page };
+        self.reach(file, page * self.sizes.page + bytes);
         self.bring(file, page, 1);
         self.readers.entry(file).or_default().last = Some(page);
         if writes {

@@ -4,11 +4,12 @@ use alloc::vec::Vec;
 
 use binhop_base::VirtAddr;
 
-use super::{BufferPool, Emit, IoStep, Location};
+use super::{Emit, IoPath, IoStep, Location};
 
 /// Returns the pieces of `bytes` from `start` that lie in one page each: the first byte and the length.
 pub(super) fn pieces(start: u64, bytes: u64, page: u64) -> impl Iterator<Item = (u64, u64)> {
-    let end = start + bytes;
+    let end = start.checked_add(bytes).filter(|&end| end <= IoPath::LARGEST);
+    let end = end.expect("the caller refuses ranges that are too long");
     let mut next = start;
     core::iter::from_fn(move || {
         let first = next;
@@ -50,9 +51,7 @@ fn behind(memory: Location, bytes: u64) -> Location {
     match memory {
         Location::User(user) => Location::User(VirtAddr(user.0 + bytes)),
         Location::File(file, byte) => Location::File(file, byte + bytes),
-        Location::Buffer(pool @ (BufferPool::Packets | BufferPool::Pipes), number, byte) => {
-            Location::Buffer(pool, number, byte + bytes)
-        }
+        Location::Buffer(pool, number, byte) => Location::Buffer(pool, number, byte + bytes),
         Location::Descriptor(..) => unreachable!("descriptors are not copied"),
     }
 }

@@ -47,7 +47,10 @@ impl IoPath {
     /// Brings a page into the cache because the processor touches it in a mapping of the file. `writes` says that the
     /// page becomes dirty; the store follows, so the flusher does not work now.
     pub fn fault(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
-        self.reach(page.file, page.page * self.config.page + 1);
+        // A file of unknown length may have all bytes of the page, and stores may change all of them.
+        let is_known = self.file(page.file).is_known;
+        let bytes = if is_known { 1 } else { self.config.page };
+        self.reach(page.file, page.page * self.config.page + bytes);
         self.bring(page, 1, emit);
         self.file(page.file).ahead.end_call(page.page);
         if writes {
@@ -99,7 +102,7 @@ impl IoPath {
         let size = self.config.page;
         let before = core::mem::replace(&mut self.file(file).bytes, bytes);
         let end = FilePage { file, page: bytes.div_ceil(size) };
-        let behind: Vec<FilePage> = self.cache.of_file(end).map(|(page, _)| page).collect();
+        let behind: Vec<FilePage> = self.cache.of_file(end).collect();
         for page in behind {
             self.drop_page(page, emit);
         }
@@ -220,9 +223,7 @@ impl IoPath {
         let size = self.config.page;
         let end = offset.saturating_add(bytes).div_ceil(size);
         let mut next = FilePage { file, page: offset / size };
-        loop {
-            let dirty = self.cache.of_file(next).find(|&(_, dirty)| dirty);
-            let Some((first, _)) = dirty.filter(|(first, _)| first.page < end) else { return };
+        while let Some(first) = self.cache.first_dirty(next, end) {
             let most = self.config.request_pages.min(end - first.page);
             let mut pages = 1;
             while pages < most && self.cache.is_dirty(FilePage { page: first.page + pages, ..first }) {

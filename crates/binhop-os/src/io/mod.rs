@@ -21,6 +21,7 @@
 //!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
 //! - Direct transfers go between the device and the user's buffer. Dirty pages of the range are written first, and a
 //!   direct write drops the pages of its range from the cache (Linux, `generic_file_direct_write`).
+//! - No range ends behind byte [`IoPath::LARGEST`], the last offset that Linux takes: the caller refuses longer ranges.
 //! - A store through a mapping is a [`fault`](IoPath::fault) if the page is not in the cache or not dirty. So each
 //!   transfer of a page to the disk ends the right to write to the page through mappings.
 //! - Every request has *descriptors* in a ring (TB10 §2.1), one for each piece of memory. The driver writes them, the
@@ -180,6 +181,8 @@ pub type Emit<'a> = &'a mut dyn FnMut(IoStep);
 #[derive(Clone, Debug, Default)]
 struct File {
     bytes: u64,
+    /// True if the caller told the path how long the file is.
+    is_known: bool,
     ahead: ReadAhead,
 }
 
@@ -201,6 +204,9 @@ pub struct IoPath {
 }
 
 impl IoPath {
+    /// The end of the longest range of a file or of memory.
+    pub const LARGEST: u64 = i64::MAX as u64;
+
     /// Makes an empty path.
     ///
     /// # Errors
@@ -221,9 +227,14 @@ impl IoPath {
         })
     }
 
-    /// Tells the path how long a file is. Without it a file ends behind the last byte that a call has moved.
+    /// Tells the path how long a file is, before any call on the file. Without it a file ends behind the last byte that a
+    /// call has moved, and behind the last page that was touched in a mapping.
+    ///
+    /// # Panics
+    /// A call has used the file.
     pub fn set_bytes(&mut self, file: FileId, bytes: u64) {
-        self.files.entry(file).or_default().bytes = bytes;
+        let told = File { bytes, is_known: true, ..File::default() };
+        assert!(self.files.insert(file, told).is_none(), "a file's length is told before its first call");
     }
 
     /// Returns what the path has counted.

@@ -1,6 +1,6 @@
 //! `PageCache` holds the pages of files by use, and the dirty ones by age.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::FilePage;
 
@@ -19,6 +19,7 @@ pub(super) struct PageCache {
     pages: BTreeMap<FilePage, Cached>,
     by_use: BTreeMap<u64, FilePage>,
     by_age: BTreeMap<u64, FilePage>,
+    dirty: BTreeSet<FilePage>,
     /// The next time of use and position of age.
     clock: u64,
 }
@@ -37,7 +38,7 @@ impl PageCache {
     }
 
     pub(super) fn is_dirty(&self, page: FilePage) -> bool {
-        self.pages.get(&page).is_some_and(|cached| cached.dirty.is_some())
+        self.dirty.contains(&page)
     }
 
     /// Returns the pages by use, each with true if it is dirty.
@@ -61,6 +62,7 @@ impl PageCache {
         if cached.dirty.is_none() {
             cached.dirty = Some((position, now));
             self.by_age.insert(position, page);
+            self.dirty.insert(page);
         }
     }
 
@@ -70,6 +72,7 @@ impl PageCache {
             && let Some((position, _)) = cached.dirty.take()
         {
             self.by_age.remove(&position);
+            self.dirty.remove(&page);
         }
     }
 
@@ -94,10 +97,16 @@ impl PageCache {
         Some((page, self.pages[&page].dirty?.1))
     }
 
-    /// Returns the pages of a file from `first` on, in ascending order, each with true if it is dirty.
-    pub(super) fn of_file(&self, first: FilePage) -> impl Iterator<Item = (FilePage, bool)> {
+    /// Returns the pages of a file from `first` on, in ascending order.
+    pub(super) fn of_file(&self, first: FilePage) -> impl Iterator<Item = FilePage> {
         let last = FilePage { page: u64::MAX, ..first };
-        self.pages.range(first..=last).map(|(&page, cached)| (page, cached.dirty.is_some()))
+        self.pages.range(first..=last).map(|(&page, _)| page)
+    }
+
+    /// Returns the first dirty page of a file from `first` on, if it lies before page `end`.
+    pub(super) fn first_dirty(&self, first: FilePage, end: u64) -> Option<FilePage> {
+        let page = *self.dirty.range(first..).next()?;
+        (page.file == first.file && page.page < end).then_some(page)
     }
 
     /// Returns the run of dirty neighbours around a dirty page: the first page and the number of pages, `most` at

@@ -185,3 +185,27 @@ fn sizes_that_break_a_rule_are_refused() {
         assert!(problem.contains(rule), "{problem}");
     }
 }
+
+/// A file of unknown length was mapped and stored to; a write of its first byte must not lose the others.
+#[test]
+fn a_write_after_a_mapped_store_reads_the_page_first() {
+    let mut path =
+        IoPath::new(IoConfig { cache_pages: 2, read_ahead: 1, request_pages: 1, ..linux() }).unwrap();
+    let mut steps = Vec::new();
+    path.fault(FilePage { file: FILE, page: 3 }, true, &mut |step| steps.push(step));
+    for page in [10, 11] {
+        path.read(FILE, page * PAGE, PAGE, USER, &mut |step| steps.push(step));
+    }
+    assert!(steps.contains(&IoStep::Dropped(FilePage { file: FILE, page: 3 })));
+    steps.clear();
+    path.write(FILE, 3 * PAGE, 1, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(true, 3, 1)]);
+}
+
+#[test]
+#[should_panic(expected = "ranges that are too long")]
+fn a_range_behind_the_last_offset_is_the_callers_error() {
+    let mut path = IoPath::new(linux()).unwrap();
+    path.read(FILE, i64::MAX as u64 - 5, 6, USER, &mut |_| ());
+    path.read(FILE, i64::MAX as u64 - 5, 7, USER, &mut |_| ());
+}

@@ -11,6 +11,8 @@ use binhop_oracle::io::IoPlace;
 #[derive(Debug, Default)]
 pub(super) struct World {
     page: u64,
+    /// The file whose length was known before the first call.
+    known: Option<u64>,
     /// The numbers in memory, by piece of memory. A byte that is absent holds garbage.
     memory: BTreeMap<IoPlace, u64>,
     /// The numbers on the disk, by file and byte. A byte that is absent is zero.
@@ -33,6 +35,17 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(page: u64) -> Self {
         Self { page, ..Self::default() }
+    }
+
+    /// Notes that a file has a length before the first call.
+    pub(super) fn know(&mut self, file: u64, bytes: u64) {
+        self.known = Some(file);
+        self.file(file, bytes);
+    }
+
+    /// Returns how many bytes of a page a file has at least, if the page is touched in a mapping.
+    fn mapped(&self, file: u64) -> u64 {
+        if self.known == Some(file) { 1 } else { self.page }
     }
 
     fn fresh(&mut self) -> u64 {
@@ -74,7 +87,7 @@ impl World {
                 }
             }
             Call::Fault(file, page, _) => {
-                let bytes = page * self.page + 1;
+                let bytes = page * self.page + self.mapped(file);
                 self.file(file, bytes);
             }
             Call::Truncate(file, bytes) => {
@@ -179,9 +192,13 @@ impl World {
                 return;
             }
             Call::Fault(file, page, true) => {
-                let (byte, number) = (page * self.page, self.fresh());
-                self.memory.insert(IoPlace::File(file, byte), number);
-                self.file(file, byte + 1)[byte as usize] = number;
+                // The program stores bytes of the page that the file has: its first byte at least.
+                let first = page * self.page;
+                for byte in (first..first + self.mapped(file)).step_by(7) {
+                    let number = self.fresh();
+                    self.memory.insert(IoPlace::File(file, byte), number);
+                    self.file(file, byte + 1)[byte as usize] = number;
+                }
                 return;
             }
             _ => return,

@@ -32,6 +32,8 @@ enum Call {
 }
 
 const PAGE: u64 = 64;
+/// The file whose length may be known before the first call.
+const KNOWN: u64 = 2;
 
 /// Sizes that obey the rules of `IoConfig`.
 fn sizes() -> impl Strategy<Value = IoConfig> {
@@ -203,10 +205,16 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
 }
 
 /// Makes the calls on both paths. The world behind the path keeps the contents of memory, disk and network.
-fn compare(config: IoConfig, calls: &[Call]) {
+fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
     let mut fast = IoPath::new(config).unwrap();
     let mut slow = Server::new(oracle_sizes(&config));
     let mut world = World::new(PAGE);
+    if let Some(bytes) = known {
+        fast.set_bytes(FileId(KNOWN), bytes);
+        slow.files.insert(KNOWN, bytes);
+        slow.known.push(KNOWN);
+        world.know(KNOWN, bytes);
+    }
     let mut time = 0;
     let calls = calls.iter().copied().chain([Call::Sync]);
     for (number, call) in calls.enumerate() {
@@ -229,7 +237,11 @@ fn compare(config: IoConfig, calls: &[Call]) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_step_and_every_byte(config in sizes(), calls in prop::collection::vec(call(), 1..60)) {
-        compare(config, &calls);
+    fn every_step_and_every_byte(
+        config in sizes(),
+        known in prop::option::of(0..700u64),
+        calls in prop::collection::vec(call(), 1..60),
+    ) {
+        compare(config, known, &calls);
     }
 }
