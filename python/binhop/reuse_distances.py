@@ -255,9 +255,11 @@ def reuse(
     measured = pl.DataFrame(outcome.distances).select(named, pl.all())
     touched = outcome.units * max(width, size_in_bytes(PAGE))  # each unit may lie in a page of its own
     memory = min(max(LEAST_MEMORY, 1 << (ROOMY * touched).bit_length()), MOST_MEMORY)
-    ratios = _simulated(
-        [_machine(size, unit, ways, memory) for size in points], trace, placements, length, threads
-    )
+    if points and touched > memory:
+        notes = [*notes, "the simulated machine has 4 GiB of memory, and may evict pages of this trace"]
+    machines = [_machine(size, unit, ways, memory) for size in points]
+    ratios, of_runs = _simulated(machines, trace, placements, length, threads)
+    notes = [*notes, *of_runs]
     columns = {
         "workload": pl.String,
         "size": pl.UInt64,
@@ -302,12 +304,14 @@ def join(results: Sequence[ReuseResult]) -> ReuseResult:
 
 def _simulated(
     machines: list[Machine], trace: Trace, seeds: list[int], length: int | None, threads: int | None
-) -> list[list[float]]:
-    """Returns the miss ratio of each machine's cache, for each placement."""
+) -> tuple[list[list[float]], list[str]]:
+    """Returns the miss ratio of each machine's cache, for each placement, and the notes of the runs."""
     if not machines:
-        return []
-    ratios = []
-    for result in simulate_all(machines, trace, seeds=seeds, length=length, threads=threads):
+        return [], []
+    ratios: list[list[float]] = []
+    notes: dict[str, list[str]] = {}
+    results = simulate_all(machines, trace, seeds=seeds, length=length, threads=threads)
+    for machine, result in zip(machines, results, strict=True):
         of_seed = []
         for _, rows in result.results.group_by("seed", maintain_order=True):
             values = dict(rows.select("metric", "value").iter_rows())
@@ -319,7 +323,8 @@ def _simulated(
             if sums[1]:
                 of_seed.append(sums[0] / sums[1])
         ratios.append(of_seed)
-    return ratios
+        notes[machine.name] = result.own_notes
+    return ratios, notes_once(notes)
 
 
 def _machine(size: str, unit: str, ways: int, memory: int) -> Machine:

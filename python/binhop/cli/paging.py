@@ -11,19 +11,16 @@ from binhop import faults
 from binhop.claims import Claims
 from binhop.cli import completion, options, show
 from binhop.cli.delivery import delivering, end
-from binhop.cli.early_end import ending_early, report_unfinished
-from binhop.cli.progress import progress
+from binhop.cli.early_end import report_unfinished
+from binhop.cli.passes import over_each, parts
 from binhop.errors import RequestError
 from binhop.numbers import UNITS, count, like
-from binhop.pace import Passes, references_of
 from binhop.resumable import paged
 
 if TYPE_CHECKING:
     import polars as pl
 
-    import binhop
     from binhop.faults import PagingResult
-    from binhop.kept_runs import KeptRuns
 
 ACROSS = 7
 """The most color counts side by side in 80 columns."""
@@ -58,8 +55,8 @@ def paging(
     """Count page faults over memory sizes and colors, in one pass (LF91; docs/paging.md)."""
     opened = options.opened(traces)
     wanted: dict[str, Any] = {
-        "sizes": _parts(sizes),
-        "colors": [_color(part) for part in _parts(colors)],
+        "sizes": parts(sizes),
+        "colors": [_color(part) for part in parts(colors)],
         "page": page,
         "pid_hash": pid_hash,
         "threads": options.positive(threads, "--threads"),
@@ -68,7 +65,7 @@ def paging(
     claims = Claims(force=force)
     claims.reads(*traces)
     with delivering(claims, out, json_to, several=len(opened) > 1, quiet=quiet) as delivery:
-        results = _passes(opened, bound, delivery.kept, wanted, quiet=quiet)
+        results = over_each(opened, bound, delivery.kept, paged, wanted, what="page faults", quiet=quiet)
         whole = faults.join(results)
         delivery.ready(whole, lambda: print_paging(whole))
         stopped = len(results) < len(opened)
@@ -78,32 +75,6 @@ def paging(
     if delivery.show():
         show.written(out, delivery.names)
     end(early=stopped)
-
-
-def _passes(
-    opened: list[binhop.Trace],
-    bound: int | None,
-    kept: KeptRuns | None,
-    wanted: dict[str, Any],
-    *,
-    quiet: bool,
-) -> list[PagingResult]:
-    """Makes a pass over each trace. Ctrl-C ends it early if nothing is kept."""
-    results: list[PagingResult] = []
-    lengths = [options.length_of(bound, trace) for trace in opened]
-    title = " ".join(trace.name for trace in opened)
-    with ending_early(results, kept), progress(f"{title}, page faults", quiet=quiet) as tell:
-        passes = None
-        if tell is not None:
-            passes = Passes(tell, map(references_of, opened, lengths))
-        for trace, most in zip(opened, lengths, strict=True):
-            own = None if passes is None else passes.next()
-            results.append(paged(kept, trace, length=most, progress=own, **wanted))
-    return results
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _color(text: str) -> int:

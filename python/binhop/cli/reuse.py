@@ -11,15 +11,12 @@ from binhop import reuse_distances
 from binhop.claims import Claims
 from binhop.cli import completion, options, show
 from binhop.cli.delivery import delivering, end
-from binhop.cli.early_end import ending_early, report_unfinished
-from binhop.cli.progress import progress
+from binhop.cli.early_end import report_unfinished
+from binhop.cli.passes import over_each, parts
 from binhop.numbers import grouped
-from binhop.pace import Passes, references_of
 from binhop.resumable import reused
 
 if TYPE_CHECKING:
-    import binhop
-    from binhop.kept_runs import KeptRuns
     from binhop.reuse_distances import ReuseResult
 
 
@@ -62,8 +59,8 @@ def reuse(
     wanted: dict[str, Any] = {
         "unit": unit,
         "kinds": kinds,
-        "sizes": None if sizes is None else _parts(sizes),
-        "simulated": _parts(simulate),
+        "sizes": None if sizes is None else parts(sizes),
+        "simulated": parts(simulate),
         "ways": options.positive(ways, "--ways"),
         "threads": options.positive(threads, "--threads"),
     }
@@ -71,7 +68,7 @@ def reuse(
     claims = Claims(force=force)
     claims.reads(*traces)
     with delivering(claims, out, json_to, several=len(opened) > 1, quiet=quiet) as delivery:
-        results = _passes(opened, bound, delivery.kept, wanted, quiet=quiet)
+        results = over_each(opened, bound, delivery.kept, reused, wanted, what="reuse distances", quiet=quiet)
         whole = reuse_distances.join(results)
         delivery.ready(whole, lambda: print_reuse(whole))
         stopped = len(results) < len(opened)
@@ -81,32 +78,6 @@ def reuse(
     if delivery.show():
         show.written(out, delivery.names)
     end(early=stopped)
-
-
-def _passes(
-    opened: list[binhop.Trace],
-    bound: int | None,
-    kept: KeptRuns | None,
-    wanted: dict[str, Any],
-    *,
-    quiet: bool,
-) -> list[ReuseResult]:
-    """Makes a pass over each trace. Ctrl-C ends it early if nothing is kept."""
-    results: list[ReuseResult] = []
-    lengths = [options.length_of(bound, trace) for trace in opened]
-    title = " ".join(trace.name for trace in opened)
-    with ending_early(results, kept), progress(f"{title}, reuse distances", quiet=quiet) as tell:
-        passes = None
-        if tell is not None:
-            passes = Passes(tell, map(references_of, opened, lengths))
-        for trace, most in zip(opened, lengths, strict=True):
-            own = None if passes is None else passes.next()
-            results.append(reused(kept, trace, length=most, progress=own, **wanted))
-    return results
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def print_reuse(result: ReuseResult) -> None:

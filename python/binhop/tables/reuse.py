@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from binhop.lazy_imports import pl
 from binhop.numbers import grouped, size_in_bytes
 from binhop.tables.form import Table
+from binhop.tables.translation import memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def _curve(workload: str, curve: pl.DataFrame, simulated: pl.DataFrame) -> Table
     sizes = {row["size"]: row for row in curve.iter_rows(named=True)}
     for size in sorted({*sizes, *points}):
         row, point = sizes.get(size), points.get(size)
-        cells = [size_text(size)]
+        cells = [memory(size)]
         if row is None:
             cells += ["", "", ""]
         else:
@@ -84,7 +85,7 @@ def _groups(title: str, head: str, rows: pl.DataFrame, width: int) -> Table:
     ]
     if summed.height > MOST:
         title += f" (the {MOST} with the most accesses of {summed.height})"
-    heads: Sequence[str] = (head, "accesses", "first", *map(size_text, sizes))
+    heads: Sequence[str] = (head, "accesses", "first", *map(memory, sizes))
     return Table(f"{title}, miss ratios by size", tuple(heads), tuple(shown), right=len(heads) - 1)
 
 
@@ -97,16 +98,4 @@ def percent(ratio: float | None) -> str:
     return "-" if ratio is None else f"{100 * ratio:.3f}%"
 
 
-def size_text(size: int) -> str:
-    """Returns a size in its largest whole unit.
-
-    >>> size_text(2 << 20), size_text(96)
-    ('2 MiB', '96 B')
-    """
-    for log2, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size % (1 << log2) == 0:
-            return f"{size >> log2} {name}"
-    return f"{size} B"
-
-
-__all__ = ["percent", "reuse_tables", "size_text"]
+__all__ = ["percent", "reuse_tables"]
