@@ -394,6 +394,27 @@ impl Server {
         here
     }
 
+    /// Closes a socket.
+    pub fn close_socket(&mut self, socket: u64) {
+        let queue = self.sockets.remove(&socket).unwrap_or_default();
+        self.lose(0, queue);
+    }
+
+    /// Closes a pipe.
+    pub fn close_pipe(&mut self, pipe: u64) {
+        let queue = self.pipes.remove(&pipe).unwrap_or_default();
+        self.lose(1, queue);
+    }
+
+    /// Frees the buffer of each last byte in a buffer.
+    fn lose(&mut self, pool: usize, mut queue: VecDeque<Byte>) {
+        while let Some((buffer, _)) = queue.pop_front() {
+            if queue.front().is_none_or(|&(other, _)| other != buffer) {
+                self.free[pool].push(buffer);
+            }
+        }
+    }
+
     /// Copies the first bytes of a queue to the user. A buffer is free once none of its bytes is in the queue.
     fn drain(&mut self, queue: &mut VecDeque<Byte>, pool: usize, bytes: u64, user: u64) {
         let mut done = 0;

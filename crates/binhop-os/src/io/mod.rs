@@ -35,6 +35,7 @@
 //!   [`IoConfig::coalesce`] packets and after the last packet of a call.
 //! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
 //!   read.
+//! - A socket or pipe that is closed loses the bytes that wait in it. Their buffers are free in the order of the bytes.
 //!
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
 //! one, and a request is complete when the call goes on.
@@ -302,5 +303,21 @@ impl IoPath {
         let here = bytes.min(queue.bytes());
         queue.take(here, BufferPool::Pipes, user, page, &mut self.pipe_pages, emit);
         here
+    }
+
+    /// Closes a socket. Bytes that wait in it are lost, and their buffers are free. A socket that is opened later may
+    /// have the same number.
+    pub fn close_socket(&mut self, socket: QueueId) {
+        if let Some(queue) = self.sockets.remove(&socket) {
+            queue.discard(&mut self.network.buffers);
+        }
+    }
+
+    /// Closes both ends of a pipe. Bytes that wait in it are lost, and its pages are free. A pipe that is opened later
+    /// may have the same number.
+    pub fn close_pipe(&mut self, pipe: QueueId) {
+        if let Some(queue) = self.pipes.remove(&pipe) {
+            queue.discard(&mut self.pipe_pages);
+        }
     }
 }

@@ -79,6 +79,11 @@ impl Queue {
         self.bytes -= bytes;
     }
 
+    /// Frees the buffers of all bytes that wait, in the order of the bytes. Nobody will read the bytes.
+    pub(super) fn discard(self, buffers: &mut Buffers) {
+        self.waiting.into_iter().for_each(|waiting| buffers.free(waiting.buffer));
+    }
+
     /// Copies `bytes` of the user's memory to the end of the queue, in pages of the pool. The last page of the queue is
     /// filled first.
     pub(super) fn put(

@@ -111,6 +111,8 @@ impl World {
                 let bytes = queue.len().min(bytes as usize);
                 self.expected = queue.drain(..bytes).collect();
             }
+            Call::ClosePipe(pipe) => drop(self.pipes.remove(&pipe)),
+            Call::CloseSocket(socket) => drop(self.sockets.remove(&socket)),
             Call::SyncFile(_) | Call::Sync | Call::PassTime(_) => {}
         }
     }

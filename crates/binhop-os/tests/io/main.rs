@@ -29,6 +29,8 @@ enum Call {
     Send(u64, u64),
     WritePipe(u64, u64, u64),
     ReadPipe(u64, u64, u64),
+    CloseSocket(u64),
+    ClosePipe(u64),
 }
 
 const PAGE: u64 = 64;
@@ -81,7 +83,9 @@ fn call() -> impl Strategy<Value = Call> {
         2 => (file.clone(), bytes.clone(), user.clone()).prop_map(|(s, b, u)| Call::Receive(s, b, u)),
         2 => (bytes.clone(), user.clone()).prop_map(|(b, u)| Call::Send(b, u)),
         2 => (file.clone(), bytes.clone(), user.clone()).prop_map(|(p, b, u)| Call::WritePipe(p, b, u)),
-        2 => (file, bytes, user).prop_map(|(p, b, u)| Call::ReadPipe(p, b, u)),
+        2 => (file.clone(), bytes, user).prop_map(|(p, b, u)| Call::ReadPipe(p, b, u)),
+        1 => file.clone().prop_map(Call::CloseSocket),
+        1 => file.prop_map(Call::ClosePipe),
     ]
 }
 
@@ -199,6 +203,14 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::ReadPipe(p, b, u) => {
             let read = fast.read_pipe(QueueId(p), b, VirtAddr(u), emit);
             assert_eq!(read, slow.read_pipe(p, b, u));
+        }
+        Call::CloseSocket(s) => {
+            fast.close_socket(QueueId(s));
+            slow.close_socket(s);
+        }
+        Call::ClosePipe(p) => {
+            fast.close_pipe(QueueId(p));
+            slow.close_pipe(p);
         }
     }
     steps
