@@ -67,7 +67,12 @@ pub struct Spaces {
     known_dead: BTreeSet<PageId>,
     /// The number of machine pages that only a part of a segment covers.
     pub unaligned: u64,
+    /// The first machine page that belongs to all address spaces.
+    pub shared_from: Option<u64>,
 }
+
+/// The number under which the pages of all address spaces are kept.
+const ALL: Asid = Asid(u32::MAX);
 
 enum Found {
     Segment(Object, i128, bool),
@@ -96,7 +101,13 @@ impl Spaces {
             dead: Vec::new(),
             known_dead: BTreeSet::new(),
             unaligned: 0,
+            shared_from: None,
         }
+    }
+
+    /// Returns the address space that owns a machine page.
+    fn owner(&self, asid: Asid, page: u64) -> Asid {
+        if self.shared_from.is_some_and(|first| page >= first) { ALL } else { asid }
     }
 
     fn units_of(&self, page: u64) -> std::ops::Range<u64> {
@@ -166,6 +177,7 @@ impl Spaces {
 
     /// Notes a reference to a machine page.
     pub fn touch(&mut self, asid: Asid, page_no: PageNo, write: bool) -> Touched {
+        let asid = self.owner(asid, page_no.0);
         let pages = self.pages;
         let (page, write_free, outside) = self.page_behind(asid, page_no.0, write);
         let next = self.next_mapping();
@@ -241,6 +253,7 @@ impl Spaces {
         (shared, grows): (bool, bool),
         segment: Option<(u64, u64)>,
     ) {
+        let asid = self.owner(asid, start / self.unit / self.machine_units);
         self.anonymous += 1;
         let object = match segment {
             Some((name, offset)) => Some((Object::Named(name), i128::from(offset / self.unit))),
@@ -257,6 +270,7 @@ impl Spaces {
 
     /// Handles an unmap event.
     pub fn unmap(&mut self, asid: Asid, start: u64, pages: u64) {
+        let asid = self.owner(asid, start / self.unit / self.machine_units);
         self.clear(asid, start, pages);
         self.report_dead_pages();
     }

@@ -359,3 +359,28 @@ fn the_kernel_has_one_page_whichever_process_runs() {
     let kernel = identity.touch_kernel(PageNo(5)).unwrap();
     assert!(kernel.page == user.page && kernel.mapping != user.mapping && !kernel.new_page);
 }
+
+/// The page of a file in the kernel's half outlives the process that mapped it there. It is the page that processes map.
+#[test]
+fn the_kernels_half_is_one_for_all_processes() {
+    const HALF: u64 = 0xffff_8000_0000_0000;
+    let (page, file) = (PageNo(HALF >> 12), Some(7));
+    let mut spaces = Spaces::new(PowerOfTwo::from_log2(12), Bytes(4096));
+    spaces.share_from(VirtAddr(HALF)).unwrap();
+    let shared = SHARED.into();
+    spaces.map(Asid(1), VirtAddr(HALF), 4, shared, file, 0).unwrap();
+    let cached = spaces.touch(Asid(1), page, true).unwrap();
+    assert_eq!(spaces.asid_of(cached.mapping), None);
+    assert_eq!(spaces.touch(Asid(2), page, false).unwrap(), Touch { new_page: false, ..cached });
+    spaces.exit(Asid(1));
+    spaces.map(Asid(3), VirtAddr(0x5000), 1, shared, file, 0).unwrap();
+    let mapped = spaces.touch(Asid(3), PageNo(5), false).unwrap();
+    assert_eq!((mapped.page, mapped.new_page), (cached.page, false));
+    // The cache drops the page, and the process still maps it; then nobody does.
+    spaces.unmap(Asid(2), VirtAddr(HALF), 1).unwrap();
+    assert_eq!(spaces.drain_dead(), []);
+    spaces.exit(Asid(3));
+    assert_eq!(spaces.drain_dead(), [cached.page]);
+    let problem = spaces.map(Asid(2), VirtAddr(HALF - 4096), 2, shared, file, 0).unwrap_err();
+    assert!(problem.rule.contains("0xffff800000000000"), "{problem:?}");
+}

@@ -43,10 +43,19 @@ fn sizes() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![3 => Just((4096, 4096)), 2 => Just((16384, 4096)), 1 => Just((8192, 4096)), 1 => Just((4096, 8192))]
 }
 
-fn run(machine: u64, trace: u64, events: &[Event]) {
+fn run(machine: u64, trace: u64, shared_from: Option<u64>, events: &[Event]) {
     let page = PowerOfTwo::new(Bytes(machine)).unwrap();
     let mut fast = Spaces::new(page, Bytes(trace));
     let mut slow = oracle::Spaces::new(machine, trace, 8 << 20);
+    let shared_from = shared_from.map(|page| page * machine);
+    if let Some(first) = shared_from {
+        fast.share_from(VirtAddr(first)).unwrap();
+        slow.shared_from = Some(first / machine);
+    }
+    let is_shared = |start: u64| shared_from.is_some_and(|first| start / machine >= first / machine);
+    // A range across the border is refused, and changes nothing.
+    let crosses =
+        |start: u64, pages: u64| pages > 0 && is_shared(start) != is_shared(start + pages * trace - 1);
     for (step, event) in events.iter().enumerate() {
         match *event {
             Event::Touch { asid, page, write } => {
@@ -59,7 +68,8 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
                 assert_eq!(found_parts, (mapping, behind, new_page, write_free, outside), "step {step}");
                 assert_eq!(fast.page_of(mapping), behind);
                 assert_eq!(fast.virtual_page(mapping), page);
-                assert_eq!(fast.asid_of(mapping), Some(Asid(asid)));
+                let owner = (!is_shared(page.0 * machine)).then_some(Asid(asid));
+                assert_eq!(fast.asid_of(mapping), owner, "step {step}");
                 assert!(fast.mappings_of(behind).any(|m| m == mapping));
                 // A second touch gives the same answer.
                 let again = fast.touch(Asid(asid), page, write).unwrap();
@@ -69,15 +79,24 @@ fn run(machine: u64, trace: u64, events: &[Event]) {
                 let (start, flags) = (start * 4096, MapFlags::from(flags));
                 let segment = segment.map(|(name, offset)| (name, offset * 4096));
                 let (name, offset) = segment.unzip();
-                fast.map(Asid(asid), VirtAddr(start), pages, flags, name, offset.unwrap_or(0)).unwrap();
+                let mapped = fast.map(Asid(asid), VirtAddr(start), pages, flags, name, offset.unwrap_or(0));
+                assert_eq!(mapped.is_err(), crosses(start, pages), "step {step}");
+                if mapped.is_err() {
+                    continue;
+                }
                 slow.map(Asid(asid), start, pages, (flags.shared(), flags.grows()), segment);
             }
             Event::Unmap { asid, start, pages } => {
-                fast.unmap(Asid(asid), VirtAddr(start * 4096), pages).unwrap();
+                let unmapped = fast.unmap(Asid(asid), VirtAddr(start * 4096), pages);
+                assert_eq!(unmapped.is_err(), crosses(start * 4096, pages), "step {step}");
+                if unmapped.is_err() {
+                    continue;
+                }
                 slow.unmap(Asid(asid), start * 4096, pages);
             }
             Event::Protect { asid, start, pages } => {
-                fast.protect(Asid(asid), VirtAddr(start * 4096), pages).unwrap();
+                let protected = fast.protect(Asid(asid), VirtAddr(start * 4096), pages);
+                assert_eq!(protected.is_err(), crosses(start * 4096, pages), "step {step}");
             }
             Event::Fork { child, parent } => {
                 fast.fork(Asid(child), Asid(parent)).unwrap();
@@ -122,8 +141,9 @@ proptest! {
     #[test]
     fn sharing_and_deaths_equal_the_reference(
         (machine, trace) in sizes(),
+        shared_from in proptest::option::weighted(0.3, 0..8u64),
         events in proptest::collection::vec(event(), 1..120),
     ) {
-        run(machine, trace, &events);
+        run(machine, trace, shared_from, &events);
     }
 }

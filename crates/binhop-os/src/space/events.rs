@@ -129,6 +129,18 @@ impl Spaces {
             return Ok(None);
         }
         let last = trace_pages.checked_mul(self.trace_page).and_then(|bytes| start.0.checked_add(bytes - 1));
+        let log2 = self.page.log2();
+        if let Some(last) = last
+            && start.0 >> log2 < self.shared.0
+            && last >> log2 >= self.shared.0
+        {
+            return Err(Problem::request(
+                &format!("{} from {:#x} to {last:#x}", what(), start.0),
+                "address spaces",
+                &format!("a range lies below the shared address {:#x} or above", self.shared.0 << log2),
+                "cut the range there",
+            ));
+        }
         last.map(|last| Some((start.0, last))).ok_or_else(|| {
             Problem::request(
                 &format!(
@@ -146,9 +158,9 @@ impl Spaces {
 
     /// Ends everything in `first..=last` of an address space, and puts `area` there.
     fn replace(&mut self, asid: Asid, first: u64, last: u64, area: Option<Area>) {
-        let space = self.space(asid);
         let log2 = self.page.log2();
         let (low, high) = (first >> log2, last >> log2);
+        let space = self.space_at(asid, low);
         let borders = self.borders(space, first, last);
         let home = &mut self.spaces[space as usize];
         home.generation += 1;

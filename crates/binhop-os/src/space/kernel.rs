@@ -6,7 +6,7 @@
 //!   therefore exists once, not once for each process.
 //! - Pages that units inject may lie here. References that a trace holds between kernel-enter and
 //!   kernel-leave lie in the address space of the process, so a kernel page that two processes reference
-//!   there is two pages.
+//!   there is two pages, unless it lies among the shared addresses ([`Spaces::share_from`]).
 //! - A page is made by its first touch and never dies: no event of a process changes the kernel's address
 //!   space.
 //! - The kernel's virtual pages have numbers of their own: page 5 of the kernel is not page 5 of a process.
@@ -18,9 +18,11 @@
 //! - Where physical = virtual, the kernel's page is memory's page of the same number, under a mapping of its
 //!   own.
 
-use binhop_base::{MappingId, PageNo, Result};
+use alloc::format;
 
-use super::{PageOrigin, SegmentId, Spaces, Touch};
+use binhop_base::{Asid, MappingId, PageNo, Problem, Result, VirtAddr};
+
+use super::{PageOrigin, SegmentId, Space, Spaces, Touch};
 use crate::table::Pair;
 
 /// The number of the kernel's address space in the table of touched pages. No process has this number,
@@ -28,6 +30,44 @@ use crate::table::Pair;
 const KERNEL: u32 = u32::MAX;
 
 impl Spaces {
+    /// Lets all address spaces share what lies at `first` and above, as processes share the kernel's half. The mappings
+    /// there are the kernel's: they have no address space. Where physical = virtual, all pages are shared already, and
+    /// only the mappings become one.
+    ///
+    /// # Errors
+    /// `first` is not the first byte of a machine page.
+    ///
+    /// # Panics
+    /// There are address spaces already.
+    pub fn share_from(&mut self, first: VirtAddr) -> Result<()> {
+        assert!(
+            self.spaces.is_empty(),
+            "shared addresses are named before the first event and the first touch"
+        );
+        if first.0 & (self.page.bytes() - 1) != 0 {
+            return Err(Problem::request(
+                &format!("{:#x}", first.0),
+                "address spaces: first shared address",
+                &format!("shared addresses begin with a machine page, which has {} B", self.page.bytes()),
+                "name a multiple of the page size",
+            ));
+        }
+        self.spaces.push(Space::new(Asid(u32::MAX)));
+        self.shared = (first.0 >> self.page.log2(), 0);
+        Ok(())
+    }
+
+    /// Returns the number of the address space that holds a virtual page of `asid`. The address space
+    /// begins here if it is new.
+    pub(super) fn space_at(&mut self, asid: Asid, page_no: u64) -> u32 {
+        if page_no >= self.shared.0 { self.shared.1 } else { self.space(asid) }
+    }
+
+    /// Returns the number of the address space that holds a virtual page of `asid`, if the address space has begun.
+    pub(super) fn known_space(&self, asid: Asid, page_no: u64) -> Option<u32> {
+        if page_no >= self.shared.0 { Some(self.shared.1) } else { self.by_asid.get(&asid).copied() }
+    }
+
     /// Notes a reference to a virtual page of the kernel, counted in machine pages.
     ///
     /// # Errors

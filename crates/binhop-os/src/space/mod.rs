@@ -22,6 +22,9 @@
 //!   segment. An event that covers only a part of a machine page ends the address space's own page there only
 //!   if it takes the last area that the page touches.
 //! - A mapping with the flag "grows" extends downward to a touch at most 8 MiB below its start.
+//! - **Shared addresses.** From an address on ([`Spaces::share_from`]) all address spaces may be one, as the kernel's half
+//!   is in every process: a page there is one page under one mapping, whichever process touches it. What a
+//!   process maps there is mapped for all, until a process unmaps it. No fork copies it, and no end of a process ends it.
 //! - Protection changes nothing and is not kept, because the trace says what happened.
 //!
 //! # Cost
@@ -119,6 +122,24 @@ struct Space {
     footprint: u64,
 }
 
+impl Space {
+    fn new(asid: Asid) -> Self {
+        Self {
+            asid,
+            areas: Root::EMPTY,
+            extents: Root::EMPTY,
+            last_touched: NO_TOUCHED_PAGE,
+            private: None,
+            lineage: Lineage::NONE,
+            segments: None,
+            born: 0,
+            forked: 0,
+            generation: 0,
+            footprint: 0,
+        }
+    }
+}
+
 /// `TouchedPage` remembers the answer for one virtual page of one address space, so that a touch need not
 /// search.
 struct TouchedPage {
@@ -161,6 +182,9 @@ pub struct Spaces {
     /// The address space of the last touch. Most touches come from the same address space as the touch
     /// before.
     last: Option<(Asid, u32)>,
+    /// The first machine page that all address spaces share, and the number of the address space that holds the shared
+    /// pages. No page has the number `u64::MAX`.
+    shared: (u64, u32),
     spaces: Vec<Space>,
     areas: Areas,
     extents: Extents,
@@ -192,6 +216,7 @@ impl Spaces {
             memory: None,
             by_asid: BTreeMap::new(),
             last: None,
+            shared: (u64::MAX, u32::MAX),
             spaces: Vec::new(),
             areas: Areas::new(),
             extents: Extents::new(),
@@ -228,6 +253,7 @@ impl Spaces {
     #[inline]
     pub fn touch(&mut self, asid: Asid, page: PageNo, write: bool) -> Result<Touch> {
         let space = match self.last {
+            _ if page.0 >= self.shared.0 => self.shared.1,
             Some((last, space)) if last == asid => space,
             _ => self.space(asid),
         };
@@ -245,19 +271,7 @@ impl Spaces {
     /// Returns the number of an address space. The address space begins with its first event or touch.
     fn space(&mut self, asid: Asid) -> u32 {
         let space = *self.by_asid.entry(asid).or_insert_with(|| {
-            self.spaces.push(Space {
-                asid,
-                areas: Root::EMPTY,
-                extents: Root::EMPTY,
-                last_touched: NO_TOUCHED_PAGE,
-                private: None,
-                lineage: Lineage::NONE,
-                segments: None,
-                born: 0,
-                forked: 0,
-                generation: 0,
-                footprint: 0,
-            });
+            self.spaces.push(Space::new(asid));
             (self.spaces.len() - 1) as u32
         });
         self.last = Some((asid, space));
@@ -284,7 +298,11 @@ impl Spaces {
                         has_others = true;
                     }
                 }
-                self.ids.add_mapping(home.asid, page_no, page)?
+                if space == self.shared.1 {
+                    self.ids.add_kernel_mapping(page_no, page)?
+                } else {
+                    self.ids.add_mapping(home.asid, page_no, page)?
+                }
             }
         };
         let home = &mut self.spaces[space as usize];
@@ -392,7 +410,7 @@ impl Spaces {
         let segment = match home.private {
             Some(segment) => segment,
             None => {
-                let owner = Owner::Space(home.asid);
+                let owner = if space == self.shared.1 { Owner::Kernel } else { Owner::Space(home.asid) };
                 *home.private.insert(self.segments.add(owner, MapFlags::default())?)
             }
         };

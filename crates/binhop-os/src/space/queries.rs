@@ -70,7 +70,7 @@ impl Spaces {
     /// reference makes no page. Nothing is noted.
     #[must_use]
     pub fn settled_page(&self, asid: Asid, page_no: PageNo, write: bool) -> Option<PageId> {
-        let &space = self.by_asid.get(&asid)?;
+        let space = self.known_space(asid, page_no.0)?;
         let entry = &self.touched[self.table.get(Pair::new(space, page_no.0))? as usize];
         let holds = entry.generation == self.spaces[space as usize].generation;
         (holds && (entry.write_free || !write)).then_some(entry.page)
@@ -82,7 +82,7 @@ impl Spaces {
         if let Some(page) = self.settled_page(asid, page_no, false) {
             return Some(page);
         }
-        let &space = self.by_asid.get(&asid)?;
+        let space = self.known_space(asid, page_no.0)?;
         match self.extents.at(self.spaces[space as usize].extents, page_no.0)? {
             ExtentKind::Own { page, .. } => Some(page),
             ExtentKind::Run { segment, index, .. } => self.segments.page(segment, index),
@@ -93,7 +93,7 @@ impl Spaces {
     /// lie outside every map as a whole.
     #[must_use]
     pub fn is_anonymous(&self, asid: Asid, first: PageNo, last: PageNo) -> bool {
-        let Some(&space) = self.by_asid.get(&asid) else { return true };
+        let Some(space) = self.known_space(asid, first.0) else { return true };
         let areas = self.spaces[space as usize].areas;
         let log2 = self.page.log2();
         let (first, last) = (first.0 << log2, last.0 << log2 | (self.page.bytes() - 1));
@@ -103,7 +103,7 @@ impl Spaces {
     /// Returns how many of the machine pages `first..=last` an address space has as pages of its own.
     #[must_use]
     pub fn own_pages(&self, asid: Asid, first: PageNo, last: PageNo) -> usize {
-        let Some(&space) = self.by_asid.get(&asid) else { return 0 };
+        let Some(space) = self.known_space(asid, first.0) else { return 0 };
         self.extents.own(self.spaces[space as usize].extents, first.0, last.0).len()
     }
 
@@ -144,7 +144,7 @@ impl Spaces {
     /// order of address. `None`: some of it is the space's own, or nothing is mapped there.
     #[must_use]
     pub fn shared_areas(&self, asid: Asid, first: u64, last: u64) -> Option<Vec<SharedArea>> {
-        let &space = self.by_asid.get(&asid)?;
+        let space = self.known_space(asid, first >> self.page.log2())?;
         let mut all = Vec::new();
         for (start, area) in self.areas.overlapping(self.spaces[space as usize].areas, first, last) {
             let backing = area.backing.filter(|backing| backing.shared)?;
