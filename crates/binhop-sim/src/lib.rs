@@ -9,6 +9,7 @@
 mod events;
 mod explain;
 mod frame_map;
+pub mod io_path;
 pub mod machine;
 pub mod memory_limit;
 pub mod occasion;

@@ -15,6 +15,7 @@ mod exact;
 mod features_of_jm97;
 mod feedback;
 mod interrupt;
+mod io_path;
 mod kernel;
 mod machine;
 mod memory_stream;

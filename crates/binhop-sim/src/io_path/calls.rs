@@ -1,0 +1,103 @@
+//! `Call` reads a system call that moves data from the rows of a trace.
+
+use std::collections::BTreeMap;
+
+use binhop_trace::Meta;
+use binhop_trace::event::Event;
+
+/// The `count` of a range that the kernel has read.
+const READ_BY_KERNEL: u32 = 1;
+/// The `count` of a range that the kernel has written.
+const WRITTEN_BY_KERNEL: u32 = 2;
+
+/// `Object` is the kind of what a call reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Object {
+    File,
+    Socket,
+    Pipe,
+    /// A terminal, a device, or another object without data on the path.
+    Other,
+}
+
+/// Returns the kind of each object that a trace names. Linux names sockets and pipes by their kind.
+pub(super) fn objects(meta: &Meta) -> BTreeMap<u64, Object> {
+    let kind = |path: &str| match path {
+        _ if path.starts_with("socket:") => Object::Socket,
+        _ if path.starts_with("pipe:") => Object::Pipe,
+        _ if ["anon_inode:", "/dev/", "/proc/", "/sys/"].iter().any(|&start| path.starts_with(start)) => {
+            Object::Other
+        }
+        _ => Object::File,
+    };
+    meta.files.iter().map(|(&id, path)| (id, kind(path))).collect()
+}
+
+/// `Ranges` says which ranges of a call are buffers with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ranges {
+    /// The main range alone. Other ranges are headers and addresses.
+    Main,
+    /// All ranges that the kernel has written.
+    Written,
+    /// The main range, and the ranges that the kernel has read, without the first: it is the list of the buffers.
+    AllButList,
+}
+
+/// Each system call that moves data: its number under Linux on x86-64, whether it reads, and its buffers.
+const CALLS: [(u32, bool, Ranges); 14] = [
+    (0, true, Ranges::Main),          // read
+    (17, true, Ranges::Main),         // pread64
+    (19, true, Ranges::Written),      // readv
+    (295, true, Ranges::Written),     // preadv
+    (327, true, Ranges::Written),     // preadv2
+    (45, true, Ranges::Main),         // recvfrom
+    (47, true, Ranges::Main),         // recvmsg
+    (1, false, Ranges::Main),         // write
+    (18, false, Ranges::Main),        // pwrite64
+    (20, false, Ranges::AllButList),  // writev
+    (296, false, Ranges::AllButList), // pwritev
+    (328, false, Ranges::AllButList), // pwritev2
+    (44, false, Ranges::Main),        // sendto
+    (46, false, Ranges::Main),        // sendmsg
+];
+
+/// `Call` is a system call that moves data.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// True if the call brings data to the user.
+    pub(super) reads: bool,
+    /// The number of the file, socket or pipe.
+    pub(super) object: Option<u64>,
+    pub(super) offset: Option<u64>,
+    buffers: Ranges,
+    has_list: bool,
+    pieces: Vec<(u64, u32)>,
+}
+
+impl Call {
+    /// Returns the call of a row; `None` if it moves no data.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let &(_, reads, buffers) = CALLS.iter().find(|&&(number, ..)| number == event.count)?;
+        let main = (event.addr, event.size);
+        let pieces = if event.size > 0 { vec![main] } else { vec![] };
+        Some(Self { reads, object: event.arg0, offset: event.arg1, buffers, has_list: false, pieces })
+    }
+
+    /// Adds a further range of the call.
+    pub(super) fn add_range(&mut self, start: u64, bytes: u32, mode: u32) {
+        let is_data = match self.buffers {
+            Ranges::Main => false,
+            Ranges::Written => mode == WRITTEN_BY_KERNEL,
+            Ranges::AllButList => mode == READ_BY_KERNEL && std::mem::replace(&mut self.has_list, true),
+        };
+        if is_data && bytes > 0 {
+            self.pieces.push((start, bytes));
+        }
+    }
+
+    /// Returns the buffers: the first byte and the length of each.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.pieces.iter().copied()
+    }
+}

@@ -1,0 +1,177 @@
+//! `io_path` adds to a trace what its system calls make kernel and devices do.
+//!
+//! [`IoEvents`] is a source over another source. It asks [`IoPath`] at each system call that moves data, and adds rows
+//! behind the call: the kernel's references between kernel-enter and kernel-leave, the devices' transfers as dma-read
+//! and dma-write, and the maps of the kernel's pages. Its rows are the same for every placement.
+//!
+//! # Rules
+//! - The kernel's memory lies at [`layout::HALF`] and above, at the same addresses in every address space
+//!   ([`binhop_os::Spaces::share_from`]). The pages of a file are pages of the segment that processes map; so a page
+//!   of the page cache and a mapping of the file share a frame.
+//! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
+//!   of its source ends. (Ours; `rows` has the instructions.)
+//! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
+//!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
+//! - The numbers of system calls are those of Linux on x86-64, the system that the recorder knows (`calls`).
+//! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
+//!   none. A call without a name, and one on a file without an offset, is counted in [`IoEvents::unseen`], because
+//!   nothing says where its bytes come from.
+//!
+//! A file that is touched through a mapping alone does not enter the page cache here: the trace has no event for it.
+
+mod calls;
+mod layout;
+mod rows;
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Result, VirtAddr};
+use binhop_os::io::{FileId, IoConfig, IoCounts, IoPath, IoStep, QueueId};
+use binhop_trace::event::{Event, EventBuilder};
+use binhop_trace::{EventBatch, Meta, Op, Source};
+
+use calls::{Call, Object, objects};
+pub use layout::HALF;
+use layout::KernelLayout;
+pub use rows::RUNNING_SPACE;
+use rows::RowWriter;
+
+/// `IoEvents` yields the events of a source, and behind each system call the events that the call causes in kernel and
+/// devices.
+pub struct IoEvents {
+    source: Box<dyn Source>,
+    meta: Meta,
+    path: IoPath,
+    objects: BTreeMap<u64, Object>,
+    writer: RowWriter,
+    /// The call whose ranges are being read.
+    pending: Option<Call>,
+    instructions: u64,
+    unseen: u64,
+    ended: bool,
+}
+
+impl IoEvents {
+    /// Makes the source for a trace.
+    ///
+    /// # Errors
+    /// The configuration breaks a rule of [`IoConfig`].
+    pub fn new(source: Box<dyn Source>, config: IoConfig) -> Result<Self> {
+        let mut meta = source.meta().clone();
+        let trace_page = meta.known_page_size().unwrap_or(4096);
+        let layout = KernelLayout::new(&mut meta, &config, trace_page);
+        Ok(Self {
+            objects: objects(&meta),
+            path: IoPath::new(config)?,
+            writer: RowWriter::new(layout),
+            meta,
+            source,
+            pending: None,
+            instructions: 0,
+            unseen: 0,
+            ended: false,
+        })
+    }
+
+    /// Returns what the path has counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> &IoCounts {
+        self.path.counts()
+    }
+
+    /// Returns the number of calls so far that move data of which the trace does not say enough.
+    #[must_use]
+    pub const fn unseen(&self) -> u64 {
+        self.unseen
+    }
+
+    /// Takes in the rows of a batch, and adds them to `out`.
+    fn follow(&mut self, batch: &EventBatch, out: &mut EventBuilder) {
+        let mut copied = 0;
+        for row in 0..batch.len() {
+            let code = batch.op()[row];
+            if code == Op::Range as u8 {
+                if let Some(call) = &mut self.pending {
+                    call.add_range(batch.addr()[row], batch.size()[row], batch.count()[row]);
+                }
+                continue;
+            }
+            if self.pending.is_some() {
+                out.append(&batch.slice(copied, row - copied));
+                copied = row;
+                self.serve(out);
+            }
+            if code == Op::Fetch as u8 {
+                self.instructions += u64::from(batch.count()[row]);
+            } else if code == Op::Syscall as u8 {
+                self.pending = Call::of(&Event::of(batch, row));
+            }
+        }
+        out.append(&batch.slice(copied, batch.len() - copied));
+    }
+
+    /// Lets the path serve the call that is pending.
+    fn serve(&mut self, out: &mut EventBuilder) {
+        let Some(call) = self.pending.take() else { return };
+        let object = call.object.and_then(|id| Some((id, *self.objects.get(&id)?)));
+        let (path, writer) = (&mut self.path, &mut self.writer);
+        let mut steps = Vec::new();
+        let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
+        path.pass_time(self.instructions, emit);
+        let mut offset = call.offset;
+        for (user, bytes) in call.pieces() {
+            let (bytes, user) = (u64::from(bytes), VirtAddr(user));
+            let ends = |start: u64| start.checked_add(bytes).is_none_or(|end| end > IoPath::LARGEST);
+            if ends(user.0) || offset.is_some_and(ends) {
+                self.unseen += 1;
+                break;
+            }
+            match (object, offset) {
+                (Some((_, Object::Other)), _) => {}
+                (Some((id, Object::File)), Some(at)) => {
+                    if call.reads {
+                        path.read(FileId(id), at, bytes, user, emit);
+                    } else {
+                        path.write(FileId(id), at, bytes, user, emit);
+                    }
+                    offset = Some(at + bytes);
+                }
+                (Some((id, Object::Socket)), _) if call.reads => path.receive(QueueId(id), bytes, user, emit),
+                (Some((_, Object::Socket)), _) => path.send(bytes, user, emit),
+                (Some((id, Object::Pipe)), _) if call.reads => {
+                    path.read_pipe(QueueId(id), bytes, user, emit);
+                }
+                (Some((id, Object::Pipe)), _) => path.write_pipe(QueueId(id), bytes, user, emit),
+                (Some((_, Object::File)), None) | (None, _) => {
+                    self.unseen += 1;
+                    break;
+                }
+            }
+        }
+        writer.write(&steps, out);
+    }
+}
+
+impl Source for IoEvents {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        let mut out = EventBuilder::default();
+        while out.is_empty() && !self.ended {
+            match self.source.next_batch()? {
+                Some(batch) => self.follow(&batch, &mut out),
+                None => {
+                    self.ended = true;
+                    self.serve(&mut out);
+                }
+            }
+        }
+        Ok((!out.is_empty()).then(|| out.finish()))
+    }
+}

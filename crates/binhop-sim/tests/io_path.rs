@@ -1,0 +1,227 @@
+//! These tests check the rows that system calls add to a trace.
+
+use std::collections::BTreeMap;
+
+use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result, VirtAddr};
+use binhop_os::Spaces;
+use binhop_os::io::IoConfig;
+use binhop_sim::io_path::{HALF, IoEvents, RUNNING_SPACE};
+use binhop_trace::event::{Event, EventBuilder};
+use binhop_trace::source::SegmentMeta;
+use binhop_trace::{EventBatch, Meta, Op, Source};
+use proptest::prelude::*;
+
+const USER: u64 = 0x1000_0000;
+const FILE: u64 = 3;
+const SOCKET: u64 = 4;
+const PIPE: u64 = 5;
+const TERMINAL: u64 = 6;
+/// The file's segment in the trace. The kernel's own segments follow.
+const SEGMENT: u64 = 9;
+const PACKETS: u64 = 12;
+const TEXT: u64 = HALF;
+const RINGS: u64 = HALF + (1 << 36);
+const CACHE: u64 = HALF + (1 << 46);
+
+struct Rows {
+    meta: Meta,
+    batches: Vec<EventBatch>,
+}
+
+impl Source for Rows {
+    fn name(&self) -> &str {
+        "rows"
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        Ok((!self.batches.is_empty()).then(|| self.batches.remove(0)))
+    }
+}
+
+fn meta() -> Meta {
+    let segment = SegmentMeta { file: Some("/data".to_owned()), kind: Some("file".to_owned()) };
+    let files = [(FILE, "/data"), (SOCKET, "socket:[7]"), (PIPE, "pipe:[8]"), (TERMINAL, "/dev/pts/0")];
+    Meta {
+        page_size: Some(4096),
+        segments: BTreeMap::from([(SEGMENT, segment)]),
+        files: files.map(|(id, path)| (id, path.to_owned())).into(),
+        ..Meta::default()
+    }
+}
+
+fn config() -> IoConfig {
+    IoConfig {
+        page: 4096,
+        cache_pages: 64,
+        read_ahead: 8,
+        request_pages: 8,
+        dirty_pages: 16,
+        dirty_age: 1_000_000,
+        ring: 8,
+        buffer: 2048,
+        packet: 1500,
+        coalesce: 1,
+    }
+}
+
+/// Returns a system call's row.
+fn call(number: u32, user: u64, bytes: u32, file: u64, offset: Option<u64>) -> Event {
+    Event { op: Op::Syscall, addr: user, size: bytes, count: number, arg0: Some(file), arg1: offset }
+}
+
+fn row(op: Op, addr: u64, size: u32, count: u32) -> Event {
+    Event { op, addr, size, count, arg0: None, arg1: None }
+}
+
+fn batch(events: &[Event]) -> EventBatch {
+    let mut builder = EventBuilder::default();
+    for event in events {
+        let Event { op, addr, size, count, arg0, arg1 } = *event;
+        builder.push_args(op, addr, size, count, [arg0, arg1]);
+    }
+    builder.finish()
+}
+
+/// Returns all rows that come of rows, cut into batches of `each`, and the number of calls of which too little is known.
+fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
+    let source = Rows { meta: meta(), batches: events.chunks(each).map(batch).collect() };
+    let mut path = IoEvents::new(Box::new(source), config()).unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = path.next_batch().unwrap() {
+        all.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
+    }
+    (all, path.unseen())
+}
+
+/// A read of 100 bytes of a file, by hand: request, transfer, interrupt, copy.
+#[test]
+fn a_read_by_hand() {
+    let read = call(0, USER + 32, 100, FILE, Some(0));
+    let next = row(Op::Load, USER, 8, 1);
+    let (rows, unseen) = followed(&[read, next], 2);
+    let map = |start, flags, pages, segment| Event {
+        arg0: Some(segment),
+        arg1: Some(0),
+        ..row(Op::Map, start, flags, pages)
+    };
+    let dma =
+        |op, offset, size, segment| Event { arg0: Some(0), arg1: Some(segment), ..row(op, offset, size, 0) };
+    let fetch = |at, instructions| row(Op::Fetch, TEXT + at, 4 * instructions, instructions);
+    let expected = [
+        read,
+        // The driver writes the descriptor.
+        map(RINGS, 1 | 2 | 8, 16, SEGMENT + 2),
+        map(TEXT, 1 | 4 | 8, 16, SEGMENT + 1),
+        row(Op::KernelEnter, 0, 0, 0),
+        fetch(0x200, 4),
+        row(Op::Store, RINGS, 16, 1),
+        // The device reads it, transfers the page and marks the descriptor.
+        dma(Op::DmaRead, 0, 16, SEGMENT + 2),
+        map(CACHE, 1 | 2 | 8, 512, SEGMENT),
+        dma(Op::DmaWrite, 0, 4096, SEGMENT),
+        dma(Op::DmaWrite, 0, 16, SEGMENT + 2),
+        fetch(0x1000, 128),
+        fetch(0x200, 4),
+        row(Op::Load, RINGS, 16, 1),
+        // 100 bytes are copied, 64 and 36.
+        fetch(0, 4),
+        row(Op::Load, CACHE, 64, 1),
+        row(Op::Store, USER + 32, 64, 1),
+        fetch(0, 4),
+        row(Op::Load, CACHE + 64, 36, 1),
+        row(Op::Store, USER + 96, 36, 1),
+        row(Op::KernelLeave, 0, 0, 0),
+        next,
+    ];
+    assert_eq!((rows, unseen), (expected.to_vec(), 0));
+}
+
+/// Batches may end anywhere, between a call and its ranges, too.
+#[test]
+fn rows_do_not_depend_on_batches() {
+    let events = [
+        call(19, USER, 5000, FILE, Some(4000)),
+        row(Op::Range, USER + 0x10_0000, 32, 1),
+        row(Op::Range, USER + 0x2000, 300, 2),
+        row(Op::Fetch, 0x40_0000, 4, 1),
+        call(44, USER, 3000, SOCKET, None),
+        call(45, USER, 2000, SOCKET, None),
+        call(1, USER, 5000, PIPE, None),
+        call(0, USER, 4999, PIPE, None),
+        call(1, USER, 80, TERMINAL, None),
+        call(1, USER, 80, FILE, None),
+    ];
+    let whole = followed(&events, events.len());
+    assert_eq!(whole.1, 1, "a file without an offset");
+    for each in 1..events.len() {
+        assert_eq!(followed(&events, each), whole, "batches of {each}");
+    }
+    // The list of buffers is no data: 5,300 bytes are copied from the file.
+    let stored = |rows: &[Event]| -> u64 {
+        rows.iter().filter(|row| row.op == Op::Store && row.addr < HALF).map(|row| u64::from(row.size)).sum()
+    };
+    assert_eq!(stored(&followed(&events[..4], 4).0), 5300);
+    assert_eq!(stored(&whole.0), 5300 + 2000 + 4999);
+    assert_eq!(followed(&[call(1, USER, 80, TERMINAL, None)], 1).0.len(), 1);
+}
+
+#[test]
+fn packets_lie_in_buffers() {
+    let (rows, _) = followed(&[call(45, USER, 1600, SOCKET, None)], 1);
+    let data: Vec<_> =
+        rows.iter().filter(|row| row.op == Op::DmaWrite && row.arg1 == Some(PACKETS)).collect();
+    let data: Vec<_> = data.iter().map(|row| (row.addr, row.size, row.count)).collect();
+    assert_eq!(data, [(0, 1500, 1), (2048, 100, 1)]);
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let number = prop::sample::select(vec![0, 1, 17, 18, 19, 20, 44, 45, 46, 47, 3]);
+    let file = prop::sample::select(vec![FILE, SOCKET, PIPE, TERMINAL, 77]);
+    let offset = prop::option::weighted(0.9, 0..400_000u64);
+    let one = (number, 0..9000u64, 0..20_000u32, file, offset)
+        .prop_map(|(number, user, bytes, file, offset)| call(number, USER + user, bytes, file, offset));
+    prop::collection::vec(one, 1..60)
+}
+
+proptest! {
+    /// Every reference of the kernel lies in a page that is mapped, every transfer in a segment of the kernel or a file,
+    /// and the kernel is entered and left in turn.
+    #[test]
+    fn rows_fit_together(events in events()) {
+        let (rows, _) = followed(&events, 7);
+        let mut spaces = Spaces::new(PowerOfTwo::from_log2(12), Bytes(4096));
+        spaces.share_from(VirtAddr(HALF)).unwrap();
+        let mut in_kernel = false;
+        for row in &rows {
+            match row.op {
+                Op::Map => spaces
+                    .map(Asid(0), VirtAddr(row.addr), row.count.into(), row.size.into(), row.arg0, row.arg1.unwrap())
+                    .unwrap(),
+                Op::Unmap => spaces.unmap(Asid(0), VirtAddr(row.addr), row.count.into()).unwrap(),
+                Op::KernelEnter => prop_assert!(!std::mem::replace(&mut in_kernel, true)),
+                Op::KernelLeave => prop_assert!(std::mem::replace(&mut in_kernel, false)),
+                Op::DmaRead | Op::DmaWrite => {
+                    let segment = row.arg1.unwrap();
+                    prop_assert!(segment == RUNNING_SPACE || (SEGMENT..SEGMENT + 5).contains(&segment));
+                    prop_assert!(row.addr % 4096 + u64::from(row.size) <= 4096, "a transfer lies in one page");
+                }
+                Op::Fetch | Op::Load | Op::Store => {
+                    prop_assert!(in_kernel);
+                    for at in [row.addr, row.addr + u64::from(row.size) - 1] {
+                        let touch = spaces.touch(Asid(0), PageNo(at >> 12), row.op == Op::Store).unwrap();
+                        prop_assert!(at < HALF || !touch.outside, "{row:?}");
+                    }
+                }
+                _ => {}
+            }
+        }
+        prop_assert!(!in_kernel);
+        // The program's rows stand in the order in which they came.
+        let calls: Vec<Event> = rows.iter().filter(|row| row.op == Op::Syscall).copied().collect();
+        prop_assert_eq!(calls, events);
+    }
+}
