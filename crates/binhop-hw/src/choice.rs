@@ -32,6 +32,8 @@ macro_rules! choices {
     };
 }
 
+pub(crate) use choices;
+
 choices! {
     /// The rules by which references become accesses.
     Rules {

@@ -26,7 +26,7 @@ pub struct CounterInfo {
     pub per_kind: bool,
 }
 
-trait Value {
+pub(crate) trait Value {
     const PER_KIND: bool;
     fn each(&self, visit: impl FnMut(Option<Kind>, u64));
 }
@@ -83,6 +83,8 @@ macro_rules! counters {
         }
     };
 }
+
+pub(crate) use counters;
 
 counters! {
     /// The counts of one cache. Two snapshots can be subtracted.

@@ -12,6 +12,7 @@ mod choice;
 mod computer;
 mod config;
 mod counters;
+mod dma;
 mod fast;
 mod front;
 mod invariants;
@@ -30,6 +31,12 @@ pub use config::{CacheConfig, Next, StreamConfig, TreeConfig, WriteBufferConfig}
 pub use counters::{
     AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters, TlbCounters,
     TlbPortCounters, WalkCacheCounters,
+};
+pub use dma::{
+    DeviceDataCounters, DmaCacheConfig, DmaCounters, FateCounters, FixedLatency, HeldLine, IO_ESI, IO_MOESI,
+    LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, ReferenceCounters,
+    Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent, Transition, TransitionTable,
+    check_scheme, make_scheme, transition,
 };
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;

@@ -1,0 +1,220 @@
+//! `SchemeConfig` describes a scheme with its caches. [`SchemeConfig::check`] refuses what a machine cannot have.
+
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+
+use super::SchemeKind;
+use crate::{Replacement, WritePolicy};
+
+/// `LastLevelConfig` describes the last-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastLevelConfig {
+    /// Bytes of data it holds. The number of sets must be a power of two.
+    pub size: Bytes,
+    /// Lines in a set.
+    pub ways: u32,
+    /// [`Replacement::Random`] or [`Replacement::Lru`].
+    pub replacement: Replacement,
+    /// Cycles of an access.
+    pub cycles: u64,
+}
+
+/// `DmaCacheConfig` describes the DMA cache of [`SchemeKind::Ddc`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DmaCacheConfig {
+    /// Bytes of data it holds. The number of sets must be a power of two.
+    pub size: Bytes,
+    /// Lines in a set.
+    pub ways: u32,
+    /// Cycles of an access.
+    pub cycles: u64,
+}
+
+/// `SchemeConfig` describes a scheme with its caches. A scheme ignores the settings of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemeConfig {
+    /// The scheme.
+    pub kind: SchemeKind,
+    /// Bytes of a line.
+    pub line: PowerOfTwo,
+    /// Bytes of a page. A prefetcher stays within the page of the line that a device read.
+    pub page: PowerOfTwo,
+    /// The last-level cache.
+    pub last_level: LastLevelConfig,
+    /// What happens to device data that are written into a cache (shared-cache, ddc, pbdc).
+    pub write: WritePolicy,
+    /// The DMA cache (ddc).
+    pub dma_cache: DmaCacheConfig,
+    /// The number of lines behind each line that a device reads that are prefetched (ddc, pbdc); 0 without a prefetcher.
+    pub prefetch_degree: u32,
+    /// The ways of the last-level cache for I/O data (pbdc): bit `w` stands for way `w`.
+    pub io_ways: u64,
+    /// The number of ways that writes of devices may bring lines into (ddio).
+    pub ddio_ways: u32,
+    /// The seed of random victims.
+    pub seed: u64,
+}
+
+const KIB: u64 = 1 << 10;
+
+impl SchemeConfig {
+    /// Returns TB10's machine (Table 4) with a last-level cache of 2 MiB and 16 ways, under a scheme. The DMA cache
+    /// has 256 KiB and 4 ways, and writes through; the prefetcher is on; PBDC has one way, and DDIO two.
+    #[must_use]
+    pub const fn tb10(kind: SchemeKind) -> Self {
+        Self {
+            kind,
+            line: PowerOfTwo::from_log2(6),
+            page: PowerOfTwo::from_log2(12),
+            last_level: LastLevelConfig {
+                size: Bytes(2048 * KIB),
+                ways: 16,
+                replacement: Replacement::Random,
+                cycles: 20,
+            },
+            write: WritePolicy::Through,
+            dma_cache: DmaCacheConfig { size: Bytes(256 * KIB), ways: 4, cycles: 20 },
+            prefetch_degree: 4,
+            io_ways: 1,
+            ddio_ways: 2,
+            seed: 0,
+        }
+    }
+
+    /// Checks the settings that the scheme uses.
+    ///
+    /// # Errors
+    /// A cache has no line, no way, or a number of sets that is not a power of two; the replacement is none that the
+    /// last-level cache offers; a line is larger than a page; or the ways for device data are none or all.
+    pub fn check(&self) -> Result<()> {
+        if self.line.bytes() > self.page.bytes() {
+            return Err(Problem::request(
+                &Bytes(self.line.bytes()).to_string(),
+                "line",
+                "a line must not be larger than a page",
+                &format!("take at most {}", Bytes(self.page.bytes())),
+            ));
+        }
+        let LastLevelConfig { size, ways, replacement, .. } = self.last_level;
+        sets(size, ways, self.line, "last-level")?;
+        if !matches!(replacement, Replacement::Random | Replacement::Lru) {
+            return Err(Problem::request(
+                replacement.name(),
+                "last-level.replacement",
+                "the last-level cache before device data replaces at random or by least recent use",
+                "write random or lru",
+            ));
+        }
+        match self.kind {
+            SchemeKind::Ddc => {
+                sets(self.dma_cache.size, self.dma_cache.ways, self.line, "dma-cache").map(drop)
+            }
+            SchemeKind::Pbdc => check_io_ways(self.io_ways, ways),
+            SchemeKind::Ddio if self.ddio_ways == 0 || self.ddio_ways > ways => Err(Problem::request(
+                &self.ddio_ways.to_string(),
+                "ddio-ways",
+                "writes of devices need at least one way, and the last-level cache has no more ways than its own",
+                &format!("take 1 to {ways}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn last_level_sets(&self) -> Result<u64> {
+        sets(self.last_level.size, self.last_level.ways, self.line, "last-level")
+    }
+
+    pub(super) fn dma_cache_sets(&self) -> Result<u64> {
+        sets(self.dma_cache.size, self.dma_cache.ways, self.line, "dma-cache")
+    }
+}
+
+/// Checks a mask of the ways for I/O data.
+pub(super) fn check_io_ways(mask: u64, ways: u32) -> Result<()> {
+    let all = u64::MAX >> (64 - ways);
+    let rule = if mask & !all != 0 {
+        "the mask must not name ways that the last-level cache lacks"
+    } else if mask == 0 {
+        "I/O data need at least one way"
+    } else if mask == all {
+        "the processor's data need at least one way"
+    } else {
+        return Ok(());
+    };
+    let remedy = format!("set some, and not all, of the lowest {ways} bits");
+    Err(Problem::request(&format!("{mask:#x}"), "io-ways", rule, &remedy))
+}
+
+fn sets(size: Bytes, ways: u32, line: PowerOfTwo, cache: &str) -> Result<u64> {
+    const MOST_WAYS: u32 = 64;
+    if ways == 0 || ways > MOST_WAYS {
+        return Err(Problem::request(
+            &ways.to_string(),
+            &format!("{cache}.ways"),
+            "a cache for device data has at least one way and at most 64",
+            "take 1 to 64",
+        ));
+    }
+    let set = u64::from(ways) * line.bytes();
+    if size.0 == 0 || size.0 % set != 0 || !(size.0 / set).is_power_of_two() {
+        return Err(Problem::request(
+            &size.to_string(),
+            &format!("{cache}.size"),
+            "size / (ways × line) is the number of sets, which must be a power of two",
+            &format!("take a power of two times {} (ways × line)", Bytes(set)),
+        ));
+    }
+    if size.0 / line.bytes() > 1 << 32 {
+        return Err(Problem::request(
+            &size.to_string(),
+            &format!("{cache}.size"),
+            "a cache for device data has at most 2³² lines",
+            &format!("take at most {}", Bytes(line.bytes() << 32)),
+        ));
+    }
+    Ok(size.0 / set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scheme_has_a_machine_that_is_accepted() {
+        for &kind in SchemeKind::ALL {
+            SchemeConfig::tb10(kind).check().unwrap();
+            assert_eq!(SchemeKind::parse(kind.name(), "scheme").unwrap(), kind);
+        }
+        let problem = SchemeKind::parse("dca", "io.scheme").unwrap_err();
+        assert!(problem.place == "io.scheme" && problem.remedy.contains("pbdc"), "{problem}");
+    }
+
+    #[test]
+    fn each_wrong_setting_is_refused_at_its_place() {
+        let refuses = |kind, change: fn(&mut SchemeConfig), place: &str, value: &str| {
+            let mut config = SchemeConfig::tb10(kind);
+            change(&mut config);
+            let problem = config.check().unwrap_err();
+            assert_eq!((problem.place.as_str(), problem.value.as_str()), (place, value), "{problem}");
+        };
+        use SchemeKind::{Ddc, Ddio, Pbdc, SnoopingCache};
+        refuses(SnoopingCache, |c| c.last_level.size = Bytes(3 << 20), "last-level.size", "3MiB");
+        refuses(SnoopingCache, |c| c.last_level.size = Bytes(0), "last-level.size", "0B");
+        refuses(SnoopingCache, |c| c.last_level.ways = 0, "last-level.ways", "0");
+        refuses(SnoopingCache, |c| c.last_level.ways = 65, "last-level.ways", "65");
+        refuses(
+            SnoopingCache,
+            |c| c.last_level.replacement = Replacement::Fifo,
+            "last-level.replacement",
+            "fifo",
+        );
+        refuses(SnoopingCache, |c| c.line = PowerOfTwo::from_log2(13), "line", "8KiB");
+        refuses(Ddc, |c| c.dma_cache.size = Bytes(96 << 10), "dma-cache.size", "96KiB");
+        refuses(Ddc, |c| c.dma_cache.size = Bytes(1 << 60), "dma-cache.size", "1073741824GiB");
+        refuses(Ddc, |c| c.dma_cache.ways = 0, "dma-cache.ways", "0");
+        refuses(Pbdc, |c| c.io_ways = 0, "io-ways", "0x0");
+        refuses(Pbdc, |c| c.io_ways = 0xffff, "io-ways", "0xffff");
+        refuses(Pbdc, |c| c.io_ways = 0x1_0000, "io-ways", "0x10000");
+        refuses(Ddio, |c| c.ddio_ways = 0, "ddio-ways", "0");
+        refuses(Ddio, |c| c.ddio_ways = 17, "ddio-ways", "17");
+    }
+}

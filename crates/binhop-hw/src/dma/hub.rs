@@ -1,0 +1,260 @@
+//! `Hub` is what every scheme has: the last-level cache, the notes of lines, and the counters. It serves the processor
+//! where device data have no cache of their own.
+
+use binhop_base::{Result, Rng};
+
+use super::{
+    DmaCounters, IO_MOESI, LineAction, LineEvent, LineMemory, LineUse, SchemeConfig, ServedBy, TapAnswer,
+    TapClass, TransitionTable,
+    lines::{DEVICE, LineArray, LineEntry, VictimRule},
+    notes::{EVICTED, HELD, IO_DATA, LineNotes, TAGGED, UNREAD},
+};
+use crate::Replacement;
+
+/// The number of the last-level cache in the streams of draws.
+pub(super) const LAST_LEVEL: u64 = 0;
+
+#[derive(Clone, Debug)]
+pub(super) struct Hub {
+    pub(super) last: LineArray,
+    pub(super) notes: LineNotes,
+    pub(super) counters: DmaCounters,
+    /// Cycles of an access to the last-level cache.
+    pub(super) cycles: u64,
+}
+
+impl Hub {
+    /// Makes the hub of a machine, of whose last-level cache the processor's data have this many ways.
+    pub(super) fn new(config: &SchemeConfig, ways: usize) -> Result<Self> {
+        let rule = match config.last_level.replacement {
+            Replacement::Lru => VictimRule::Lru,
+            _ => VictimRule::Random,
+        };
+        let rng = Rng::new(config.seed);
+        Ok(Self {
+            last: LineArray::new(config.last_level_sets()?, ways, rule, rng, LAST_LEVEL),
+            notes: LineNotes::default(),
+            counters: DmaCounters::default(),
+            cycles: config.last_level.cycles,
+        })
+    }
+
+    /// Reads a line from memory for a reference that waits. Returns the cycles.
+    #[inline]
+    pub(super) fn read_memory(&mut self, line: u64, class: TapClass, memory: &mut dyn LineMemory) -> u64 {
+        self.counters[class].memory_reads += 1;
+        memory.access(line, class, LineUse::Demand)
+    }
+
+    /// Reads a line from memory ahead of its use.
+    #[inline]
+    pub(super) fn prefetch(&mut self, line: u64, class: TapClass, memory: &mut dyn LineMemory) {
+        self.counters[class].memory_reads += 1;
+        self.counters.device_data.prefetches += 1;
+        memory.access(line, class, LineUse::Prefetch);
+    }
+
+    /// Writes a line to memory. Returns the cycles that the reference waits for room.
+    #[inline]
+    pub(super) fn write_memory(&mut self, line: u64, class: TapClass, memory: &mut dyn LineMemory) -> u64 {
+        self.counters[class].memory_writes += 1;
+        memory.access(line, class, LineUse::PostedWrite)
+    }
+
+    /// Does what the table says of a line besides its state. Returns the cycles.
+    #[inline]
+    pub(super) fn act(
+        &mut self,
+        action: LineAction,
+        line: u64,
+        class: TapClass,
+        memory: &mut dyn LineMemory,
+    ) -> u64 {
+        match action {
+            LineAction::WriteBack | LineAction::WriteThrough => self.write_memory(line, class, memory),
+            _ => 0,
+        }
+    }
+
+    /// Completes the departure of a line that another line replaced. Returns the cycles.
+    #[inline]
+    pub(super) fn replaced(
+        &mut self,
+        victim: Option<(LineEntry, LineAction)>,
+        by_device: bool,
+        class: TapClass,
+        memory: &mut dyn LineMemory,
+    ) -> u64 {
+        let Some((victim, action)) = victim else { return 0 };
+        let of_device = victim.has(DEVICE);
+        let data = &mut self.counters.device_data;
+        data.cpu_lines_evicted += u64::from(by_device && !of_device);
+        data.device_lines_evicted += u64::from(!by_device && of_device);
+        data.writes_replacing_dirty +=
+            u64::from(action == LineAction::WriteBack && class == TapClass::DmaWrite);
+        if of_device {
+            self.note_departure(victim.line());
+        }
+        self.act(action, victim.line(), class, memory)
+    }
+
+    /// Notes that a line of device data left the caches.
+    pub(super) fn note_departure(&mut self, line: u64) {
+        let note = self.notes.at(line);
+        if *note & (UNREAD | EVICTED) == UNREAD {
+            *note |= EVICTED;
+            self.counters.fates.evicted_unread += 1;
+        }
+    }
+
+    /// Brings a line into the last-level cache, in one of its lowest `among` ways. Returns the cycles.
+    #[inline]
+    pub(super) fn fill_last(
+        &mut self,
+        line: u64,
+        flags: u64,
+        how: (&TransitionTable, LineEvent, usize),
+        class: TapClass,
+        memory: &mut dyn LineMemory,
+    ) -> u64 {
+        let (table, event, among) = how;
+        let (action, victim) = self.last.insert(line, flags, table, event, among);
+        let waited = self.act(action, line, class, memory);
+        waited + self.replaced(victim, flags & DEVICE != 0, class, memory)
+    }
+
+    /// Brings a line of the processor's data into the last-level cache. Returns the cycles.
+    #[inline]
+    pub(super) fn fill_for_cpu(&mut self, line: u64, event: LineEvent, memory: &mut dyn LineMemory) -> u64 {
+        let class = if event == LineEvent::LocalWrite { TapClass::CpuWrite } else { TapClass::CpuRead };
+        self.fill_last(line, 0, (&IO_MOESI, event, self.last.ways()), class, memory)
+    }
+
+    /// Counts a reference, and makes its answer.
+    #[inline]
+    pub(super) fn answer(&mut self, class: TapClass, served: ServedBy, cycles: u64, hit: bool) -> TapAnswer {
+        let of_class = &mut self.counters[class];
+        of_class.references += 1;
+        of_class.cycles += cycles;
+        of_class.hits_last_level += u64::from(hit && served == ServedBy::LastLevel);
+        of_class.hits_dma_cache += u64::from(hit && served == ServedBy::DmaCache);
+        if class.is_of_a_device() {
+            self.counters.device_data.io_accesses += 1;
+            self.counters.device_data.io_hits += u64::from(hit);
+        }
+        TapAnswer { served, cycles }
+    }
+
+    /// Notes that the front reads a line, and how the fate of its data ends. `tagged` is true if the front's copy is
+    /// I/O data.
+    #[inline]
+    pub(super) fn note_read(&mut self, line: u64, store: bool, served: ServedBy, tagged: bool) {
+        let note = self.notes.at(line);
+        if *note & IO_DATA != 0 {
+            self.counters.device_data.io_accesses += 1;
+            self.counters.device_data.io_hits += u64::from(served != ServedBy::Memory);
+        }
+        if *note & UNREAD != 0 {
+            let fates = &mut self.counters.fates;
+            *match served {
+                ServedBy::DmaCache => &mut fates.read_from_dma_cache,
+                ServedBy::LastLevel => &mut fates.read_from_last_level,
+                ServedBy::Memory if *note & EVICTED != 0 => &mut fates.read_after_eviction,
+                ServedBy::Memory => &mut fates.read_from_memory,
+            } += 1;
+        }
+        *note = *note & !(UNREAD | EVICTED) | HELD;
+        if store {
+            *note &= !(IO_DATA | TAGGED);
+        } else if tagged {
+            *note |= TAGGED;
+        }
+    }
+
+    /// Notes that the processor updated a line, and that the front holds it no longer if `leaves`.
+    #[inline]
+    pub(super) fn note_update(&mut self, line: u64, leaves: bool) {
+        let note = self.notes.at(line);
+        self.counters.fates.overwritten_by_cpu += u64::from(*note & UNREAD != 0);
+        *note &= !(TAGGED | IO_DATA | UNREAD | EVICTED);
+        if leaves {
+            *note &= !HELD;
+        }
+    }
+
+    /// Notes that a clean line leaves the front. Returns whether it is tagged as I/O data.
+    #[inline]
+    pub(super) fn note_clean_eviction(&mut self, line: u64) -> bool {
+        let note = self.notes.at(line);
+        let tagged = *note & TAGGED != 0;
+        *note &= !(HELD | TAGGED);
+        tagged
+    }
+
+    /// Notes that a device writes a line.
+    #[inline]
+    pub(super) fn note_device_write(&mut self, line: u64) {
+        let note = self.notes.at(line);
+        self.counters.fates.overwritten_by_device += u64::from(*note & UNREAD != 0);
+        self.counters.fates.written += 1;
+        *note = IO_DATA | UNREAD;
+    }
+
+    /// Uses a line of the last-level cache for a reference of the processor or of a device.
+    #[inline]
+    pub(super) fn use_last(&mut self, slot: usize, table: &TransitionTable, event: LineEvent) -> LineAction {
+        self.last.touch(slot);
+        let prefetched = self.last.take_prefetched(slot);
+        self.counters.device_data.prefetches_used += u64::from(prefetched && event != LineEvent::LocalWrite);
+        self.last.apply(slot, table, event)
+    }
+
+    /// The processor reads a line of the last-level cache or of memory.
+    #[inline]
+    pub(super) fn cpu_read(&mut self, line: u64, store: bool, memory: &mut dyn LineMemory) -> TapAnswer {
+        let class = TapClass::CpuRead;
+        let event = LineEvent::LocalReadAlone;
+        let (served, cycles) = if let Some(slot) = self.last.find(line) {
+            self.use_last(slot, &IO_MOESI, event);
+            (ServedBy::LastLevel, self.cycles)
+        } else {
+            let waited = self.read_memory(line, class, memory);
+            (ServedBy::Memory, self.cycles + waited + self.fill_for_cpu(line, event, memory))
+        };
+        self.note_read(line, store, served, false);
+        self.answer(class, served, cycles, served == ServedBy::LastLevel)
+    }
+
+    /// The processor passes a whole line down, which the front holds no longer if `leaves`.
+    #[inline]
+    pub(super) fn cpu_write(&mut self, line: u64, leaves: bool, memory: &mut dyn LineMemory) -> TapAnswer {
+        self.note_update(line, leaves);
+        self.write_last(line, |_, _| 0, memory)
+    }
+
+    /// The processor passes a part of a line down.
+    pub(super) fn cpu_partial_store(&mut self, line: u64, memory: &mut dyn LineMemory) -> TapAnswer {
+        self.note_update(line, false);
+        self.write_last(line, |hub, memory| hub.read_memory(line, TapClass::CpuWrite, memory), memory)
+    }
+
+    /// Writes the processor's data into the last-level cache. `fetch` gets the rest of a line that misses.
+    #[inline]
+    pub(super) fn write_last(
+        &mut self,
+        line: u64,
+        fetch: impl FnOnce(&mut Self, &mut dyn LineMemory) -> u64,
+        memory: &mut dyn LineMemory,
+    ) -> TapAnswer {
+        let slot = self.last.find(line);
+        let waited = if let Some(slot) = slot {
+            self.use_last(slot, &IO_MOESI, LineEvent::LocalWrite);
+            self.last.set(slot, DEVICE, false);
+            0
+        } else {
+            let fetched = fetch(self, memory);
+            fetched + self.fill_for_cpu(line, LineEvent::LocalWrite, memory)
+        };
+        self.answer(TapClass::CpuWrite, ServedBy::LastLevel, self.cycles + waited, slot.is_some())
+    }
+}

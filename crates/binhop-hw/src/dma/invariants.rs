@@ -1,0 +1,117 @@
+//! `check_scheme` checks the invariants that hold after every event. Resident lines are counted by looking at them, so
+//! that an invariant can fail.
+
+use std::collections::BTreeSet;
+
+use binhop_base::{Problem, Result};
+
+use super::{HeldLine, Scheme, SchemeKind, ServedBy, TapClass, counters::LineCounters};
+
+/// Checks a scheme.
+///
+/// # Errors
+/// An invariant does not hold: the problem names the cache and the invariant.
+pub fn check_scheme(kind: SchemeKind, scheme: &dyn Scheme) -> Result<()> {
+    let contents = scheme.contents();
+    let mut written_back = 0;
+    for cache in [ServedBy::LastLevel, ServedBy::DmaCache] {
+        if let Some(counters) = scheme.line_counters(cache) {
+            check_lines(cache, counters, &contents)?;
+            written_back += counters.written_back;
+        }
+    }
+    let lines: BTreeSet<u64> = contents.iter().map(|held| held.line).collect();
+    equal("caches", "a line is in one way of one cache", lines.len() as u64, &[contents.len() as u64])?;
+
+    let counters = scheme.counters();
+    let fates = counters.fates;
+    let invariant = "lines that devices wrote = fates that ended + lines still unread";
+    equal("device data", invariant, fates.unread(), &[scheme.unread_lines()])?;
+    let writes = counters[TapClass::DmaWrite].references;
+    equal("device data", "every device's write begins a fate", fates.written, &[writes])?;
+    for &class in TapClass::ALL {
+        let of = &counters[class];
+        let hits = of.hits_last_level + of.hits_dma_cache;
+        if hits > of.references {
+            return Err(broken(class.name(), "hits ≤ references", hits, of.references));
+        }
+    }
+    let device_writes = match kind {
+        SchemeKind::Off | SchemeKind::SnoopingCache | SchemeKind::PrefetchHint => Some(writes),
+        SchemeKind::Ddio => Some(0),
+        // The write policy decides.
+        SchemeKind::SharedCache | SchemeKind::Ddc | SchemeKind::Pbdc => None,
+    };
+    let written: u64 = counters.classes.iter().map(|class| class.memory_writes).sum();
+    let invariant = "writes to memory = dirty lines written back + device data written through";
+    let through = device_writes.unwrap_or(if written == written_back { 0 } else { writes });
+    equal("memory", invariant, written, &[written_back, through])?;
+    let data = counters.device_data;
+    if matches!(kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
+        let crossed = data.cpu_lines_evicted + data.device_lines_evicted;
+        equal("caches", "separated data do not evict each other", crossed, &[])?;
+    }
+    Ok(())
+}
+
+fn check_lines(cache: ServedBy, counters: &LineCounters, contents: &[HeldLine]) -> Result<()> {
+    let place = if cache == ServedBy::DmaCache { "dma-cache" } else { "last-level" };
+    let here = || contents.iter().filter(|held| held.cache == cache);
+    let LineCounters { fills, evictions, invalidated, flushed, dirtied, written_back, passed_on } = *counters;
+    equal(
+        place,
+        "fills = evictions + invalidated + flushed + resident",
+        fills,
+        &[evictions, invalidated, flushed, here().count() as u64],
+    )?;
+    equal(
+        place,
+        "lines made dirty = written back + passed on + resident dirty",
+        dirtied,
+        &[written_back, passed_on, here().filter(|held| held.state.is_dirty()).count() as u64],
+    )
+}
+
+fn equal(place: &str, invariant: &str, left: u64, right: &[u64]) -> Result<()> {
+    let sum = right.iter().sum();
+    if left == sum { Ok(()) } else { Err(broken(place, invariant, left, sum)) }
+}
+
+fn broken(place: &str, invariant: &str, left: u64, right: u64) -> Box<Problem> {
+    Problem::run(
+        &format!("{left} against {right}"),
+        place,
+        invariant,
+        "this is a defect of binhop: please report it with the machine and the trace",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_invariant_about_lines_can_fail_and_names_the_cache() {
+        let sound = LineCounters {
+            fills: 3,
+            evictions: 2,
+            dirtied: 2,
+            written_back: 2,
+            invalidated: 1,
+            ..LineCounters::default()
+        };
+        check_lines(ServedBy::DmaCache, &sound, &[]).unwrap();
+        let breaks = |change: fn(&mut LineCounters), invariant: &str| {
+            let mut counters = sound;
+            change(&mut counters);
+            let problem = check_lines(ServedBy::DmaCache, &counters, &[]).unwrap_err();
+            assert!(problem.rule.contains(invariant) && problem.place == "dma-cache", "{problem}");
+        };
+        breaks(|c| c.fills += 1, "fills");
+        breaks(|c| c.evictions -= 1, "fills");
+        breaks(|c| c.flushed += 1, "fills");
+        breaks(|c| c.dirtied += 1, "made dirty");
+        breaks(|c| c.passed_on += 1, "made dirty");
+        breaks(|c| c.written_back -= 1, "made dirty");
+    }
+}

@@ -1,0 +1,74 @@
+//! The schemes for device data: what stands behind the front, one file per scheme, behind one port ([`Scheme`]).
+//!
+//! Counting rules
+//! - A reference is one line. A read of the processor, data that the processor passes down, a device's read and a
+//!   device's write are references. A clean eviction of the front and an upgrade are none.
+//! - A reference costs one access to the cache that it is looked up in, plus what memory makes it wait: a demand read
+//!   its latency, a posted write the wait for room, a prefetch nothing. A reference of a device to memory alone costs
+//!   no access to a cache.
+//! - A miss reads its line first; then the victim is written back.
+//! - Every change of a line's state is one entry of a table in `coherence.rs`.
+//!
+//! The port hides which of the front's lines are I/O data: `notes.rs` keeps it for every line. So one front serves all
+//! schemes, and one pass of a front can be compared under all of them.
+//!
+//! To add a scheme, write its file, a line in `kind.rs`, and its case in [`make_scheme`]. The tests then ask for its
+//! rules in `binhop-oracle/src/dma.rs`.
+
+mod coherence;
+mod config;
+mod counters;
+mod ddc;
+mod ddio;
+mod hub;
+mod invariants;
+mod kind;
+mod lines;
+mod memory;
+mod notes;
+mod off;
+mod pbdc;
+mod prefetch_hint;
+mod scheme;
+mod separated;
+mod shared_cache;
+mod snooping_cache;
+mod tap;
+
+pub use coherence::{
+    IO_ESI, IO_MOESI, LineAction, LineEvent, LineState, Transition, TransitionTable, transition,
+};
+pub use config::{DmaCacheConfig, LastLevelConfig, SchemeConfig};
+pub use counters::{DeviceDataCounters, DmaCounters, FateCounters, LineCounters, ReferenceCounters};
+pub use invariants::check_scheme;
+pub use kind::SchemeKind;
+pub use memory::{FixedLatency, LineMemory, LineUse};
+pub use scheme::{HeldLine, Scheme};
+pub use tap::{ServedBy, TapAnswer, TapClass, TapEvent};
+
+use binhop_base::Result;
+use hub::Hub;
+use scheme::OneCache;
+
+use crate::WritePolicy;
+
+/// Makes the scheme of a machine, with empty caches.
+///
+/// # Errors
+/// The configuration is refused by [`SchemeConfig::check`].
+pub fn make_scheme(config: &SchemeConfig) -> Result<Box<dyn Scheme>> {
+    config.check()?;
+    let hub = Hub::new(config, config.last_level.ways as usize)?;
+    let through = config.write == WritePolicy::Through;
+    Ok(match config.kind {
+        SchemeKind::Off => Box::new(OneCache { hub, device: off::Off }),
+        SchemeKind::SnoopingCache => Box::new(OneCache { hub, device: snooping_cache::SnoopingCache }),
+        SchemeKind::SharedCache => Box::new(OneCache { hub, device: shared_cache::SharedCache { through } }),
+        SchemeKind::PrefetchHint => Box::new(OneCache { hub, device: prefetch_hint::PrefetchHint }),
+        SchemeKind::Ddc => Box::new(ddc::make(config)?),
+        SchemeKind::Pbdc => Box::new(pbdc::make(config)?),
+        SchemeKind::Ddio => {
+            Box::new(OneCache { hub, device: ddio::Ddio { ways: config.ddio_ways as usize } })
+        }
+    })
+}

@@ -1,0 +1,118 @@
+//! `TapEvent` is what passes below the front, and `TapAnswer` is what a scheme answers.
+
+/// `TapEvent` is one event below the front (the processor's private caches). Lines are physical line numbers.
+///
+/// The front keeps these rules:
+/// - It reads a line that it does not hold, or holds clean.
+/// - It writes back what it holds dirty. It reports when the last clean copy of a line leaves.
+/// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
+/// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
+///   copy leaves as a [`TapEvent::WriteBack`] first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapEvent {
+    /// The front reads a line, and holds it from then on.
+    Read {
+        /// The line.
+        line: u64,
+        /// True if the front's copy becomes dirty, because a store asked for the line.
+        store: bool,
+    },
+    /// A dirty line leaves the front.
+    WriteBack {
+        /// The line.
+        line: u64,
+    },
+    /// A clean line leaves the front.
+    CleanEviction {
+        /// The line.
+        line: u64,
+    },
+    /// A dirty line of the front is passed down and stays there clean, because a device is about to read it.
+    Cleaned {
+        /// The line.
+        line: u64,
+    },
+    /// A store hit a clean line of the front, which becomes dirty. A front may leave this event out. Then a DMA cache
+    /// keeps its copy, which is stale and which nobody can read, until the line is written back.
+    Upgrade {
+        /// The line.
+        line: u64,
+    },
+    /// A store into a part of a line is passed down by a write-through front, which does not hold the line dirty.
+    PartialStore {
+        /// The line.
+        line: u64,
+    },
+    /// A device reads a line.
+    DeviceRead {
+        /// The line.
+        line: u64,
+        /// The number of the DMA request.
+        request: u32,
+    },
+    /// A device writes a line.
+    DeviceWrite {
+        /// The line.
+        line: u64,
+        /// True if the whole line is written.
+        whole: bool,
+        /// The number of the DMA request.
+        request: u32,
+    },
+}
+
+/// `ServedBy` is the place that served a reference: that a read got its data from, or that a write put its data into
+/// first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServedBy {
+    /// Memory.
+    Memory,
+    /// The last-level cache; of PBDC, its ways for the processor's data.
+    LastLevel,
+    /// The DMA cache; of PBDC, the ways of the last-level cache for I/O data.
+    DmaCache,
+}
+
+/// `TapAnswer` says where a reference was served, and what it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapAnswer {
+    /// The place that served it.
+    pub served: ServedBy,
+    /// Cycles until the reference is complete.
+    pub cycles: u64,
+}
+
+/// `TapClass` is a class of references: who, and in which direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TapClass {
+    /// The processor reads a line.
+    CpuRead,
+    /// The processor passes data down: write-backs, cleaned lines, partial stores.
+    CpuWrite,
+    /// A device reads a line.
+    DmaRead,
+    /// A device writes a line.
+    DmaWrite,
+}
+
+impl TapClass {
+    /// Every class.
+    pub const ALL: &'static [Self] = &[Self::CpuRead, Self::CpuWrite, Self::DmaRead, Self::DmaWrite];
+
+    /// The name of the class in a metric.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CpuRead => "cpu-read",
+            Self::CpuWrite => "cpu-write",
+            Self::DmaRead => "dma-read",
+            Self::DmaWrite => "dma-write",
+        }
+    }
+
+    /// Returns whether a device makes the references.
+    #[must_use]
+    pub const fn is_of_a_device(self) -> bool {
+        matches!(self, Self::DmaRead | Self::DmaWrite)
+    }
+}
