@@ -155,7 +155,7 @@ fn sets(size: Bytes, ways: u32, line: PowerOfTwo, cache: &str) -> Result<u64> {
         ));
     }
     let set = u64::from(ways) * line.bytes();
-    if size.0 == 0 || size.0 % set != 0 || !(size.0 / set).is_power_of_two() {
+    if size.0 == 0 || !size.0.is_multiple_of(set) || !(size.0 / set).is_power_of_two() {
         return Err(Problem::request(
             &size.to_string(),
             &format!("{cache}.size"),
