@@ -209,7 +209,7 @@ mod tests {
         );
         refuses(SnoopingCache, |c| c.line = PowerOfTwo::from_log2(13), "line", "8KiB");
         refuses(Ddc, |c| c.dma_cache.size = Bytes(96 << 10), "dma-cache.size", "96KiB");
-        refuses(Ddc, |c| c.dma_cache.size = Bytes(1 << 60), "dma-cache.size", "1073741824GiB");
+        refuses(Ddc, |c| c.dma_cache.size = Bytes(1 << 60), "dma-cache.size", "1048576TiB");
         refuses(Ddc, |c| c.dma_cache.ways = 0, "dma-cache.ways", "0");
         refuses(Pbdc, |c| c.io_ways = 0, "io-ways", "0x0");
         refuses(Pbdc, |c| c.io_ways = 0xffff, "io-ways", "0xffff");
