@@ -6,6 +6,7 @@ mod cachegrind;
 mod common;
 mod counters;
 mod direct_mapped;
+mod dma;
 mod fast;
 mod fast_paths_allowed;
 mod known_hits;

@@ -5,6 +5,7 @@ pub mod cache;
 pub mod cache_tree;
 pub mod cachegrind;
 pub mod disjunct;
+pub mod dma;
 pub mod frames;
 pub mod io;
 pub mod machine;

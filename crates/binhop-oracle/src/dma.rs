@@ -1,0 +1,668 @@
+//! `DmaMachine` is a machine with device data, as slow and plain as possible: a front that holds lines, caches that are
+//! lists of ways, and memory. Every copy carries a version, so that a stale read or a lost write is seen at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use binhop_base::{Domain, Rng, Stream};
+
+/// `DmaDesign` describes a machine.
+#[derive(Clone, Debug)]
+pub struct DmaDesign {
+    /// The name of the scheme.
+    pub scheme: &'static str,
+    /// True if device data that enter a cache are also written to memory.
+    pub through: bool,
+    /// Sets of the last-level cache.
+    pub sets: u64,
+    /// Ways of the last-level cache for the processor's data.
+    pub ways: usize,
+    /// True if the last-level cache replaces at random, false if it replaces the least recently used line.
+    pub random: bool,
+    /// Sets of the DMA cache.
+    pub io_sets: u64,
+    /// Ways of the DMA cache; 0 without a DMA cache.
+    pub io_ways: usize,
+    /// The lines prefetched behind each line that a device reads.
+    pub degree: u64,
+    /// Lines of a page.
+    pub page: u64,
+    /// The ways that writes of devices may fill, under `ddio`.
+    pub ddio_ways: usize,
+    /// Cycles of an access to the last-level cache.
+    pub cycles: u64,
+    /// Cycles of the processor's access to the DMA cache, and of a device's.
+    pub io_cycles: [u64; 2],
+    /// Cycles of a demand read of memory.
+    pub memory: u64,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// `Op` is what the processor or a device wants to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// The processor loads from a line.
+    Load(u64),
+    /// The processor stores into a line.
+    Store(u64),
+    /// The processor stores into a line, and a write-through front passes the store down.
+    StoreThrough(u64),
+    /// The front evicts a line, if it holds it.
+    Evict(u64),
+    /// A device reads a line.
+    DeviceRead(u64),
+    /// A device writes a line, or a part of it.
+    DeviceWrite(u64, bool),
+}
+
+/// `Tapped` is an event below the front, in words: what happens, the line, and `store`, `whole` or neither.
+pub type Tapped = (&'static str, u64, bool);
+
+/// `Reply` is the place that served a reference, and its cycles; `None` for an event that is no reference.
+pub type Reply = Option<(&'static str, u64)>;
+
+/// `Held` is a copy of a line in a cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// The line.
+    pub line: u64,
+    /// The letter of the state: M, O, E or S.
+    pub state: char,
+    /// True if it holds device data.
+    pub of_device: bool,
+    /// True if it was prefetched and not used since.
+    pub prefetched: bool,
+    version: u64,
+    used: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FrontCopy {
+    version: u64,
+    dirty: bool,
+    tagged: bool,
+}
+
+/// `Ways` are the ways of the last-level cache or of the DMA cache, set by set.
+type Ways = Vec<Vec<Option<Held>>>;
+
+/// `DmaMachine` is the machine.
+#[derive(Clone, Debug)]
+pub struct DmaMachine {
+    design: DmaDesign,
+    /// True if the front reports that a store made a clean copy dirty.
+    reports_upgrades: bool,
+    front: BTreeMap<u64, FrontCopy>,
+    /// The last-level cache.
+    pub last: Ways,
+    /// The DMA cache.
+    pub io: Ways,
+    memory: BTreeMap<u64, u64>,
+    newest: BTreeMap<u64, u64>,
+    /// Lines that a device produced and the processor has not updated.
+    produced: BTreeSet<u64>,
+    /// Lines that a device wrote and the processor has not read; true if they left the caches.
+    unread: BTreeMap<u64, bool>,
+    victims: BTreeMap<u64, u64>,
+    time: u64,
+    /// Every count, by its name.
+    pub counts: BTreeMap<String, u64>,
+    /// The class of the reference that is simulated.
+    class: &'static str,
+    waited: u64,
+}
+
+fn dirty(state: char) -> bool {
+    state == 'M' || state == 'O'
+}
+
+impl DmaMachine {
+    /// Makes a machine with empty caches.
+    #[must_use]
+    pub fn new(design: DmaDesign, reports_upgrades: bool) -> Self {
+        Self {
+            last: vec![vec![None; design.ways]; design.sets as usize],
+            io: vec![vec![None; design.io_ways]; design.io_sets as usize],
+            design,
+            reports_upgrades,
+            front: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            produced: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            victims: BTreeMap::new(),
+            time: 0,
+            counts: BTreeMap::new(),
+            class: "cpu-read",
+            waited: 0,
+        }
+    }
+
+    fn count(&mut self, name: &str) {
+        *self.counts.entry(name.into()).or_default() += 1;
+    }
+
+    fn newest(&self, line: u64) -> u64 {
+        self.newest.get(&line).copied().unwrap_or(0)
+    }
+
+    /// Makes the next version of a line out of the version that the writer has.
+    fn write(&mut self, line: u64, base: u64) -> u64 {
+        assert_eq!(base, self.newest(line), "line {line} is written on top of stale data");
+        self.newest.insert(line, base + 1);
+        base + 1
+    }
+
+    fn check_fresh(&self, line: u64, version: u64, who: &str) {
+        assert_eq!(version, self.newest(line), "{who} reads stale data of line {line}");
+    }
+
+    /// Does what the processor or a device wants. Returns the events below the front with their replies.
+    pub fn step(&mut self, op: Op) -> Vec<(Tapped, Reply)> {
+        let mut seen = Vec::new();
+        match op {
+            Op::Load(line) => {
+                if !self.front.contains_key(&line) {
+                    seen.push((("read", line, false), self.cpu_read(line, false)));
+                }
+                self.check_fresh(line, self.front[&line].version, "the processor");
+            }
+            Op::Store(line) => match self.front.get(&line).copied() {
+                None => {
+                    seen.push((("read", line, true), self.cpu_read(line, true)));
+                    self.store_in_front(line);
+                }
+                Some(copy) => {
+                    self.store_in_front(line);
+                    if self.reports_upgrades && !copy.dirty {
+                        self.upgrade(line);
+                        seen.push((("upgrade", line, false), None));
+                    }
+                }
+            },
+            Op::StoreThrough(line) => {
+                if !self.front.get(&line).is_some_and(|copy| copy.dirty) {
+                    seen.push((("partial store", line, false), self.partial_store(line)));
+                }
+            }
+            Op::Evict(line) => match self.front.get(&line).copied() {
+                Some(copy) if copy.dirty => {
+                    seen.push((("write back", line, false), self.cpu_write(line, true)));
+                }
+                Some(copy) => {
+                    self.front.remove(&line);
+                    if copy.tagged {
+                        self.comes_back(line, copy.version);
+                    }
+                    seen.push((("clean eviction", line, false), None));
+                }
+                None => {}
+            },
+            Op::DeviceRead(line) => {
+                if self.front.get(&line).is_some_and(|copy| copy.dirty) {
+                    seen.push((("cleaned", line, false), self.cpu_write(line, false)));
+                }
+                seen.push((("device read", line, false), self.device_read(line)));
+            }
+            Op::DeviceWrite(line, whole) => {
+                if !whole && self.front.get(&line).is_some_and(|copy| copy.dirty) {
+                    seen.push((("write back", line, false), self.cpu_write(line, true)));
+                }
+                self.front.remove(&line);
+                seen.push((("device write", line, whole), self.device_write(line, whole)));
+            }
+        }
+        seen
+    }
+
+    fn store_in_front(&mut self, line: u64) {
+        let version = self.write(line, self.front[&line].version);
+        let copy = self.front.get_mut(&line).expect("the line is here");
+        (copy.version, copy.dirty) = (version, true);
+    }
+
+    fn upgrade(&mut self, line: u64) {
+        self.produced.remove(&line);
+        self.front.get_mut(&line).expect("the line is here").tagged = false;
+        self.lose(true, line, "invalidated");
+    }
+
+    fn begin(&mut self, class: &'static str) {
+        self.class = class;
+        self.waited = 0;
+        self.count(&format!("{class} references"));
+    }
+
+    fn end(&mut self, served: &'static str, hit: bool) -> Reply {
+        *self.counts.entry(format!("{} cycles", self.class)).or_default() += self.waited;
+        if hit {
+            self.count(&format!("{} {served} hits", self.class));
+        }
+        Some((served, self.waited))
+    }
+
+    fn read_memory(&mut self, line: u64) -> u64 {
+        self.waited += self.design.memory;
+        self.count(&format!("{} memory reads", self.class));
+        self.memory.get(&line).copied().unwrap_or(0)
+    }
+
+    fn write_memory(&mut self, line: u64, version: u64) {
+        self.count(&format!("{} memory writes", self.class));
+        let before = self.memory.insert(line, version).unwrap_or(0);
+        assert!(before <= version, "memory goes back to an older version of line {line}");
+    }
+
+    fn cache(&mut self, io: bool) -> &mut Ways {
+        if io { &mut self.io } else { &mut self.last }
+    }
+
+    fn set_of(&self, io: bool, line: u64) -> usize {
+        (line % if io { self.design.io_sets } else { self.design.sets }) as usize
+    }
+
+    fn find(&mut self, io: bool, line: u64) -> Option<&mut Held> {
+        if io && self.design.io_ways == 0 {
+            return None;
+        }
+        let set = self.set_of(io, line);
+        self.cache(io)[set].iter_mut().flatten().find(|held| held.line == line)
+    }
+
+    /// Takes a copy out of a cache; nothing is written.
+    fn lose(&mut self, io: bool, line: u64, why: &str) -> Option<Held> {
+        let held = *self.find(io, line)?;
+        let set = self.set_of(io, line);
+        for way in &mut self.cache(io)[set] {
+            if way.is_some_and(|held| held.line == line) {
+                *way = None;
+            }
+        }
+        self.count(&format!("{} {why}", if io { "io" } else { "last" }));
+        Some(held)
+    }
+
+    /// Uses a line, and returns its version.
+    fn touch(&mut self, io: bool, line: u64, reads: bool) -> u64 {
+        self.time += 1;
+        let time = self.time;
+        let held = self.find(io, line).expect("the line is here");
+        held.used = time;
+        let first = std::mem::take(&mut held.prefetched) && reads;
+        let version = held.version;
+        if first {
+            self.count("prefetches used");
+        }
+        version
+    }
+
+    /// The lines of device data that leave unread are counted.
+    fn departs(&mut self, held: Held) {
+        if held.of_device && self.unread.get(&held.line) == Some(&false) {
+            self.unread.insert(held.line, true);
+            self.count("evicted unread");
+        }
+    }
+
+    fn fill(&mut self, io: bool, line: u64, version: u64, state: char, device: bool, prefetched: bool) {
+        let set = self.set_of(io, line);
+        let ddio = self.design.scheme == "ddio" && device;
+        let among = match (io, ddio) {
+            (true, _) => self.design.io_ways,
+            (false, true) => self.design.ddio_ways,
+            (false, false) => self.design.ways,
+        };
+        let ways = self.cache(io)[set][..among].to_vec();
+        let way = if let Some(empty) = ways.iter().position(Option::is_none) {
+            empty
+        } else if io {
+            let clean = (0..among).filter(|&way| !dirty(ways[way].expect("the line is here").state));
+            let least = |ways_of: &mut dyn Iterator<Item = usize>| {
+                ways_of.min_by_key(|&way| ways[way].expect("the line is here").used)
+            };
+            least(&mut clean.into_iter()).or_else(|| least(&mut (0..among))).expect("the line is here")
+        } else if self.design.random {
+            let number = self.victims.entry(set as u64).or_default();
+            let stream = Stream::new(Domain::Victim, set as u64);
+            let way = Rng::new(self.design.seed).below(stream, *number, among as u64) as usize;
+            *number += 1;
+            way
+        } else {
+            (0..among).min_by_key(|&way| ways[way].expect("the line is here").used).expect("a set has a way")
+        };
+        if let Some(victim) = ways[way] {
+            self.count(if io { "io evictions" } else { "last evictions" });
+            if victim.of_device != device {
+                self.count(if device { "cpu lines evicted" } else { "device lines evicted" });
+            }
+            self.departs(victim);
+            if dirty(victim.state) {
+                if self.class == "dma-write" {
+                    self.count("replaced dirty");
+                }
+                self.write_memory(victim.line, victim.version);
+                if io && let Some(copy) = self.front.get_mut(&victim.line) {
+                    copy.tagged = false;
+                }
+            }
+        }
+        self.time += 1;
+        let used = self.time;
+        self.count(if io { "io fills" } else { "last fills" });
+        self.cache(io)[set][way] = Some(Held { line, state, of_device: device, prefetched, version, used });
+    }
+
+    fn cpu_read(&mut self, line: u64, store: bool) -> Reply {
+        self.begin("cpu-read");
+        let (served, version) = if self.find(false, line).is_some() {
+            self.waited += self.design.cycles;
+            ("last level", self.touch(false, line, true))
+        } else if let Some(held) = self.find(true, line).copied() {
+            self.waited += self.design.io_cycles[0];
+            let version = self.touch(true, line, true);
+            if store {
+                self.lose(true, line, "invalidated");
+            } else {
+                self.find(true, line).expect("the line is here").state =
+                    if dirty(held.state) { 'O' } else { 'S' };
+            }
+            ("dma cache", version)
+        } else {
+            self.waited += self.design.cycles;
+            let version = self.read_memory(line);
+            self.fill(false, line, version, 'E', false, false);
+            ("memory", version)
+        };
+        self.check_fresh(line, version, "the front");
+        if self.produced.contains(&line) {
+            self.count("io accesses");
+            if served != "memory" {
+                self.count("io hits");
+            }
+        }
+        if let Some(evicted) = self.unread.remove(&line) {
+            let after = if served == "memory" && evicted { " after eviction" } else { "" };
+            self.count(&format!("read from {served}{after}"));
+        }
+        if store {
+            self.produced.remove(&line);
+        }
+        let tagged = served == "dma cache" && !store;
+        self.front.insert(line, FrontCopy { version, dirty: false, tagged });
+        self.end(served, served != "memory")
+    }
+
+    fn updated(&mut self, line: u64) {
+        self.produced.remove(&line);
+        if self.unread.remove(&line).is_some() {
+            self.count("overwritten by cpu");
+        }
+    }
+
+    fn put_into_last(&mut self, line: u64, version: u64) -> bool {
+        self.waited += self.design.cycles;
+        if self.find(false, line).is_some() {
+            self.touch(false, line, false);
+            let held = self.find(false, line).expect("the line is here");
+            (held.state, held.version, held.of_device) = ('M', version, false);
+            return true;
+        }
+        self.fill(false, line, version, 'M', false, false);
+        false
+    }
+
+    fn cpu_write(&mut self, line: u64, leaves: bool) -> Reply {
+        self.begin("cpu-write");
+        self.updated(line);
+        self.lose(true, line, "invalidated");
+        let copy = self.front.get_mut(&line).expect("the line is here");
+        (copy.dirty, copy.tagged) = (false, false);
+        let version = copy.version;
+        if leaves {
+            self.front.remove(&line);
+        }
+        let hit = self.put_into_last(line, version);
+        self.end("last level", hit)
+    }
+
+    fn partial_store(&mut self, line: u64) -> Reply {
+        self.begin("cpu-write");
+        self.updated(line);
+        let base = if let Some(held) = self.lose(true, line, "invalidated") {
+            held.version
+        } else if let Some(held) = self.find(false, line) {
+            held.version
+        } else {
+            self.read_memory(line)
+        };
+        let version = self.write(line, base);
+        if let Some(copy) = self.front.get_mut(&line) {
+            (copy.version, copy.tagged) = (version, false);
+        }
+        let hit = self.put_into_last(line, version);
+        self.end("last level", hit)
+    }
+
+    /// A clean tagged line of the front comes back to the DMA cache.
+    fn comes_back(&mut self, line: u64, version: u64) {
+        self.class = "cpu-write";
+        self.waited = 0;
+        if let Some(held) = self.find(true, line) {
+            assert_eq!(held.version, version);
+        } else {
+            self.fill(true, line, version, 'S', true, false);
+        }
+    }
+
+    fn device_read(&mut self, line: u64) -> Reply {
+        self.begin("dma-read");
+        self.count("io accesses");
+        let (served, version) = match self.design.scheme {
+            "off" | "snooping-cache" | "prefetch-hint" => {
+                if let Some(held) = self.find(false, line).copied() {
+                    if dirty(held.state) {
+                        self.write_memory(line, held.version);
+                    }
+                    if self.design.scheme == "off" {
+                        self.lose(false, line, "flushed");
+                        self.departs_from_count(held);
+                    } else if held.state == 'M' {
+                        self.find(false, line).expect("the line is here").state = 'E';
+                    }
+                }
+                ("memory", self.read_memory(line))
+            }
+            "shared-cache" | "ddio" => {
+                self.waited += self.design.cycles;
+                if self.find(false, line).is_some() {
+                    ("last level", self.touch(false, line, true))
+                } else {
+                    let version = self.read_memory(line);
+                    if self.design.scheme == "shared-cache" {
+                        self.fill(false, line, version, 'E', true, false);
+                    }
+                    ("memory", version)
+                }
+            }
+            _ => self.device_read_separated(line),
+        };
+        self.check_fresh(line, version, "a device");
+        if served != "memory" {
+            self.count("io hits");
+        }
+        self.end(served, served != "memory")
+    }
+
+    /// Under `off` no device data are in the caches, so that nothing is left unread there.
+    fn departs_from_count(&self, held: Held) {
+        assert!(!held.of_device);
+    }
+
+    fn device_read_separated(&mut self, line: u64) -> (&'static str, u64) {
+        let found = if let Some(held) = self.find(false, line).copied() {
+            self.waited += self.design.cycles;
+            let version = self.touch(false, line, true);
+            self.find(false, line).expect("the line is here").state =
+                if dirty(held.state) { 'O' } else { 'S' };
+            ("last level", version)
+        } else {
+            self.waited += self.design.io_cycles[1];
+            if self.find(true, line).is_some() {
+                ("dma cache", self.touch(true, line, true))
+            } else {
+                let version = self.read_memory(line);
+                let state = if self.front.contains_key(&line) { 'S' } else { 'E' };
+                self.fill(true, line, version, state, true, false);
+                ("memory", version)
+            }
+        };
+        for next in line + 1..=line + self.design.degree {
+            let elsewhere = self.front.contains_key(&next)
+                || self.find(false, next).is_some()
+                || self.find(true, next).is_some();
+            if next / self.design.page == line / self.design.page && !elsewhere {
+                let waited = self.waited;
+                let version = self.read_memory(next);
+                self.waited = waited;
+                self.count("prefetches");
+                self.fill(true, next, version, 'E', true, true);
+            }
+        }
+        found
+    }
+
+    fn device_write(&mut self, line: u64, whole: bool) -> Reply {
+        self.begin("dma-write");
+        for name in ["io accesses", "written"] {
+            self.count(name);
+        }
+        self.produced.insert(line);
+        if self.unread.insert(line, false).is_some() {
+            self.count("overwritten by device");
+        }
+        let (served, hit) = match self.design.scheme {
+            "off" | "snooping-cache" | "prefetch-hint" => {
+                let held = self.lose(false, line, "invalidated");
+                if let Some(held) = held.filter(|held| dirty(held.state) && !whole) {
+                    self.write_memory(line, held.version);
+                }
+                let memory = self.memory.get(&line).copied().unwrap_or(0);
+                let version = self.new_device_version(line, whole, memory);
+                self.write_memory(line, version);
+                if self.design.scheme == "prefetch-hint" {
+                    let waited = self.waited;
+                    self.read_memory(line);
+                    self.waited = waited;
+                    self.count("prefetches");
+                    self.fill(false, line, version, 'E', true, true);
+                }
+                ("memory", false)
+            }
+            "shared-cache" | "ddio" => {
+                self.waited += self.design.cycles;
+                ("last level", self.device_write_into(false, line, whole, None))
+            }
+            _ => {
+                self.waited += self.design.io_cycles[1];
+                let base = self.lose(false, line, "invalidated").map(|held| held.version);
+                ("dma cache", self.device_write_into(true, line, whole, base))
+            }
+        };
+        if hit {
+            self.count("io hits");
+        }
+        self.end(served, hit)
+    }
+
+    fn new_device_version(&mut self, line: u64, whole: bool, base: u64) -> u64 {
+        let base = if whole { self.newest(line) } else { base };
+        self.write(line, base)
+    }
+
+    /// A device writes into a cache. `other` is the version that another cache supplied.
+    fn device_write_into(&mut self, io: bool, line: u64, whole: bool, other: Option<u64>) -> bool {
+        let through = self.design.through;
+        let state = if through { 'E' } else { 'M' };
+        let held = self.find(io, line).copied();
+        let base = match held.map(|held| held.version).or(other) {
+            Some(version) => version,
+            None if whole => 0,
+            None => self.read_memory(line),
+        };
+        let version = self.new_device_version(line, whole, base);
+        if let Some(held) = held {
+            if through && dirty(held.state) {
+                // A dirty line of the processor leaves, and enters as device data.
+                self.lose(io, line, "invalidated");
+                self.fill(io, line, version, state, true, false);
+            } else {
+                self.touch(io, line, false);
+                let held = self.find(io, line).expect("the line is here");
+                (held.state, held.version, held.of_device) = (state, version, true);
+            }
+        } else {
+            self.fill(io, line, version, state, true, false);
+        }
+        if through {
+            self.write_memory(line, version);
+        }
+        held.is_some()
+    }
+
+    /// Checks that the newest version of every line is where it must be: no clean copy differs from memory or its
+    /// owner, and the newest version is in the front, in the owner, or else in memory.
+    ///
+    /// # Panics
+    /// Data were lost.
+    pub fn check_nothing_is_lost(&mut self) {
+        for (line, newest) in self.newest.clone() {
+            if let Some(copy) = self.front.get(&line).copied() {
+                assert_eq!(copy.version, newest, "the front's copy of line {line} is stale");
+                if copy.dirty {
+                    continue;
+                }
+            }
+            let copies = [self.find(false, line).copied(), self.find(true, line).copied()];
+            assert!(copies[0].is_none() || copies[1].is_none(), "line {line} is in both caches");
+            let copy = copies.into_iter().flatten().next();
+            if let Some(copy) = copy {
+                assert_eq!(copy.version, newest, "a cache's copy of line {line} is stale");
+            }
+            if !copy.is_some_and(|copy| dirty(copy.state)) {
+                let memory = self.memory.get(&line).copied().unwrap_or(0);
+                assert_eq!(memory, newest, "line {line} is lost");
+            }
+        }
+    }
+
+    /// Gives the machine other ways of the last-level cache, of which `moves` names, for the processor's ways and for
+    /// the I/O ways, the old way that each new way continues. The lines of all other ways are flushed. Returns the dirty
+    /// lines written.
+    pub fn regroup(&mut self, moves: [Vec<Option<usize>>; 2]) -> u64 {
+        let mut written = 0;
+        for (io, kept) in [(false, &moves[0]), (true, &moves[1])] {
+            self.class = if io { "dma-write" } else { "cpu-write" };
+            let old = self.cache(io).clone();
+            for held in old.iter().flat_map(|set| {
+                let leaves = |&(way, _): &(usize, &Option<Held>)| !kept.contains(&Some(way));
+                set.iter().enumerate().filter(leaves).filter_map(|(_, held)| *held)
+            }) {
+                self.lose(io, held.line, "flushed");
+                if io {
+                    self.departs(held);
+                }
+                if dirty(held.state) {
+                    self.write_memory(held.line, held.version);
+                    written += 1;
+                    if io && let Some(copy) = self.front.get_mut(&held.line) {
+                        copy.tagged = false;
+                    }
+                }
+            }
+            let new = old.iter().map(|set| kept.iter().map(|from| from.and_then(|from| set[from])).collect());
+            *self.cache(io) = new.collect();
+        }
+        (self.design.ways, self.design.io_ways) = (moves[0].len(), moves[1].len());
+        written
+    }
+}
