@@ -109,7 +109,7 @@ pub enum LineAction {
 pub struct Transition {
     /// The state after the event.
     pub next: LineState,
-    /// What the cache does.
+    /// The action of the cache besides its change of state.
     pub action: LineAction,
 }
 

@@ -40,7 +40,7 @@ pub struct SchemeConfig {
     pub page: PowerOfTwo,
     /// The last-level cache.
     pub last_level: LastLevelConfig,
-    /// What happens to device data that are written into a cache (shared-cache, ddc, pbdc).
+    /// The write policy of device data that enter a cache (shared-cache, ddc, pbdc).
     pub write: WritePolicy,
     /// The DMA cache (ddc).
     pub dma_cache: DmaCacheConfig,

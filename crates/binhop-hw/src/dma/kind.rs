@@ -5,7 +5,7 @@ use binhop_base::{Problem, Result};
 use crate::choice::choices;
 
 choices! {
-    /// What a machine does with device data.
+    /// `SchemeKind` says what a machine does with device data.
     SchemeKind {
         Off = "off", "Device data are only in memory; a reference of a device invalidates the line in the last-level cache, which writes it back first if it is dirty.";
         SnoopingCache = "snooping-cache", "Device data are only in memory; a write of a device invalidates the line in the last-level cache, and a read makes it write a dirty line back (the baseline).";
