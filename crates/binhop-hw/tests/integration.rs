@@ -7,7 +7,6 @@ mod common;
 mod counters;
 mod direct_mapped;
 mod dma;
-mod dma;
 mod fast;
 mod fast_paths_allowed;
 mod known_hits;

