@@ -124,6 +124,7 @@ counters! {
         sent: PerKind<u64> = "sent", "requests", "Requests this cache made of the level behind it on behalf of the agent.";
         asked: PerKind<u64> = "asked", "accesses", "Accesses that the agent made here itself, not through a cache above.";
         discarded: u64 = "discarded", "lines", "Dirty lines that left without being written back, because the agent overwrites their data in memory.";
+        cleaned: u64 = "cleaned", "lines", "Dirty lines that were written back and stayed, clean, because the agent reads their data in memory.";
     }
 }
 

@@ -64,18 +64,19 @@ fn check_lines(
         c.fills,
         &[c.evictions, c.invalidated, c.purged, resident],
     )?;
+    let cleaned: u64 = by_agent.iter().map(|a| a.cleaned).sum();
     equal(
         name,
-        "lines made dirty = written back + invalidated dirty + purged dirty + resident dirty",
+        "lines made dirty = written back + invalidated dirty + purged dirty + cleaned + resident dirty",
         c.dirtied,
-        &[c.evictions_dirty, c.invalidated_dirty, c.purged_dirty, dirty],
+        &[c.evictions_dirty, c.invalidated_dirty, c.purged_dirty, cleaned, dirty],
     )?;
     let written: u64 = by_agent.iter().map(|a| a.sent[Kind::System]).sum();
     let discarded: u64 = by_agent.iter().map(|a| a.discarded).sum();
     equal(
         name,
-        "dirty lines purged = lines the system wrote out + discarded",
-        c.purged_dirty,
+        "dirty lines purged + cleaned = lines the system wrote out + discarded",
+        c.purged_dirty + cleaned,
         &[c.sent[Kind::System], written, discarded],
     )?;
     let of_agents = by_agent.iter().map(|a| (a.accesses, a.misses, a.compulsory));

@@ -117,7 +117,7 @@ impl Access for (Kind, LineAddr) {
     }
 }
 
-/// `DirtyData` decides about the data of dirty lines that are taken out of a cache.
+/// `DirtyData` decides about dirty lines, and their data, when lines are taken out of caches from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirtyData {
     /// The data goes to memory, as accesses of kind `system`.
@@ -125,17 +125,20 @@ pub enum DirtyData {
     /// The data is dropped: the same bytes are being overwritten in memory. A line that also holds other bytes is
     /// written back all the same.
     Discard,
+    /// The data goes to memory, as accesses of kind `system`, and the lines stay where they are: the dirty ones clean, the
+    /// clean ones as they were. A device that reads memory asks for this.
+    Clean,
 }
 
-/// Lines that are taken out of all caches from outside.
+/// Lines that are taken out of all caches from outside, or cleaned in all caches.
 #[derive(Clone, Debug)]
 pub struct Invalidation<'a> {
     /// The page that the lines belong to.
     pub page: PageId,
     /// Every mapping that has led to the page since its last flush.
     pub mappings: &'a [MappingId],
-    /// The bytes of the page that become invalid. Every line that holds one of these bytes leaves. Above an inclusive
-    /// cache, all lines that such a line covers leave.
+    /// The bytes of the page that become invalid or clean. Every line that holds one of these bytes leaves or becomes
+    /// clean. Above an inclusive cache, all lines that a leaving line covers leave.
     pub bytes: Range<u64>,
     /// The treatment of dirty lines.
     pub data: DirtyData,

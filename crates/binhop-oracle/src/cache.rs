@@ -244,6 +244,12 @@ impl Cache {
         out
     }
 
+    /// Makes the dirty lines clean that `becomes_clean` selects. Returns their number.
+    pub fn clean(&mut self, becomes_clean: impl Fn(&Line) -> bool) -> usize {
+        let ways = self.sets.iter_mut().flatten().flatten();
+        ways.filter(|line| line.dirty && becomes_clean(line)).map(|line| line.dirty = false).count()
+    }
+
     /// Returns the lines of a set as (name, offset, dirty). LRU and FIFO order them latest first, other policies way
     /// by way.
     #[must_use]

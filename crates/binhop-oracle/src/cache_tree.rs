@@ -301,6 +301,22 @@ impl CacheTree {
         }
     }
 
+    /// Makes every dirty line clean that holds any of these bytes of a page. The line's data goes to memory.
+    pub fn clean(&mut self, page: u32, bytes: Range<u64>, os: &impl Translation) {
+        for number in 0..self.caches.len() {
+            let size = self.caches[number].config.line;
+            let holds = |line: &crate::cache::Line| {
+                page_of(line.name, os) == page
+                    && (line.offset..line.offset + size).any(|byte| bytes.contains(&byte))
+            };
+            for _ in 0..self.caches[number].clean(holds) {
+                self.caches[number].count_for(self.agent, "cleaned", None, 1);
+                self.caches[number].count_for(self.agent, "sent", Some(Kind::System), 1);
+                self.count_memory("accesses", Kind::System);
+            }
+        }
+    }
+
     /// Removes all lines of these caches. If a cache is inclusive, the caches above it lose all lines, too.
     pub fn flush_caches(&mut self, caches: &[usize]) {
         for number in 0..self.caches.len() {

@@ -397,6 +397,13 @@ impl Lane {
         self.tree.agent = Agent::User;
     }
 
+    /// Makes the lines with these bytes clean in all caches, on behalf of an agent.
+    pub fn clean(&mut self, agent: Agent, mapping: u32, bytes: Range<u64>) {
+        self.tree.agent = agent;
+        self.tree.clean(self.os.mappings[mapping as usize].0, bytes, &self.os);
+        self.tree.agent = Agent::User;
+    }
+
     fn die(&mut self, page: PageId) {
         if let Some(memory) = &mut self.memory
             && let Some(frame) = memory.frame_of(page)

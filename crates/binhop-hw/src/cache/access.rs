@@ -394,6 +394,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         if bytes.is_empty() {
             return;
         }
+        if *data == DirtyData::Clean {
+            return self.clean(what, now);
+        }
         for number in 0..self.caches.len() {
             let Some(cache) = self.caches[number].as_mut() else { continue };
             let (names, below) = (cache.names(), &mut *self.below);
@@ -430,6 +433,33 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             }
             if discarded > 0 {
                 cache.of(self.agent).discarded += discarded;
+            }
+            self.write_out(number, &written, now);
+        }
+    }
+
+    /// The dirty lines that hold any of these bytes of a page become clean in every cache of this stage.
+    fn clean(&mut self, what: &Invalidation<'_>, now: u64) {
+        let Invalidation { page, mappings, bytes, .. } = what;
+        for number in 0..self.caches.len() {
+            let Some(cache) = self.caches[number].as_mut() else { continue };
+            let lines = bytes.start >> cache.line_log2..bytes.end.div_ceil(1 << cache.line_log2);
+            let lines = lines.start as u32..lines.end as u32;
+            let mut written = Vec::new();
+            let mut clean = |cache: &mut Cache, id: u32| {
+                for line in cache.may_hold(id, lines.clone(), self.translation) {
+                    cache.clean(LineAddr { id, line }, self.translation, || {
+                        written.push(LineAddr { id: page.0, line });
+                    });
+                }
+            };
+            if cache.keyed_by_mapping {
+                mappings.iter().for_each(|mapping| clean(cache, mapping.0));
+            } else {
+                clean(cache, page.0);
+            }
+            if !written.is_empty() {
+                cache.of(self.agent).cleaned += written.len() as u64;
             }
             self.write_out(number, &written, now);
         }

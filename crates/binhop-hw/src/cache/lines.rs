@@ -178,6 +178,16 @@ impl<P: Policy, const W: usize> Array<P, W> {
             }
         }
     }
+
+    fn clean(&mut self, set: usize, mut selected: impl FnMut(u64) -> bool, mut cleaned: impl FnMut(Word)) {
+        for way in self.set(set).0 {
+            let word = Word(*way);
+            if word.0 != EMPTY && word.dirty() && selected(word.key()) {
+                *way = Word::new(word.key(), false).0;
+                cleaned(word);
+            }
+        }
+    }
 }
 
 /// `Storage` says how the sets of a cache are allocated.
@@ -239,6 +249,12 @@ impl SparseLines {
     fn remove(&mut self, set: usize, selected: &mut dyn FnMut(u64) -> bool, removed: &mut dyn FnMut(Word)) {
         if let Some((lines, set)) = self.chunks.get_mut(set) {
             lines.remove(set, selected, removed);
+        }
+    }
+
+    fn clean(&mut self, set: usize, selected: &mut dyn FnMut(u64) -> bool, cleaned: &mut dyn FnMut(Word)) {
+        if let Some((lines, set)) = self.chunks.get_mut(set) {
+            lines.clean(set, selected, cleaned);
         }
     }
 
@@ -355,6 +371,21 @@ macro_rules! lines {
                     $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$policy(array) => array.remove(set, selected, removed),)*
                     Lines::Sparse(sparse) => sparse.remove(set, &mut selected, &mut removed),
+                }
+            }
+
+            /// Makes the dirty lines of a set clean whose key is `selected`. Calls `cleaned` for each, as it was.
+            pub(crate) fn clean(
+                &mut self,
+                set: usize,
+                mut selected: impl FnMut(u64) -> bool,
+                mut cleaned: impl FnMut(Word),
+            ) {
+                match self {
+                    Lines::Direct(array) => array.clean(set, selected, cleaned),
+                    $(Lines::$fixed(array) => array.clean(set, selected, cleaned),)*
+                    $(Lines::$policy(array) => array.clean(set, selected, cleaned),)*
+                    Lines::Sparse(sparse) => sparse.clean(set, &mut selected, &mut cleaned),
                 }
             }
 

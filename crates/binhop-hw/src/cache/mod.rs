@@ -389,6 +389,19 @@ impl Cache {
         self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
     }
 
+    /// Makes a line of a mapping or page clean, named as keys name it. Calls `cleaned` if it was dirty.
+    pub(crate) fn clean<T: Translation>(&mut self, at: LineAddr, translation: &T, mut cleaned: impl FnMut()) {
+        let key = self.key(at.id, at.line);
+        if self.page_hides_set() {
+            for set in self.sets_of_offset(at.line) {
+                self.lines.clean(set, |k| k == key, |_| cleaned());
+            }
+            return;
+        }
+        let set = self.set(self.upper_of_key(at.id, translation), at.line);
+        self.lines.clean(set, |k| k == key, |_| cleaned());
+    }
+
     /// Removes line `line` of a page from a cache that knows mappings only: every mapping's copy.
     pub(crate) fn remove_by_page<T: Translation>(
         &mut self,

@@ -132,7 +132,7 @@ pub enum Event {
     /// last value means memory. The user asks the cache that serves it.
     Ask { cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64 },
     /// Bytes of a page leave all caches.
-    Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, discard: bool },
+    Invalidate { agent: Agent, page: u32, first: u64, bytes: u64, data: DirtyData },
     /// All lines leave some caches: bit n of `caches` stands for cache n.
     Flush { agent: Agent, caches: u8 },
 }
@@ -241,15 +241,17 @@ impl Pair {
                 self.slow.agent = agent;
                 self.slow.flush_caches(&named);
             }
-            Event::Invalidate { agent, page, first, bytes, discard } => {
+            Event::Invalidate { agent, page, first, bytes, data } => {
                 let bytes = first..(first + bytes).min(PAGE);
-                let data = if discard { DirtyData::Discard } else { DirtyData::WriteBack };
                 let mappings = self.world.mappings_of(page);
                 let what =
                     Invalidation { page: PageId(page), mappings: &mappings, bytes: bytes.clone(), data };
                 self.fast.invalidate(agent, &what, &self.world, &mut told);
                 self.slow.agent = agent;
-                self.slow.invalidate(page, bytes, discard, &self.world);
+                match data {
+                    DirtyData::Clean => self.slow.clean(page, bytes, &self.world),
+                    _ => self.slow.invalidate(page, bytes, data == DirtyData::Discard, &self.world),
+                }
             }
         }
         self.assert_equal_came(&told);
@@ -524,9 +526,9 @@ pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     let flush_page = (agent(), 0..PAGES).prop_map(|(agent, page)| Event::FlushPage { agent, page });
     let ask = (0usize..6, agent(), kind(), 0..MAPPINGS, 0..PAGE)
         .prop_map(|(cache, agent, kind, mapping, offset)| Event::Ask { cache, agent, kind, mapping, offset });
-    let invalidate = (injected, 0..PAGES, 0..PAGE, 1..PAGE, any::<bool>()).prop_map(
-        |(agent, page, first, bytes, discard)| Event::Invalidate { agent, page, first, bytes, discard },
-    );
+    let data = prop::sample::select(vec![DirtyData::WriteBack, DirtyData::Discard, DirtyData::Clean]);
+    let invalidate = (injected, 0..PAGES, 0..PAGE, 1..PAGE, data)
+        .prop_map(|(agent, page, first, bytes, data)| Event::Invalidate { agent, page, first, bytes, data });
     let some = u32::from(injections);
     let flush = (agent(), any::<u8>()).prop_map(|(agent, caches)| Event::Flush { agent, caches });
     let event =

@@ -36,7 +36,7 @@ pub trait Hands {
     fn is_resident(&self, mapping: u32) -> bool;
     fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
     fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
-    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool);
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, data: DirtyData);
     fn wait(&mut self, cycles: u64);
     fn contents(&self) -> Vec<Vec<Way>>;
 }
@@ -106,8 +106,9 @@ impl Synthetic {
                         start..start + 1 + self.draw(bytes.end - start)
                     }
                 };
-                let discard = self.draw(2) == 0;
-                hands.invalidate(agent, mapping, bytes, discard);
+                let all = [DirtyData::WriteBack, DirtyData::Discard, DirtyData::Clean];
+                let data = all[self.draw(3) as usize];
+                hands.invalidate(agent, mapping, bytes, data);
             }
             _ => {
                 let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store, Kind::Store]);
@@ -186,8 +187,7 @@ impl Hands for Fast<'_, '_> {
     fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64 {
         self.0.ask(cache, agent, kind, MappingId(mapping), offset).unwrap()
     }
-    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool) {
-        let data = if discard { DirtyData::Discard } else { DirtyData::WriteBack };
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, data: DirtyData) {
         self.0.invalidate(agent, MappingId(mapping), bytes, data).unwrap();
     }
     fn wait(&mut self, cycles: u64) {
@@ -235,8 +235,11 @@ impl Hands for Slow<'_> {
         let by_mapping = self.1.takes_mapping(cache);
         self.0.ask((cache, by_mapping), agent, kind, mapping, offset)
     }
-    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, discard: bool) {
-        self.0.invalidate(agent, mapping, bytes, discard);
+    fn invalidate(&mut self, agent: Agent, mapping: u32, bytes: std::ops::Range<u64>, data: DirtyData) {
+        match data {
+            DirtyData::Clean => self.0.clean(agent, mapping, bytes),
+            _ => self.0.invalidate(agent, mapping, bytes, data == DirtyData::Discard),
+        }
     }
     fn wait(&mut self, cycles: u64) {
         self.0.tree.now += cycles;
