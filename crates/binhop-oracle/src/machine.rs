@@ -26,8 +26,8 @@ pub enum Event {
     Switch { asid: u32 },
     /// A system call of this number.
     Syscall { number: u32 },
-    /// A device's request.
-    Device { device: u32, writes: bool, addr: u64, bytes: u32 },
+    /// A device's request, at virtual addresses of the running space.
+    Device { device: u32, writes: bool, request: u64, addr: u64, bytes: u32 },
     /// Pages appear in the running space. They are shared or private, and may lie in a segment, from some byte on.
     Map { start: u64, pages: u64, shared: bool, segment: Option<(u64, u64)> },
     /// Pages of the running space disappear.
@@ -54,8 +54,16 @@ pub enum Occasion {
     PageChange { fetch: bool, mapping: u32 },
     /// The first level lacks the line that starts at a byte of a page.
     Miss { kind: Kind, mapping: u32, offset: u64 },
-    /// A device's request.
-    Device { device: u32, writes: bool, addr: u64, bytes: u32 },
+    /// A device reads or writes bytes of a page. The first page of a request tells the bytes of the request.
+    Device {
+        device: u32,
+        writes: bool,
+        request: u64,
+        mapping: u32,
+        offset: u64,
+        bytes: u64,
+        total: Option<u64>,
+    },
 }
 
 /// `Unit` acts between references.
@@ -77,6 +85,8 @@ enum Step {
     Died(PageId),
     /// A space or its maps changed.
     Changed,
+    /// A device reads or writes bytes of a page.
+    Device(Occasion, PageRequest),
     /// An event that is no reference.
     Other(Occasion),
 }
@@ -164,8 +174,24 @@ impl StepsBuilder {
             Event::Syscall { number } => {
                 self.result.steps.push(Step::Other(Occasion::Syscall { number }));
             }
-            Event::Device { device, writes, addr, bytes } => {
-                self.result.steps.push(Step::Other(Occasion::Device { device, writes, addr, bytes }));
+            Event::Device { device, writes, request, addr, bytes } => {
+                let end = addr + u64::from(bytes);
+                let mut first = addr;
+                while first < end {
+                    let next = end.min((first / self.page + 1) * self.page);
+                    let (mapping, place) = self.touch(first, writes);
+                    let occasion = Occasion::Device {
+                        device,
+                        writes,
+                        request,
+                        mapping,
+                        offset: first % self.page,
+                        bytes: next - first,
+                        total: (first == addr).then_some(u64::from(bytes)),
+                    };
+                    self.result.steps.push(Step::Device(occasion, place));
+                    first = next;
+                }
             }
             Event::Map { start, pages, shared, segment } => {
                 self.spaces.map(Asid(self.running), start, pages, (shared, false), segment);
@@ -203,21 +229,19 @@ impl StepsBuilder {
         let (first, last) = (addr / line, (addr + size.max(1) - 1) / line);
         for number in first..=last {
             let byte = number * line;
-            let page_no = byte / self.page;
-            let (mapping, page) = self.find(self.running, page_no, kind == Kind::Store);
-            self.died();
-            let asid = self.running;
-            let request = PageRequest {
-                page: PageId(page),
-                asid,
-                page_no,
-                segment: 0,
-                segments: Vec::new(),
-                run: None,
-            };
+            let (mapping, request) = self.touch(byte, kind == Kind::Store);
             self.result.steps.push(Step::Access { kind, mapping, offset: byte % self.page, request });
         }
         last - first + 1
+    }
+
+    /// Returns the mapping at an address of the running space, and the request for its page.
+    fn touch(&mut self, addr: u64, write: bool) -> (u32, PageRequest) {
+        let (asid, page_no) = (self.running, addr / self.page);
+        let (mapping, page) = self.find(asid, page_no, write);
+        self.died();
+        let page = PageId(page);
+        (mapping, PageRequest { page, asid, page_no, segment: 0, segments: Vec::new(), run: None })
     }
 
     /// Returns the mapping and the page of a virtual page of a space.
@@ -344,6 +368,11 @@ impl Lane {
                 Step::Died(page) => self.die(*page),
                 Step::Changed => self.last = [None; 2],
                 Step::Other(occasion) => unit.act(*occasion, self),
+                Step::Device(occasion, request) => {
+                    let Occasion::Device { mapping, .. } = *occasion else { unreachable!("a device acts") };
+                    self.place(mapping, request, unit);
+                    unit.act(*occasion, self);
+                }
                 Step::Access { kind, mapping, offset, request } => {
                     self.reference(*kind, *mapping, *offset, request, unit);
                 }
@@ -413,14 +442,8 @@ impl Lane {
         }
     }
 
-    fn reference(
-        &mut self,
-        kind: Kind,
-        mapping: u32,
-        offset: u64,
-        request: &PageRequest,
-        unit: &mut dyn Unit,
-    ) {
+    /// Brings a page into memory if it is not there, and makes it the page used last.
+    fn place(&mut self, mapping: u32, request: &PageRequest, unit: &mut dyn Unit) {
         let page = request.page;
         let first = self.referenced.insert(page.0);
         let placed = match &mut self.memory {
@@ -449,6 +472,17 @@ impl Lane {
         } else if placed {
             unit.act(Occasion::Return { mapping }, self);
         }
+    }
+
+    fn reference(
+        &mut self,
+        kind: Kind,
+        mapping: u32,
+        offset: u64,
+        request: &PageRequest,
+        unit: &mut dyn Unit,
+    ) {
+        self.place(mapping, request, unit);
         let port = usize::from(kind != Kind::Fetch);
         if self.last[port] != Some(mapping) {
             self.last[port] = Some(mapping);

@@ -89,8 +89,8 @@ pub(crate) fn read_event(
             return Err(Problem::request(
                 op.name(),
                 &format!("{}: row {}", place.trace, place.row),
-                "devices are not simulated",
-                "take the device's events out of the trace, or record without them",
+                "here no device acts: nothing says what its data do to the caches",
+                "ask binhop io about traces with device events",
             ));
         }
         Op::Map => {

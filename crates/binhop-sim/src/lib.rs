@@ -6,6 +6,7 @@
 //! ([`binhop_hw::Request`]), and at the end a tidy table ([`Outcome`]).
 #![forbid(unsafe_code)]
 
+pub mod device_data;
 mod events;
 mod explain;
 mod frame_map;
@@ -38,8 +39,8 @@ pub use results::{
 #[doc(hidden)]
 pub use run::Prepared;
 pub use run::{
-    OpenSteered, PolicyMaker, Reopen, TraceInput, estimated_memory, memory_stream, simulate, simulate_all,
-    simulate_in_rounds, simulate_steered,
+    OpenSteered, PolicyMaker, Reopen, TraceInput, estimated_memory, front_stream, memory_stream, simulate,
+    simulate_all, simulate_in_rounds, simulate_steered,
 };
 pub use sharing::FrontSharing;
 

@@ -10,7 +10,7 @@ use crate::memory_limit::MemoryLimit;
 use crate::occasion::Subscription;
 use crate::prepare::Cuts;
 use crate::sharing::FrontSharing;
-use crate::unit::{Units, kernel_units};
+use crate::unit::{Units, device_units, kernel_units};
 
 /// `RunOptions` holds the settings of a run that belong neither to its machines nor to its trace.
 #[derive(Clone, Debug)]
@@ -38,12 +38,18 @@ pub struct RunOptions {
     /// True if the accesses that reach memory are kept. Only [`memory_stream`](crate::memory_stream) sets
     /// this option, and takes the accesses.
     pub tap: bool,
+    /// True if what passes below the caches is kept, for schemes of device data. Only
+    /// [`front_stream`](crate::front_stream) sets this option, and takes the events.
+    pub front_tap: bool,
     /// The tables of switches that the run makes ([`Outcome::switches`](crate::Outcome)). `None`: no such table,
     /// and no private caches.
     pub switches: Option<SwitchOptions>,
     /// True if the kernel references what the machines' sections `[kernel.OCCASION]` say. All machines of the run
     /// then have the same kernel.
     pub kernel: bool,
+    /// True if devices read and write memory where the trace says so. All address spaces then share the kernel's half
+    /// ([`io_path::HALF`](crate::io_path::HALF)).
+    pub devices: bool,
     /// The units that act between the references of the stream, one in each lane. `None`: no unit acts.
     pub units: Option<Units>,
     /// The memory that the run may take. Seeds that do not fit at once are simulated in rounds, and each
@@ -70,8 +76,10 @@ impl Default for RunOptions {
             log: false,
             watch: None,
             tap: false,
+            front_tap: false,
             switches: None,
             kernel: false,
+            devices: false,
             units: None,
             memory: None,
             share: true,
@@ -115,7 +123,7 @@ impl RunOptions {
     /// memory accesses are kept, because each lane keeps its accesses in its own order. They are not shared
     /// while switches are observed, because each lane compares its caches with private caches row by row.
     pub(crate) fn shares_stages(&self) -> bool {
-        self.share && self.watch.is_none() && !self.tap && self.switches.is_none()
+        self.share && self.watch.is_none() && !self.tap && !self.front_tap && self.switches.is_none()
     }
 
     /// Returns the occasions for which the units ask. `None`: there are no units.
@@ -123,11 +131,23 @@ impl RunOptions {
         self.units.as_ref().map(Units::subscription)
     }
 
-    /// Returns the options with the kernel of the machines as a unit, if the options ask for the kernel.
+    /// Returns the options with devices, or the kernel of the machines, as a unit, if the options ask for them.
     ///
     /// # Errors
     /// The machines have different kernels. Their pages and their occasions are prepared once for all machines.
     pub(crate) fn with_kernel(&self, machines: &[Machine]) -> Result<Cow<'_, Self>> {
+        if self.devices && self.kernel {
+            return Err(Problem::request(
+                "kernel",
+                "options",
+                "where devices act, the kernel's references at system calls come from the path of device data",
+                "leave out the kernel's footprints, or the devices",
+            ));
+        }
+        if self.devices {
+            assert!(self.units.is_none(), "a run has devices or other units");
+            return Ok(Cow::Owned(Self { units: Some(device_units()), ..self.clone() }));
+        }
         let (Some(first), true) = (machines.first(), self.kernel) else { return Ok(Cow::Borrowed(self)) };
         assert!(self.units.is_none(), "a run has a kernel or other units");
         let differs = |machine: &&Machine| {

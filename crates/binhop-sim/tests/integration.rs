@@ -14,6 +14,7 @@ mod details;
 mod exact;
 mod features_of_jm97;
 mod feedback;
+mod front_stream;
 mod interrupt;
 mod io_path;
 mod kernel;

@@ -3,7 +3,8 @@
 /// `TapEvent` is one event below the front (the processor's private caches). Lines are physical line numbers.
 ///
 /// The front keeps these rules:
-/// - It reads a line that it does not hold, or holds clean.
+/// - It reads a line that it does not hold, or holds clean. (A front whose instruction cache does not look at the data
+///   cache may read a line for the one that the other holds dirty, unless an inclusive cache stands behind both.)
 /// - It writes back what it holds dirty. It reports when the last clean copy of a line leaves.
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
@@ -27,7 +28,8 @@ pub enum TapEvent {
         /// The line.
         line: u64,
     },
-    /// A dirty line of the front is passed down and stays there clean, because a device is about to read it.
+    /// A dirty line of the front is passed down, and the front still holds it, clean: a device is about to read it, or
+    /// another cache of the front has a copy.
     Cleaned {
         /// The line.
         line: u64,

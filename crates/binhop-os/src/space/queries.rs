@@ -3,7 +3,7 @@
 
 use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
-use binhop_base::{Asid, MappingId, PageId, PageNo};
+use binhop_base::{Asid, MappingId, PageId, PageNo, VirtAddr};
 
 use super::{
     KnownSegments, MapFlags, NO_TOUCHED_PAGE, Owner, PageOrigin, SegmentId, Spaces, extents::ExtentKind,
@@ -105,6 +105,20 @@ impl Spaces {
     pub fn own_pages(&self, asid: Asid, first: PageNo, last: PageNo) -> usize {
         let Some(space) = self.known_space(asid, first.0) else { return 0 };
         self.extents.own(self.spaces[space as usize].extents, first.0, last.0).len()
+    }
+
+    /// Returns whether a shared map leads from a virtual address to a byte of the segment that the trace names so.
+    #[must_use]
+    pub fn leads_to(&self, asid: Asid, at: VirtAddr, segment: u64, byte: u64) -> bool {
+        let Some(space) = self.known_space(asid, at.0 >> self.page.log2()) else { return false };
+        let areas = self.spaces[space as usize].areas;
+        self.areas.overlapping(areas, at.0, at.0).any(|(_, area)| {
+            area.backing.is_some_and(|backing| {
+                backing.shared
+                    && self.segments.owner(backing.segment) == Owner::Named(segment)
+                    && at.0.wrapping_sub(backing.base) == byte
+            })
+        })
     }
 
     /// Returns the segment of a page. A copy belongs to the private segment of the address space that made

@@ -41,7 +41,7 @@ occasions! {
     Return = "return", "A page that had left the memory of this lane is referenced again; it has just been placed.";
     PageChange = "page-change", "The processor references, as an instruction or as data, another page than it did last time, or the first one since the address space or its maps changed.";
     Miss = "miss", "The processor references a line that level 1 does not hold; level 1 is asked for it next.";
-    Device = "device", "A device reads or writes memory.";
+    Device = "device", "A device reads or writes bytes of a page; a page that it has just needed has just been placed.";
 }
 
 /// `Port` is the port of the processor through which a reference is made.
@@ -109,10 +109,16 @@ pub enum Occasion {
         device: u32,
         /// True if the device writes memory; false if it reads memory.
         writes: bool,
-        /// The address of the first byte, as the trace states it.
-        addr: u64,
-        /// The number of bytes.
-        bytes: u32,
+        /// The number of the request.
+        request: u64,
+        /// The mapping that leads to the page.
+        mapping: MappingId,
+        /// The first byte within the page.
+        offset: u64,
+        /// The number of bytes within the page.
+        bytes: u64,
+        /// The bytes of the whole request, if this is its first page.
+        total: Option<u64>,
     },
 }
 

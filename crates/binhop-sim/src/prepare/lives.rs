@@ -115,6 +115,7 @@ next = "memory"
                 cuts: Cuts::default(),
                 subscription: None,
                 collapse: true,
+                shares_kernel_half: false,
             },
             "test trace",
         )?;

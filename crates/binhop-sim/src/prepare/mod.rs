@@ -22,6 +22,7 @@
 mod block;
 mod cachegrind;
 mod cuts;
+mod devices;
 mod filter;
 mod growth;
 mod huge_pages;
@@ -42,16 +43,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result};
+use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result, VirtAddr};
 use binhop_os::{SegmentId, Spaces};
 use binhop_trace::bounds::{Exceeded, chunk_rows, chunks};
 use binhop_trace::{EventBatch, Op};
 
 use crate::events::Switch;
-use crate::occasion::Subscription;
+use crate::io_path::HALF;
+use crate::occasion::{OccasionKind, Subscription};
 use crate::soft_tlb::SoftTlb;
 pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts};
 pub use cuts::Cuts;
+use devices::SharedMaps;
 use filter::Filters;
 pub(crate) use growth::Growth;
 use lives::Lives;
@@ -95,6 +98,8 @@ pub(crate) struct Setup {
     pub(crate) subscription: Option<Arc<Subscription>>,
     /// True if rows are skipped where that is exact. Tests set it to false to show that it is exact.
     pub(crate) collapse: bool,
+    /// True if all address spaces share the kernel's half.
+    pub(crate) shares_kernel_half: bool,
 }
 
 impl Setup {
@@ -191,6 +196,12 @@ pub struct Prepare {
     /// The pages of the machine and of its unit: those of page tables and of handlers. They are no pages of the trace.
     own_pages: u32,
     finished: bool,
+    /// Where segments are mapped, if devices act.
+    shared_maps: Option<SharedMaps>,
+    /// The bytes of a page of the trace.
+    trace_page: u64,
+    /// The requests of devices so far.
+    device_requests: u64,
 }
 
 /// `Flow` says whether the stream goes on.
@@ -210,10 +221,15 @@ impl Prepare {
         let Setup { needs, cuts, .. } = setup;
         let horizon = ResidencyHorizon::new(setup.safe);
         let first = Process { asid: Asid(0), kernel: false };
-        let spaces = match setup.safe {
+        let mut spaces = match setup.safe {
             None => Spaces::identity(needs.page),
             Some(_) => Spaces::new(needs.page, setup.trace_page),
         };
+        if setup.shares_kernel_half {
+            spaces.share_from(VirtAddr(HALF))?;
+        }
+        let devices =
+            setup.subscription.as_ref().is_some_and(|all| all.touched(OccasionKind::Device).is_some());
         let mut prepare = Self {
             place: place.to_string(),
             rows_before: 0,
@@ -285,6 +301,9 @@ impl Prepare {
             known_mappings: 0,
             own_pages: setup.own_pages(),
             finished: false,
+            shared_maps: devices.then(SharedMaps::default),
+            trace_page: setup.trace_page.0,
+            device_requests: 0,
         };
         prepare.set_next_interval();
         prepare.set_trust();

@@ -61,8 +61,9 @@ impl Prepare {
     #[cold]
     pub(super) fn system(&mut self, batch: &EventBatch, row: usize) -> Result<()> {
         let op = Op::from_code(batch.op()[row]);
-        if self.is_for_unit(op, batch, row) {
-            return Ok(());
+        let devices = self.occasions.as_ref().is_some_and(|all| all.wants(OccasionKind::Device));
+        if devices && matches!(op, Some(Op::DmaRead | Op::DmaWrite)) {
+            return self.device_request(batch, row);
         }
         if op == Some(Op::Exit)
             && let Ok(asid) = u32::try_from(batch.addr()[row])
@@ -75,6 +76,7 @@ impl Prepare {
         }
         let place = EventPlace { trace: &self.place, row: self.rows_before + row as u64 };
         let event = read_event(batch, row, &place, self.running.asid, &mut self.spaces)?;
+        self.note_shared_map(batch, row);
         self.follow_protection(batch, row);
         self.end_translations(batch, row);
         match event {
@@ -109,21 +111,6 @@ impl Prepare {
             }
         }
         Ok(())
-    }
-
-    /// Returns whether an event is a device's request for which a unit asks.
-    fn is_for_unit(&mut self, op: Option<Op>, batch: &EventBatch, row: usize) -> bool {
-        let asked = self.occasions.as_ref().is_some_and(|all| all.wants(OccasionKind::Device));
-        let is_for_unit = asked && matches!(op, Some(Op::DmaRead | Op::DmaWrite));
-        if is_for_unit {
-            self.occasion(Occasion::Device {
-                device: batch.count()[row],
-                writes: op == Some(Op::DmaWrite),
-                addr: batch.addr()[row],
-                bytes: batch.size()[row],
-            });
-        }
-        is_for_unit
     }
 
     /// Notes that the next reference of each port is to another page.

@@ -1,6 +1,7 @@
-//! `memory_stream` passes on the accesses that reach memory under one placement.
+//! `memory_stream` passes on the accesses that reach memory under one placement, and `front_stream` what passes below the
+//! caches, devices included.
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::Rules;
 use binhop_trace::Source;
 use binhop_trace::export::MemoryAccess;
@@ -9,6 +10,7 @@ use super::engine::{conclude, opened};
 use super::producer::Producer;
 use super::rounds::check_one_fits;
 use super::worker::{Worker, lanes};
+use crate::device_data::FrontEvent;
 use crate::machine::Machine;
 use crate::options::RunOptions;
 use crate::progress::{Progress, ProgressReporter};
@@ -45,28 +47,97 @@ pub fn memory_stream(
         ));
     }
     let options = RunOptions { tap: true, ..options.clone() };
+    let mut accesses = Vec::new();
+    let mut drain = |worker: &mut Worker| {
+        worker.take_tapped(&mut accesses);
+        take(&accesses)?;
+        accesses.clear();
+        Ok(())
+    };
+    run_tapped(machine, source, &options, &mut drain, progress)
+}
+
+/// Simulates a trace under one placement and passes on what passes below the caches, in order: the events of
+/// [`TapEvent`](binhop_hw::TapEvent), and each request of a device before its first line.
+///
+/// The result is the same as with [`simulate`](crate::simulate) and devices that act ([`RunOptions::devices`]).
+///
+/// # Errors
+/// The errors of [`simulate`](crate::simulate); or the caches of the machine have lines of different sizes, or the machine
+/// translates addresses or counts by cachegrind's rules.
+///
+/// # Panics
+/// The options do not have exactly one seed.
+pub fn front_stream(
+    machine: &Machine,
+    source: Box<dyn Source>,
+    options: &RunOptions,
+    take: &mut dyn FnMut(&[FrontEvent]) -> Result<()>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Outcome> {
+    assert_eq!(options.seeds.len(), 1, "what passes below the caches is that of one placement");
+    check_lines(machine)?;
+    let options = RunOptions { front_tap: true, devices: true, ..options.clone() };
+    let options = options.with_kernel(std::slice::from_ref(machine))?;
+    let mut events = Vec::new();
+    let mut drain = |worker: &mut Worker| {
+        worker.take_front_events(&mut events);
+        take(&events)?;
+        events.clear();
+        Ok(())
+    };
+    run_tapped(machine, source, &options, &mut drain, progress)
+}
+
+/// Checks that what passes below a machine's caches is lines of one size, which nothing but the program and devices
+/// asks for.
+fn check_lines(machine: &Machine) -> Result<()> {
+    let caches = &machine.tree().config().caches;
+    if let Some(other) = caches.iter().find(|cache| cache.line != caches[0].line) {
+        return Err(Problem::request(
+            &Bytes(other.line.bytes()).to_string(),
+            &format!("machine {}: cache.{}.line", machine.name(), other.name),
+            "schemes for device data stand behind caches with lines of one size",
+            &format!("take --set cache.{}.line={}", other.name, Bytes(caches[0].line.bytes())),
+        ));
+    }
+    if machine.translation().is_some() || machine.softvm().is_some() {
+        return Err(Problem::request(
+            "translation",
+            &format!("machine {}", machine.name()),
+            "schemes for device data are compared without TLBs and page tables",
+            "take --set translation=off",
+        ));
+    }
+    Ok(())
+}
+
+/// Simulates a trace under one placement. `drain` takes from the worker what it has kept, after each block.
+fn run_tapped(
+    machine: &Machine,
+    source: Box<dyn Source>,
+    options: &RunOptions,
+    drain: &mut dyn FnMut(&mut Worker) -> Result<()>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<Outcome> {
     options.check()?;
     let machines = &*options.with_units(std::slice::from_ref(machine))?;
     let machine = &machines[0];
-    check_one_fits(machines, &options)?;
-    let source = opened(source, &options);
+    check_one_fits(machines, options)?;
+    let source = opened(source, options);
     let sharing_plan =
         SharingPlan::of(machines, 1, options.shares_stages(), options.subscription(), options.switched_off());
-    let mut producer = Producer::new(machines, &sharing_plan, source, &options)?;
+    let mut producer = Producer::new(machines, &sharing_plan, source, options)?;
     let reporter = ProgressReporter::new(options.length, progress);
-    let mut worker = Worker::new(lanes(machines, &sharing_plan, &options, None, &reporter)?);
-    let mut accesses = Vec::new();
+    let mut worker = Worker::new(lanes(machines, &sharing_plan, options, None, &reporter)?);
     producer.run(
         &mut |group, block| {
             worker.block(group, &block, &|| reporter.check_interrupt())?;
-            worker.take_tapped(&mut accesses);
-            take(&accesses)?;
-            accesses.clear();
-            Ok(())
+            drain(&mut worker)
         },
         &mut |_| Ok(()),
         &reporter,
     )?;
-    let mut reports = conclude(machines, &options, worker.into_lanes(), producer, &reporter)?;
-    Ok(reports.remove(0).finish(machine, &options))
+    let mut reports = conclude(machines, options, worker.into_lanes(), producer, &reporter)?;
+    Ok(reports.remove(0).finish(machine, options))
 }

@@ -4,6 +4,7 @@
 mod back_model;
 mod engine;
 mod feedback;
+mod front_tap;
 mod lane;
 mod memory_estimate;
 mod memory_stream;
@@ -21,7 +22,7 @@ mod worst_case;
 pub(crate) use engine::check_machines;
 pub use feedback::{OpenSteered, simulate_steered};
 pub(crate) use feedback::{apart, check_cost};
-pub use memory_stream::memory_stream;
+pub use memory_stream::{front_stream, memory_stream};
 pub use prepared::Prepared;
 pub(crate) use rounds::explain_rounds;
 pub use rounds::{Reopen, TraceInput, estimated_memory, simulate, simulate_all, simulate_in_rounds};

@@ -46,7 +46,7 @@ pub(crate) fn preparation(
     source: &dyn Source,
 ) -> Result<Prepare> {
     let mut needs = stream.needs.clone();
-    if options.tap {
+    if options.tap || options.front_tap {
         needs.keep_time();
     }
     let setup = Setup {
@@ -60,6 +60,7 @@ pub(crate) fn preparation(
         cuts: options.cuts(),
         subscription: options.subscription().cloned().map(Arc::new),
         collapse: options.share,
+        shares_kernel_half: options.devices,
     };
     Prepare::new(&setup, source.name())
 }

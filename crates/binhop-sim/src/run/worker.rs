@@ -9,6 +9,7 @@ use binhop_trace::export::MemoryAccess;
 
 use super::lane::{Lane, LaneSetup};
 use super::recency::BlockRecency;
+use crate::device_data::FrontEvent;
 use crate::frame_map::Tables;
 use crate::machine::Machine;
 use crate::options::RunOptions;
@@ -111,6 +112,12 @@ impl Worker {
     pub(super) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         let lanes = self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes);
         lanes.for_each(|lane| lane.take_tapped(out));
+    }
+
+    /// Takes what has passed below the caches since the last call.
+    pub(super) fn take_front_events(&mut self, out: &mut Vec<FrontEvent>) {
+        let lanes = self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes);
+        lanes.for_each(|lane| lane.take_front_events(out));
     }
 
     /// Returns whether this worker has a lane of a front group.

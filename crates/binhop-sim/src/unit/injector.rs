@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Problem, Result, Translation};
-use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Resident, Tree};
+use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Origin, Resident, Tree};
 
 use crate::frame_map::LaneTranslation;
 use crate::occasion::{OccasionKind, Port, TouchedLines};
@@ -153,8 +153,25 @@ impl<'a> Injector<'a> {
         Ok(cycles)
     }
 
-    /// Lets an agent invalidate, in every cache, the lines that hold any of these bytes of a page. Above an
-    /// inclusive cache, every line that the cache's line covers is invalidated.
+    /// Lets an agent read (fetch, load) or write (write) memory itself: the line of two to the power of `unit` bytes that
+    /// holds byte `offset` of a page. No cache is looked at. Returns the cycles of the access.
+    pub fn ask_memory(
+        &mut self,
+        agent: Agent,
+        kind: Kind,
+        mapping: MappingId,
+        offset: u64,
+        unit: u8,
+    ) -> Result<u64> {
+        self.check(agent, mapping, &byte(offset))?;
+        let at = LineAddr { id: self.translation.page(mapping).0, line: (offset >> unit) as u32 };
+        let cycles = self.back.ask_memory(kind, at, Origin::new(agent, unit), self.now);
+        self.wait_for(agent, cycles);
+        Ok(cycles)
+    }
+
+    /// Lets an agent invalidate or clean, in every cache, the lines that hold any of these bytes of a page. Above an
+    /// inclusive cache, every line that an invalidated line of the cache covers is invalidated, too.
     pub fn invalidate(
         &mut self,
         agent: Agent,

@@ -20,6 +20,7 @@
 //! - The pages that a unit owns belong to the kernel. Their frames are wired before the stream begins
 //!   ([`binhop_os::WiredKind`]).
 
+mod device;
 mod injector;
 mod kernel;
 
@@ -31,6 +32,7 @@ use binhop_base::Result;
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
 
+pub(crate) use device::device_units;
 pub use injector::Injector;
 pub(crate) use injector::{PrivateSide, SharedCaches};
 pub(crate) use kernel::kernel_units;

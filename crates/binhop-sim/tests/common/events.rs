@@ -1,6 +1,7 @@
 //! `Event` is a drawn event, and `Fixed` a trace of such events.
 
 use binhop_base::Result;
+use binhop_sim::io_path::RUNNING_SPACE;
 use binhop_trace::event::{Cause, EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 use proptest::prelude::*;
@@ -191,7 +192,9 @@ pub fn batch(events: &[Event]) -> EventBatch {
             }
             Event::Device { writes, page } => {
                 let op = if writes { Op::DmaWrite } else { Op::DmaRead };
-                rows.push(op, u64::from(page) * PAGE, 100, 7);
+                // A part of two pages, in the running address space.
+                let number = Some(u64::from(page) + 100);
+                rows.push_args(op, u64::from(page) * PAGE + 4000, 200, 7, [number, Some(RUNNING_SPACE)]);
             }
         }
     }

@@ -39,7 +39,7 @@ pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
             Op::Syscall => Syscall { number: count as u32 },
             Op::DmaRead | Op::DmaWrite => {
                 let writes = batch.op()[row] == Op::DmaWrite as u8;
-                Device { device: count as u32, writes, addr, bytes: size }
+                Device { device: count as u32, writes, request: batch.arg0(row).unwrap(), addr, bytes: size }
             }
             Op::Map => {
                 let shared = size & binhop_trace::event::map_flags::SHARED != 0;

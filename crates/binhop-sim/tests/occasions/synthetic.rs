@@ -211,8 +211,9 @@ impl Unit for Synthetic {
             Occasion::FirstTouch { mapping } | Occasion::Return { mapping } => (vec![], Some(mapping)),
             Occasion::PageChange { port, mapping } => (vec![u64::from(port == Port::Fetch)], Some(mapping)),
             Occasion::Miss { kind, mapping, offset } => (vec![kind as u64, offset], Some(mapping)),
-            Occasion::Device { device, writes, addr, bytes } => {
-                (vec![device.into(), writes.into(), addr, bytes.into()], None)
+            Occasion::Device { device, writes, request, mapping, offset, bytes, total } => {
+                let total = total.unwrap_or(u64::MAX);
+                (vec![device.into(), writes.into(), request, offset, bytes, total], Some(mapping))
             }
         };
         let tree = self.tree.clone();
@@ -265,8 +266,10 @@ impl oracle::Unit for Synthetic {
             oracle::Occasion::Miss { kind, mapping, offset } => {
                 (OccasionKind::Miss, vec![kind as u64, offset], Some(mapping))
             }
-            oracle::Occasion::Device { device, writes, addr, bytes } => {
-                (OccasionKind::Device, vec![device.into(), writes.into(), addr, bytes.into()], None)
+            oracle::Occasion::Device { device, writes, request, mapping, offset, bytes, total } => {
+                let total = total.unwrap_or(u64::MAX);
+                let numbers = vec![device.into(), writes.into(), request, offset, bytes, total];
+                (OccasionKind::Device, numbers, Some(mapping))
             }
         };
         let tree = self.tree.clone();

@@ -17,6 +17,7 @@ use binhop_os::page_table::PageTables;
 use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
+use crate::device_data::FrontEvent;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
@@ -27,6 +28,7 @@ use crate::results::detail::{Logged, Repeats};
 use crate::results::spill::Spill;
 use crate::results::switches::{SwitchReadings, SwitchTally};
 use crate::run::back_model::{BackModel, Clock, Common};
+use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::run::recency::BlockRecency;
 use crate::sharing::LaneCells;
@@ -73,6 +75,9 @@ pub(crate) struct Lane {
     /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
     /// lane has one cell.
     tap: Option<Vec<MemoryAccess>>,
+    /// What has passed below the caches and was not taken yet, if the options ask for it. Then the lane has one cell and a
+    /// front of its own.
+    front_tap: Option<Box<FrontTap>>,
 }
 
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
@@ -126,7 +131,7 @@ impl Lane {
         let of_unit = options.subscription().map_or(0, Subscription::owned);
         let translator = LaneTranslator::new(machine, seed, of_unit, &mut frame_map)?.map(Box::new);
         let miss_handlers = MissHandlers::new(machine, of_unit, &mut frame_map).map(Box::new);
-        if options.tap {
+        if options.tap || options.front_tap {
             backs.iter_mut().for_each(BackModel::tap);
         }
         Ok(Self {
@@ -140,7 +145,7 @@ impl Lane {
                 .then(|| KnownHitFilter::new(&cells.trees(machines)))
                 .flatten(),
             stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
-            immediate: tree.answers_at_once() || options.tap,
+            immediate: tree.answers_at_once() || options.tap || options.front_tap,
             clock: Clock::default(),
             mappings: Vec::new(),
             private: options.switches.map(|switches| {
@@ -155,6 +160,7 @@ impl Lane {
             waited: 0,
             log: options.log.then(Vec::new),
             tap: options.tap.then(Vec::new),
+            front_tap: options.front_tap.then(|| Box::new(FrontTap::new(tree))),
         })
     }
 
@@ -194,6 +200,10 @@ impl Lane {
     ) -> Result<()> {
         if self.unit.as_ref().is_some_and(|unit| unit.subscription.wants_misses()) {
             return self.step(block, entries, tables);
+        }
+        if self.front_tap.is_some() {
+            self.listen(block, entries, tables);
+            return Ok(());
         }
         if self.private.is_some() {
             self.compare(block, entries, tables);
@@ -279,6 +289,25 @@ impl Lane {
         Ok(())
     }
 
+    /// Simulates rows one by one, and notes what passes below the caches.
+    fn listen(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let tap = self.front_tap.as_mut().expect("called while the front is tapped");
+        let front = self.front.as_mut().expect("rows are for a front of one's own");
+        let (back, waited) = self.backs[0].own();
+        for at in entries {
+            let row = block.rows()[at];
+            if let Some(&gap) = block.gaps.get(at) {
+                self.clock.pass(gap);
+            }
+            let mut computer = Computer::over(&mut *front, &mut *back, self.clock.now);
+            let removed = &mut tap.removed;
+            *waited += computer.access(Agent::User, row.kind(), row.at(), &translation, removed).cycles;
+            self.clock.now = computer.now;
+            tap.note(front, back, &translation);
+        }
+    }
+
     /// Simulates rows one by one, in the lane's caches and in the private caches of the life that runs.
     fn compare(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
         if entries.is_empty() {
@@ -332,6 +361,9 @@ impl Lane {
         self.waited += waited;
         if let Some(tap) = &mut self.tap {
             self.backs[0].tapped(&translation, tap);
+        }
+        if let Some(tap) = &mut self.front_tap {
+            tap.note_device(occasion, self.backs[0].own().0, &translation);
         }
         Ok(())
     }
@@ -475,6 +507,13 @@ impl Lane {
             {
                 let mut computer = Computer::over(front, only.own().0, now);
                 private.flush_page(&mut computer, held, mappings, &translation);
+            } else if let (Some(front), [only], Some(tap)) =
+                (&mut self.front, &mut *self.backs, &mut self.front_tap)
+            {
+                let back = only.own().0;
+                let mut computer = Computer::over(&mut *front, &mut *back, now);
+                computer.flush_page(Agent::User, held, mappings, &translation, &mut tap.removed);
+                tap.note(front, back, &translation);
             } else if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
                 only.flush_page_everywhere(front, held, mappings, now, &translation);
                 if let Some(tap) = &mut self.tap {
@@ -531,6 +570,13 @@ impl Lane {
     pub(crate) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
         if let Some(tap) = &mut self.tap {
             out.append(tap);
+        }
+    }
+
+    /// Takes what has passed below the caches since the last call, in order, if the options ask for it.
+    pub(crate) fn take_front_events(&mut self, out: &mut Vec<FrontEvent>) {
+        if let Some(tap) = &mut self.front_tap {
+            tap.take(out);
         }
     }
 

@@ -1,0 +1,246 @@
+//! What passes below the caches is checked one event at a time: by hand, and against the rules of `TapEvent`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+
+use crate::common::{Event, Fixed, batch, event, run};
+use binhop_hw::TapEvent;
+use binhop_sim::device_data::{DeviceRequest, FrontEvent};
+use binhop_sim::io_path::{HALF, RUNNING_SPACE};
+use binhop_sim::{Machine, Outcome, RunOptions, front_stream};
+use binhop_trace::event::{EventBatch, EventBuilder, map_flags};
+use binhop_trace::{Op, Source};
+use proptest::prelude::*;
+
+/// Two direct-mapped first-level caches of two lines, above a second level of two ways in two sets.
+const MACHINE: &str = r#"
+memory = { size = "1MiB", page = "4KiB" }
+placement = { policy = "identity" }
+[cache.l1i]
+serves = "fetch"
+size = "128B"
+line = "64B"
+ways = 1
+index = "physical"
+next = "l2"
+[cache.l1d]
+serves = "data"
+size = "128B"
+line = "64B"
+ways = 1
+index = "physical"
+next = "l2"
+[cache.l2]
+size = "256B"
+line = "64B"
+ways = 2
+index = "physical"
+next = "memory"
+"#;
+
+fn machine(sets: &[String]) -> Machine {
+    Machine::parse(MACHINE, "small", sets).unwrap()
+}
+
+fn events_of(machine: &Machine, source: Box<dyn Source>) -> (Vec<FrontEvent>, Outcome) {
+    let mut events = Vec::new();
+    let mut take = |some: &[FrontEvent]| {
+        events.extend_from_slice(some);
+        Ok(())
+    };
+    let options = RunOptions { seeds: vec![3], ..RunOptions::default() };
+    let outcome = front_stream(machine, source, &options, &mut take, &mut |_| Ok(())).unwrap();
+    (events, outcome)
+}
+
+fn events(machine: &Machine, trace: &EventBatch) -> (Vec<FrontEvent>, Outcome) {
+    events_of(machine, Box::new(Fixed::new(trace.clone(), 7)))
+}
+
+const fn read(line: u64) -> FrontEvent {
+    FrontEvent::Line(TapEvent::Read { line, store: false })
+}
+
+/// The caches have two sets. Lines 0, 2, 4 and 6 fall into the first.
+#[test]
+fn each_event_below_the_caches_is_the_expected_one() {
+    let mut rows = EventBuilder::default();
+    let at = |line: u64| line * 64;
+    rows.push(Op::Store, at(0), 8, 1); // reads line 0 for a store
+    rows.push(Op::Load, at(2), 8, 1); // level 1 passes line 0 down, dirty; reads line 2
+    rows.push(Op::Load, at(4), 8, 1); // level 2 evicts line 2, which was used before line 0 came down
+    rows.push(Op::Load, at(6), 8, 1); // level 2 evicts line 0, which is dirty
+    rows.push(Op::Store, at(6), 8, 1);
+    rows.push_args(Op::DmaRead, at(4), 192, 9, [Some(77), Some(RUNNING_SPACE)]); // lines 4 to 6; 6 is dirty
+    rows.push_args(Op::DmaWrite, at(6) + 8, 120, 9, [Some(78), Some(RUNNING_SPACE)]); // a part of 6, all of 7
+    rows.push(Op::Load, at(6), 8, 1);
+    let line = FrontEvent::Line;
+    let request =
+        |number, writes, bytes| FrontEvent::Request(DeviceRequest { number, device: 9, writes, bytes });
+    let expected = [
+        line(TapEvent::Read { line: 0, store: true }),
+        read(2),
+        read(4),
+        line(TapEvent::CleanEviction { line: 2 }),
+        read(6),
+        line(TapEvent::WriteBack { line: 0 }),
+        request(77, false, 192),
+        line(TapEvent::Cleaned { line: 6 }),
+        line(TapEvent::DeviceRead { line: 4, request: 77 }),
+        line(TapEvent::DeviceRead { line: 5, request: 77 }),
+        line(TapEvent::DeviceRead { line: 6, request: 77 }),
+        request(78, true, 120),
+        line(TapEvent::DeviceWrite { line: 6, whole: false, request: 78 }),
+        line(TapEvent::DeviceWrite { line: 7, whole: true, request: 78 }),
+        read(6),
+    ];
+    assert_eq!(events(&machine(&[]), &rows.finish()).0, expected);
+}
+
+/// A device names a segment. It finds the segment where it is mapped: in the kernel's half, whichever process runs.
+#[test]
+fn a_device_finds_the_segment_that_is_mapped() {
+    let placed = ["placement.policy=sequential".to_owned()];
+    let mut rows = EventBuilder::default();
+    rows.push_args(Op::Map, HALF, map_flags::READ | map_flags::SHARED, 2, [Some(5), Some(4096)]);
+    rows.push(Op::Switch, 3, 1, 0);
+    rows.push(Op::Load, HALF + 4096, 8, 1); // page 2 of the segment
+    rows.push_args(Op::DmaWrite, 2 * 4096 - 64, 128, 1, [None, Some(5)]);
+    rows.push(Op::Load, HALF + 4096, 8, 1);
+    let (events, _) = events(&machine(&placed), &rows.finish());
+    let [
+        FrontEvent::Line(TapEvent::Read { line: page, .. }),
+        ..,
+        FrontEvent::Line(TapEvent::Read { line, .. }),
+    ] = events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(line, page);
+    assert_eq!(events[3], FrontEvent::Line(TapEvent::DeviceWrite { line: page, whole: true, request: 0 }));
+    assert_eq!(events.len(), 5, "{events:?}");
+}
+
+#[test]
+fn a_request_that_leads_nowhere_is_refused() {
+    let placed = ["placement.policy=sequential".to_owned()];
+    let refused = |sets: &[String], addr, size, segment| {
+        let mut rows = EventBuilder::default();
+        rows.push_args(Op::Map, HALF, map_flags::READ | map_flags::SHARED, 1, [Some(5), Some(0)]);
+        rows.push_args(Op::Map, HALF + 8192, map_flags::READ, 1, [Some(6), Some(0)]);
+        rows.push_args(Op::DmaWrite, addr, size, 1, [None, segment]);
+        let (options, source) = (RunOptions::default(), Box::new(Fixed::new(rows.finish(), 7)));
+        front_stream(&machine(sets), source, &options, &mut |_| Ok(()), &mut |_| Ok(())).err().unwrap()
+    };
+    let problem = refused(&placed, 4096, 64, Some(5));
+    assert_eq!(problem.value, "byte 4096 of segment 5");
+    assert!(problem.rule.contains("somebody has mapped"), "{problem}");
+    assert!(problem.place.ends_with("row 2: device"), "{problem}");
+    assert_eq!(refused(&placed, 4000, 200, Some(5)).value, "byte 4096 of segment 5");
+    assert_eq!(refused(&placed, 0, 64, Some(6)).value, "byte 0 of segment 6", "a private map");
+    assert!(refused(&placed, 4096, 64, None).rule.contains("physical"));
+    assert_eq!(refused(&[], 64, 0, None).value, "0 B");
+    assert!(refused(&[], u64::MAX - 5, 64, None).rule.contains("2⁶⁴"));
+    let lines = ["cache.l2.line=128B".to_owned()];
+    assert!(refused(&lines, 0, 64, None).rule.contains("lines of one size"));
+}
+
+/// Returns a metric of the only placement; 0 if the run does not count it.
+fn metric(outcome: &Outcome, name: &str) -> u64 {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap().clone();
+    let (names, values) = (column("metric"), column("value"));
+    let (names, values) = (names.as_string::<i32>(), values.as_primitive::<Float64Type>());
+    (0..names.len()).find(|&row| names.value(row) == name).map_or(0, |row| values.value(row) as u64)
+}
+
+/// Counts the events of one form.
+fn count(events: &[FrontEvent], form: impl Fn(&TapEvent) -> bool) -> u64 {
+    events.iter().filter(|event| matches!(event, FrontEvent::Line(event) if form(event))).count() as u64
+}
+
+/// Checks the rules of a front against the lines that it must hold. Without an inclusive cache the instruction cache may
+/// read a line that the data cache holds dirty.
+fn follow(events: &[FrontEvent], inclusive: bool) {
+    // The lines held, and those among them that must be dirty. Other lines may have become dirty by a hit.
+    let mut held: BTreeSet<u64> = BTreeSet::new();
+    let mut dirty: BTreeSet<u64> = BTreeSet::new();
+    for event in events {
+        let FrontEvent::Line(event) = *event else { continue };
+        match event {
+            TapEvent::Read { line, store } => {
+                assert!(!inclusive || !dirty.contains(&line), "the front reads {line}, which it holds dirty");
+                held.insert(line);
+                if store {
+                    dirty.insert(line);
+                }
+            }
+            TapEvent::WriteBack { line } => {
+                dirty.remove(&line);
+                held.remove(&line);
+            }
+            TapEvent::CleanEviction { line } => {
+                assert!(held.remove(&line), "line {line} was held");
+                assert!(!dirty.contains(&line), "line {line} leaves clean");
+            }
+            TapEvent::Cleaned { line } => {
+                assert!(held.contains(&line), "line {line} was held");
+                dirty.remove(&line);
+            }
+            TapEvent::DeviceRead { line, .. } => assert!(!dirty.contains(&line), "{line} is stale in memory"),
+            TapEvent::DeviceWrite { line, whole, .. } => {
+                assert!(whole || !dirty.contains(&line), "bytes of line {line} are lost");
+                held.remove(&line);
+                dirty.remove(&line);
+            }
+            TapEvent::Upgrade { .. } | TapEvent::PartialStore { .. } => unreachable!("not in this front"),
+        }
+    }
+}
+
+fn check(trace: &[Event], policy: &str, inclusive: bool) {
+    let sets = [format!("placement.policy={policy}"), format!("cache.l2.inclusive={inclusive}")];
+    let machine = machine(&sets);
+    let (events, outcome) = events(&machine, &batch(trace));
+    follow(&events, inclusive);
+    let value = |name: &str| metric(&outcome, name);
+    let reads: u64 =
+        ["fetch", "load", "store"].map(|kind| value(&format!("memory.{kind}.accesses"))).iter().sum();
+    assert_eq!(count(&events, |event| matches!(event, TapEvent::Read { .. })), reads);
+    let writes = value("memory.device.write.accesses");
+    assert_eq!(count(&events, |event| matches!(event, TapEvent::DeviceWrite { .. })), writes);
+    let device = value("memory.device.load.accesses");
+    assert_eq!(count(&events, |event| matches!(event, TapEvent::DeviceRead { .. })), device);
+    // Without devices nothing else changes.
+    let others: Vec<_> =
+        trace.iter().filter(|event| !matches!(event, Event::Device { .. })).cloned().collect();
+    let options = RunOptions { seeds: vec![3], ..RunOptions::default() };
+    let plain = run(&machine, &batch(&others), 1000, &options);
+    let alone = self::events(&machine, &batch(&others));
+    for kind in ["fetch", "load", "store", "writeback"] {
+        let name = format!("memory.{kind}.accesses");
+        assert_eq!(metric(&alone.1, &name), metric(&plain, &name), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_front_keeps_the_rules_of_the_port(
+        trace in prop::collection::vec(
+            prop_oneof![
+                6 => event(),
+                1 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
+            ],
+            1..300,
+        ),
+        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        inclusive in any::<bool>(),
+    ) {
+        check(&trace, policy, inclusive);
+    }
+}
