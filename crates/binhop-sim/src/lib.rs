@@ -10,6 +10,7 @@ pub mod device_data;
 mod events;
 mod explain;
 mod frame_map;
+mod front_event;
 pub mod io_path;
 pub mod machine;
 pub mod memory_limit;

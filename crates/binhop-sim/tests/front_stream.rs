@@ -48,7 +48,7 @@ fn machine(sets: &[String]) -> Machine {
 
 fn events_of(machine: &Machine, source: Box<dyn Source>) -> (Vec<FrontEvent>, Outcome) {
     let mut events = Vec::new();
-    let mut take = |some: &[FrontEvent]| {
+    let mut take = |_, some: &[FrontEvent]| {
         events.extend_from_slice(some);
         Ok(())
     };
@@ -134,7 +134,7 @@ fn a_request_that_leads_nowhere_is_refused() {
         rows.push_args(Op::Map, HALF + 8192, map_flags::READ, 1, [Some(6), Some(0)]);
         rows.push_args(Op::DmaWrite, addr, size, 1, [None, segment]);
         let (options, source) = (RunOptions::default(), Box::new(Fixed::new(rows.finish(), 7)));
-        front_stream(&machine(sets), source, &options, &mut |_| Ok(()), &mut |_| Ok(())).err().unwrap()
+        front_stream(&machine(sets), source, &options, &mut |_, _| Ok(()), &mut |_| Ok(())).err().unwrap()
     };
     let problem = refused(&placed, 4096, 64, Some(5));
     assert_eq!(problem.value, "byte 4096 of segment 5");

@@ -11,6 +11,7 @@ mod cachegrind;
 mod caches;
 mod common;
 mod details;
+mod device_data;
 mod exact;
 mod features_of_jm97;
 mod feedback;

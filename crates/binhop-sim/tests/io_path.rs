@@ -94,7 +94,8 @@ fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
     while let Some(batch) = path.next_batch().unwrap() {
         all.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
     }
-    (all, path.unseen())
+    let unseen = path.counts().lock().unwrap().unseen;
+    (all, unseen)
 }
 
 /// A read of 100 bytes of a file, by hand: request, transfer, interrupt, copy.

@@ -4,7 +4,7 @@
 
 use crate::common::SMALL;
 use binhop_base::{Class, Picoseconds, Problem};
-use binhop_hw::CostRule;
+use binhop_hw::{CostRule, SchemeKind, WritePolicy};
 use binhop_os::placement::POLICIES;
 use binhop_sim::Machine;
 use binhop_sim::machine::{BUNDLED, keys};
@@ -75,6 +75,14 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["cache.l1d.tag=global"], "virtual index", "cache.l1d.tag"),
     (&["write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"], "write-through", "write-buffer.l1d"),
     (&["write-buffer.l9.entries=4"], "l1i, l1d, l2", "write-buffer.l9"),
+    (&["io.ring=0"], "1 descriptor at least", "base.toml: io.ring"),
+    (&["io.packet=0B"], "a packet has 1 byte at least", "io.packet"),
+    (&["io.buffer=3KiB"], "a power of two", "io.buffer"),
+    (&["io.ring=1", "io.request=4KiB", "io.packet=9000B"], "all packets between two interrupts", "io.ring"),
+    (&["io.page-cache=4KiB"], "half of the page cache", "io.read-ahead"),
+    (&["io.read-ahead=256KiB"], "half of the page cache", "io.read-ahead"),
+    (&["io.request=1MiB"], "half of the page cache", "io.request"),
+    (&["io.rings=4"], "did you mean ring?", "--set io.rings"),
     (&["stream-buffers.l9.depth=4"], "l1i, l1d, l2", "stream-buffers.l9"),
     (&["stream-buffers.l1d.depth=0"], "at least one buffer, of at least one line", "stream-buffers.l1d"),
     (&["stream-buffers.l1d.depth=4", "cache.l2.inclusive=true"], "inclusive cache", "stream-buffers.l1d"),
@@ -363,6 +371,8 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.kernel().clone(),
             machine.translation().cloned(),
             machine.softvm().cloned(),
+            (*machine.io(), machine.memory_of_schemes()),
+            SchemeKind::ALL.iter().map(|&kind| machine.scheme(kind).ok()).collect::<Vec<_>>(),
         )
     };
     for key in keys().filter(|key| key.keys.is_empty()) {
@@ -414,4 +424,51 @@ fn a_key_under_placement_is_a_parameter_of_some_policy() {
             "placement.{parameter} is not declared in machine/placement.rs"
         );
     }
+}
+
+#[test]
+fn a_front_is_what_stands_before_the_only_last_level() {
+    let lines = ["cache.l1i.line=64B", "cache.l1d.line=64B"];
+    let machine = |more: &[&str]| {
+        let settings: Vec<String> = lines.iter().chain(more).map(ToString::to_string).collect();
+        Machine::parse(BASE, "base.toml", &settings).unwrap()
+    };
+    let front = machine(&[]).front().unwrap();
+    let names: Vec<_> = front.tree().config().caches.iter().map(|cache| cache.name.as_str()).collect();
+    assert_eq!(names, ["l1i", "l1d"]);
+    assert!(front.tree().config().caches.iter().all(|cache| cache.next == binhop_hw::Next::Memory));
+    assert_eq!(front.resolved(), machine(&[]).resolved());
+    let refused = |machine: Machine, place: &str| {
+        let problem = machine.front().unwrap_err();
+        assert!(problem.place.ends_with(place), "{problem}");
+    };
+    refused(Machine::parse(BASE, "base.toml", &[]).unwrap(), "cache.l1i.line");
+    refused(machine(&["cache.l1i.next=memory"]), "cache.l1i.next");
+    let single = machine(&[]).resolved().replace("next = \"l2\"", "next = \"memory\"");
+    let single = single[..single.find("[cache.l2]").unwrap()].to_owned();
+    refused(Machine::parse(&single, "single.toml", &[]).unwrap(), "next");
+}
+
+#[test]
+fn a_scheme_takes_its_last_level_from_the_machine() {
+    let machine = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        Machine::parse(BASE, "base.toml", &settings).unwrap()
+    };
+    let config = machine(&["io.pbdc-ways=1", "io.write=back"]).scheme(SchemeKind::Pbdc).unwrap();
+    assert_eq!((config.last_level.ways, config.last_level.cycles, config.io_ways), (2, 20, 1));
+    assert_eq!((config.write, config.line.bytes()), (WritePolicy::Back, 64));
+    assert_eq!(machine(&[]).memory_of_schemes().cycles, 200);
+    let costs = ["cost.l2=10", "cost.memory=90"];
+    assert_eq!(machine(&costs).memory_of_schemes().cycles, 80);
+    assert_eq!(machine(&costs).scheme(SchemeKind::Off).unwrap().last_level.cycles, 10);
+    let refused = |settings: &[&str], kind, place: &str| {
+        let problem = machine(settings).scheme(kind).unwrap_err();
+        assert_eq!(problem.place, format!("machine base: {place}"), "{problem}");
+    };
+    refused(&["io.pbdc-ways=2"], SchemeKind::Pbdc, "io.pbdc-ways");
+    refused(&["io.ddio-ways=3"], SchemeKind::Ddio, "io.ddio-ways");
+    refused(&["io.dma-cache=3KiB"], SchemeKind::Ddc, "io.dma-cache");
+    refused(&["io.dma-cache-ways=0"], SchemeKind::Ddc, "io.dma-cache-ways");
+    refused(&["cache.l2.replacement=fifo"], SchemeKind::Off, "cache.l2.replacement");
 }

@@ -31,7 +31,7 @@ pub struct HeldLine {
 
 /// `Scheme` is a machine's caches below the front under one scheme. The rules that a front keeps stand at
 /// [`TapEvent`].
-pub trait Scheme {
+pub trait Scheme: Send {
     /// The front reads a line, and holds it from then on: dirty if a `store` asked for it.
     fn cpu_read(&mut self, line: u64, store: bool, memory: &mut dyn LineMemory) -> TapAnswer;
 
@@ -99,7 +99,7 @@ pub trait Scheme {
 }
 
 /// `DevicePart` is the part of a scheme that serves devices, where device data have no cache of their own.
-pub(super) trait DevicePart {
+pub(super) trait DevicePart: Send {
     fn device_read(&mut self, hub: &mut Hub, line: u64, memory: &mut dyn LineMemory) -> TapAnswer;
 
     /// A device writes a line, and the notes of the line are already made.

@@ -29,7 +29,7 @@ use crate::WritePolicy;
 const DMA_CACHE: u64 = 1;
 
 /// `IoPlace` is where the DMA cache lies.
-pub(super) trait IoPlace {
+pub(super) trait IoPlace: Send {
     /// Gives ways of the last-level cache to I/O data.
     fn set_io_ways(&mut self, parts: &mut Parts, mask: u64, memory: &mut dyn LineMemory) -> Result<u64>;
 }

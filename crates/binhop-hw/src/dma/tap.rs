@@ -63,6 +63,37 @@ pub enum TapEvent {
     },
 }
 
+impl TapEvent {
+    /// Returns the line of the event.
+    #[must_use]
+    pub const fn line(&self) -> u64 {
+        match *self {
+            Self::Read { line, .. }
+            | Self::WriteBack { line }
+            | Self::CleanEviction { line }
+            | Self::Cleaned { line }
+            | Self::Upgrade { line }
+            | Self::PartialStore { line }
+            | Self::DeviceRead { line, .. }
+            | Self::DeviceWrite { line, .. } => line,
+        }
+    }
+
+    /// Returns the class of references that the event belongs to. `None`: the event is no reference.
+    #[must_use]
+    pub const fn class(&self) -> Option<TapClass> {
+        match self {
+            Self::Read { .. } => Some(TapClass::CpuRead),
+            Self::WriteBack { .. } | Self::Cleaned { .. } | Self::PartialStore { .. } => {
+                Some(TapClass::CpuWrite)
+            }
+            Self::DeviceRead { .. } => Some(TapClass::DmaRead),
+            Self::DeviceWrite { .. } => Some(TapClass::DmaWrite),
+            Self::CleanEviction { .. } | Self::Upgrade { .. } => None,
+        }
+    }
+}
+
 /// `ServedBy` is the place that served a reference: that a read got its data from, or that a write put its data into
 /// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

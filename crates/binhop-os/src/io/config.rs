@@ -41,13 +41,20 @@ impl IoConfig {
         self.packet.div_ceil(self.buffer)
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Checks the rules.
+    ///
+    /// # Errors
+    /// A rule is broken: the problem names the key.
+    pub fn check(&self) -> Result<()> {
         let refuse = |value: u64, key: &str, rule: &str, remedy: &str| {
             Err(Problem::request(&value.to_string(), key, rule, remedy))
         };
         let half = self.cache_pages / 2;
         if !self.page.is_power_of_two() {
             return refuse(self.page, "page", "a page is a power of two of bytes", "say 4096");
+        }
+        if self.ring == 0 {
+            return refuse(0, "ring", "a ring has 1 descriptor at least", "say 256");
         }
         if self.read_ahead == 0 || self.read_ahead > half {
             let rule = "a window of read-ahead has 1 page at least and half of the page cache at most";

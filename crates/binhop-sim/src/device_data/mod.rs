@@ -1,5 +1,21 @@
-//! Device data below the caches: what passes there ([`FrontEvent`]).
+//! Device data below a front: how they flow, where they die, and what each scheme makes of them.
+//!
+//! [`compare_schemes`] is the entry. A front ([`Machine::front`](crate::Machine::front)) simulates the private caches of a
+//! machine, once for each placement. What it lets through ([`FrontEvent`]) goes to one [`Characterisation`] and to
+//! every scheme, each of which simulates the last level of the machine. Nothing flows back, so one front serves them
+//! all.
+//!
+//! The metrics are declared in `figures`, once for documentation and results.
 
-mod front_event;
+mod characterisation;
+mod compare;
+mod figures;
+mod flow;
+mod requests;
 
-pub use front_event::{DeviceRequest, FrontEvent};
+pub use crate::front_event::{DeviceRequest, FrontEvent};
+pub use characterisation::{Characterisation, ClassCounts};
+pub use compare::{ComparedSchemes, PlacementData, SchemeData, compare_schemes};
+pub use figures::{Figure, device_data_metrics, device_name, direction_name, figures};
+pub use flow::{DataFlow, FlowHistogram, FlowKey, FlowStream};
+pub use requests::{RequestCounts, RequestKey};

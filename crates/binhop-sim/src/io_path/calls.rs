@@ -62,7 +62,16 @@ const CALLS: [(u32, bool, Ranges); 14] = [
     (46, false, Ranges::Main),        // sendmsg
 ];
 
-/// `Call` is a system call that moves data.
+/// The calls that move data between two objects: sendfile, splice, tee and `copy_file_range`. A trace does not name their
+/// objects.
+const BETWEEN_FILES: [u32; 4] = [40, 275, 276, 326];
+
+/// Returns whether a call moves data between two objects.
+pub(super) fn moves_between_files(event: &Event) -> bool {
+    BETWEEN_FILES.contains(&event.count)
+}
+
+/// `Call` is a system call that moves data between an object and the user.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     /// True if the call brings data to the user.

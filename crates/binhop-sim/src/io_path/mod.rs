@@ -14,8 +14,8 @@
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of Linux on x86-64, the system that the recorder knows (`calls`).
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
-//!   none. A call without a name, and one on a file without an offset, is counted in [`IoEvents::unseen`], because
-//!   nothing says where its bytes come from.
+//!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
+//!   nothing says where its bytes come from. So is a call that moves data between two files or sockets.
 //!
 //! A file that is touched through a mapping alone does not enter the page cache here: the trace has no event for it.
 
@@ -24,13 +24,14 @@ mod layout;
 mod rows;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Result, VirtAddr};
 use binhop_os::io::{FileId, IoConfig, IoCounts, IoPath, IoStep, QueueId};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use calls::{Call, Object, objects};
+use calls::{Call, Object, moves_between_files, objects};
 pub use layout::HALF;
 use layout::KernelLayout;
 pub use rows::RUNNING_SPACE;
@@ -48,7 +49,17 @@ pub struct IoEvents {
     pending: Option<Call>,
     instructions: u64,
     unseen: u64,
+    counted: Arc<Mutex<PathCounts>>,
     ended: bool,
+}
+
+/// `PathCounts` holds what a path has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// The bytes, pages, requests and packets.
+    pub io: IoCounts,
+    /// The calls that move data of which the trace does not say enough.
+    pub unseen: u64,
 }
 
 impl IoEvents {
@@ -69,20 +80,15 @@ impl IoEvents {
             pending: None,
             instructions: 0,
             unseen: 0,
+            counted: Arc::default(),
             ended: false,
         })
     }
 
-    /// Returns what the path has counted so far.
+    /// Returns the place in which the path keeps its counts, so that they can be read after a run has taken the source.
     #[must_use]
-    pub const fn counts(&self) -> &IoCounts {
-        self.path.counts()
-    }
-
-    /// Returns the number of calls so far that move data of which the trace does not say enough.
-    #[must_use]
-    pub const fn unseen(&self) -> u64 {
-        self.unseen
+    pub fn counts(&self) -> Arc<Mutex<PathCounts>> {
+        Arc::clone(&self.counted)
     }
 
     /// Takes in the rows of a batch, and adds them to `out`.
@@ -104,7 +110,9 @@ impl IoEvents {
             if code == Op::Fetch as u8 {
                 self.instructions += u64::from(batch.count()[row]);
             } else if code == Op::Syscall as u8 {
-                self.pending = Call::of(&Event::of(batch, row));
+                let event = Event::of(batch, row);
+                self.pending = Call::of(&event);
+                self.unseen += u64::from(moves_between_files(&event));
             }
         }
         out.append(&batch.slice(copied, batch.len() - copied));
@@ -172,6 +180,8 @@ impl Source for IoEvents {
                 }
             }
         }
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) =
+            PathCounts { io: *self.path.counts(), unseen: self.unseen };
         Ok((!out.is_empty()).then(|| out.finish()))
     }
 }

@@ -2,12 +2,14 @@
 
 use binhop_base::{Agents, Picoseconds, Result};
 use binhop_hw::{CostRule, Rules, TreeConfig};
+use binhop_os::io::IoConfig;
 
 use super::cache::{CacheKeys, check_caches};
 use super::cachegrind;
 use super::cost::{CostKeys, add_costs};
 use super::document::Located;
 use super::forms::{Deferred, Given, Named};
+use super::io::{IoKeys, SchemeKeys, check_io};
 use super::kernel::{FootprintKeys, KernelConfig, check_kernel};
 use super::keys::{At, Form, Key, Resolved, keys};
 use super::link::link;
@@ -41,6 +43,8 @@ keys! {
             "the page table, and how a TLB is refilled";
         kernel: Option<At<Named<FootprintKeys>>> = "kernel", absent "the kernel references nothing",
             "what the kernel references and flushes, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
+        io: Option<At<IoKeys>> = "io", absent "the keys of the section have their defaults",
+            "the path of device data, and the settings of schemes for them";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
             "cycles of an access, by the level that serves it";
     }
@@ -73,6 +77,8 @@ pub(super) struct Checked {
     pub(super) kernel: KernelConfig,
     /// How addresses are translated, if a run simulates that.
     pub(super) translation: Option<Translates>,
+    pub(super) io: IoConfig,
+    pub(super) schemes: SchemeKeys,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -122,6 +128,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     if let Some(translation) = &translation {
         tree.agents = translation.agents().others().fold(tree.agents, Agents::with);
     }
+    let (io, schemes) = check_io(keys.io.as_ref(), &memory, &place)?;
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
@@ -129,5 +136,18 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         "translation" => states(keys.translation.as_ref(), key.name),
         _ => true,
     });
-    Ok(Checked { name, memory, placement, tree, has_cost, cycle_time, kernel, translation, notes, resolved })
+    Ok(Checked {
+        name,
+        memory,
+        placement,
+        tree,
+        has_cost,
+        cycle_time,
+        kernel,
+        translation,
+        io,
+        schemes,
+        notes,
+        resolved,
+    })
 }

@@ -3,7 +3,7 @@
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
 //! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm`,
-//! `kernel`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
+//! `kernel`, `io`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
 mod bundled;
@@ -14,6 +14,7 @@ mod cost;
 mod document;
 mod forms;
 mod frames;
+mod io;
 mod kernel;
 mod keys;
 mod link;
@@ -28,12 +29,14 @@ mod write_buffer;
 use std::sync::Arc;
 
 use binhop_base::{Agents, Picoseconds, Problem, Result};
-use binhop_hw::{Next, Tree, TreeConfig};
+use binhop_hw::{FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig};
+use binhop_os::io::IoConfig;
 use binhop_trace::input::read_text;
 
 pub use bundled::{BUNDLED, Bundled};
 pub(crate) use cache::MOST_LINES;
 pub use check::keys;
+use io::SchemeKeys;
 pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
@@ -62,6 +65,8 @@ struct Inner {
     kernel: KernelConfig,
     translation: Option<Arc<TranslationConfig>>,
     softvm: Option<Arc<SoftvmConfig>>,
+    io: IoConfig,
+    schemes: SchemeKeys,
     notes: Vec<String>,
     resolved: String,
 }
@@ -112,6 +117,8 @@ impl Machine {
             kernel: checked.kernel,
             translation,
             softvm,
+            io: checked.io,
+            schemes: checked.schemes,
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -119,33 +126,82 @@ impl Machine {
 
     /// Returns this machine with these agents added, as which units act.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
+        let tree = self.tree().config();
+        let agents = agents.others().fold(tree.agents, Agents::with);
+        self.with_tree(TreeConfig { agents, ..tree.clone() }, self.kernel().clone())
+    }
+
+    /// Returns this machine with another tree of caches, and the kernel that belongs to the tree.
+    fn with_tree(&self, tree: TreeConfig, kernel: KernelConfig) -> Self {
         let Inner {
             name,
             memory,
             placement,
-            tree,
+            tree: _,
             has_cost,
             cycle_time,
-            kernel,
+            kernel: _,
             translation,
             softvm,
+            io,
+            schemes,
             notes,
             resolved,
         } = &*self.0;
-        let agents = agents.others().fold(tree.config().agents, Agents::with);
         Self(Arc::new(Inner {
             name: name.clone(),
             memory: *memory,
             placement: placement.clone(),
-            tree: Tree::new(TreeConfig { agents, ..tree.config().clone() }),
+            tree: Tree::new(tree),
             has_cost: *has_cost,
             cycle_time: *cycle_time,
-            kernel: kernel.clone(),
+            kernel,
             translation: translation.clone(),
             softvm: softvm.clone(),
+            io: *io,
+            schemes: schemes.clone(),
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
+    }
+
+    /// Returns the front of this machine: the caches before the last level, in place of which schemes for device data
+    /// stand. The front has no footprints of the kernel, because the path of device data says what the kernel references.
+    ///
+    /// # Errors
+    /// The machine has several last levels or a single level, or the last level has longer lines than a cache before it.
+    pub fn front(&self) -> Result<Self> {
+        let tree =
+            io::front_of(self.tree().config(), self.last_level(), &format!("machine {}", self.name()))?;
+        Ok(self.with_tree(tree, KernelConfig::default()))
+    }
+
+    /// Returns a scheme for device data in place of the last level. Its seed is 0.
+    ///
+    /// # Errors
+    /// The last level or the section `[io]` breaks a rule of the scheme.
+    pub fn scheme(&self, kind: SchemeKind) -> Result<SchemeConfig> {
+        let tree = self.tree().config();
+        let last = &tree.caches[self.last_level()];
+        let config = self.0.schemes.scheme(kind, last, tree, self.has_cost());
+        config.check().map_err(|mut problem| {
+            problem.place = io::place_of(&problem.place, self.name(), &last.name);
+            problem
+        })?;
+        Ok(config)
+    }
+
+    /// Returns the memory behind every scheme for device data.
+    #[must_use]
+    pub fn memory_of_schemes(&self) -> FixedLatency {
+        let tree = self.tree().config();
+        self.0.schemes.memory(&tree.caches[self.last_level()], tree, self.has_cost())
+    }
+
+    /// Returns the sizes of the path of device data.
+    #[must_use]
+    pub fn io(&self) -> &IoConfig {
+        &self.0.io
     }
 
     /// Returns the name under which results show the machine.

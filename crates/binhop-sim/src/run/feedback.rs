@@ -58,7 +58,7 @@ pub fn simulate_steered(
     check_machines(machines, policy.is_some())?;
     let machines = apart(machines, options)?;
     for (machine, options) in &machines {
-        check_one_fits(std::slice::from_ref(machine), options)?;
+        check_one_fits(machine, options)?;
     }
     let jobs = Jobs { machines: &machines, open, options, policy, workers: workers(&machines, options) };
     let reports = jobs.run(progress)?;

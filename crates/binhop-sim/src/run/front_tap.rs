@@ -5,8 +5,8 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
 use binhop_hw::TapEvent;
 use binhop_hw::{Back, Front, RemovedLine, Request, TagBy, Tree};
 
-use crate::device_data::{DeviceRequest, FrontEvent};
 use crate::frame_map::LaneTranslation;
+use crate::front_event::{DeviceRequest, FrontEvent};
 use crate::occasion::Occasion;
 
 /// `FrontTap` holds the events of a lane that were not taken yet. All caches of the lane have lines of one size.

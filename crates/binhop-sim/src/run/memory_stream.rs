@@ -1,5 +1,5 @@
 //! `memory_stream` passes on the accesses that reach memory under one placement, and `front_stream` what passes below the
-//! caches, devices included.
+//! caches under several placements, devices included.
 
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::Rules;
@@ -8,9 +8,9 @@ use binhop_trace::export::MemoryAccess;
 
 use super::engine::{conclude, opened};
 use super::producer::Producer;
-use super::rounds::check_one_fits;
+use super::rounds::check_all_fit;
 use super::worker::{Worker, lanes};
-use crate::device_data::FrontEvent;
+use crate::front_event::FrontEvent;
 use crate::machine::Machine;
 use crate::options::RunOptions;
 use crate::progress::{Progress, ProgressReporter};
@@ -57,36 +57,42 @@ pub fn memory_stream(
     run_tapped(machine, source, &options, &mut drain, progress)
 }
 
-/// Simulates a trace under one placement and passes on what passes below the caches, in order: the events of
-/// [`TapEvent`](binhop_hw::TapEvent), and each request of a device before its first line.
+/// Simulates a trace under each placement and passes on what passes below the caches, in order: the events of
+/// [`TapEvent`](binhop_hw::TapEvent), and each request of a device before its first line. `take` receives them with the
+/// number of the placement, in the order of the seeds.
 ///
 /// The result is the same as with [`simulate`](crate::simulate) and devices that act ([`RunOptions::devices`]).
 ///
 /// # Errors
 /// The errors of [`simulate`](crate::simulate); or the caches of the machine have lines of different sizes, or the machine
 /// translates addresses or counts by cachegrind's rules.
-///
-/// # Panics
-/// The options do not have exactly one seed.
 pub fn front_stream(
     machine: &Machine,
     source: Box<dyn Source>,
     options: &RunOptions,
-    take: &mut dyn FnMut(&[FrontEvent]) -> Result<()>,
+    take: &mut dyn FnMut(usize, &[FrontEvent]) -> Result<()>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
-    assert_eq!(options.seeds.len(), 1, "what passes below the caches is that of one placement");
     check_lines(machine)?;
     let options = RunOptions { front_tap: true, devices: true, ..options.clone() };
     let options = options.with_kernel(std::slice::from_ref(machine))?;
     let mut events = Vec::new();
     let mut drain = |worker: &mut Worker| {
-        worker.take_front_events(&mut events);
-        take(&events)?;
-        events.clear();
+        for lane in worker.lanes_mut() {
+            lane.take_front_events(&mut events);
+            if !events.is_empty() {
+                take(placement_of(&options.seeds, lane.seed), &events)?;
+                events.clear();
+            }
+        }
         Ok(())
     };
     run_tapped(machine, source, &options, &mut drain, progress)
+}
+
+/// Returns the number of the placement that a seed gives.
+fn placement_of(seeds: &[u64], seed: u64) -> usize {
+    seeds.iter().position(|&of| of == seed).expect("every lane has a seed of the options")
 }
 
 /// Checks that what passes below a machine's caches is lines of one size, which nothing but the program and devices
@@ -112,7 +118,7 @@ fn check_lines(machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Simulates a trace under one placement. `drain` takes from the worker what it has kept, after each block.
+/// Simulates a trace under each placement. `drain` takes from the worker what it has kept, after each block.
 fn run_tapped(
     machine: &Machine,
     source: Box<dyn Source>,
@@ -123,10 +129,15 @@ fn run_tapped(
     options.check()?;
     let machines = &*options.with_units(std::slice::from_ref(machine))?;
     let machine = &machines[0];
-    check_one_fits(machines, options)?;
+    check_all_fit(machine, options, source.name())?;
     let source = opened(source, options);
-    let sharing_plan =
-        SharingPlan::of(machines, 1, options.shares_stages(), options.subscription(), options.switched_off());
+    let sharing_plan = SharingPlan::of(
+        machines,
+        options.seeds.len(),
+        options.shares_stages(),
+        options.subscription(),
+        options.switched_off(),
+    );
     let mut producer = Producer::new(machines, &sharing_plan, source, options)?;
     let reporter = ProgressReporter::new(options.length, progress);
     let mut worker = Worker::new(lanes(machines, &sharing_plan, options, None, &reporter)?);

@@ -120,19 +120,43 @@ pub fn simulate_in_rounds(
     Ok(rounds.outcomes())
 }
 
-/// Checks that one seed of each machine by itself fits into the memory that the options allow.
+/// Returns how many of `wanted` seeds fit into memory at once on a machine, before its trace is read.
 ///
 /// # Errors
-/// A seed does not fit.
-pub(crate) fn check_one_fits(machines: &[Machine], options: &RunOptions) -> Result<()> {
-    let Some(memory) = &options.memory else { return Ok(()) };
-    for machine in machines.chunks(1) {
-        let estimate = MemoryEstimate::of(machine, machine, options);
-        if estimate.start(memory, 1, options, Growth::default()) == 0 {
-            return Err(estimate.too_large(machine, memory, 1, Growth::default()));
-        }
+/// No seed fits.
+fn seeds_that_fit(machine: &Machine, options: &RunOptions, wanted: usize) -> Result<usize> {
+    let Some(memory) = &options.memory else { return Ok(wanted) };
+    let machine = std::slice::from_ref(machine);
+    let estimate = MemoryEstimate::of(machine, machine, options);
+    match estimate.start(memory, wanted, options, Growth::default()) {
+        0 => Err(estimate.too_large(machine, memory, wanted, Growth::default())),
+        fit => Ok(fit),
     }
-    Ok(())
+}
+
+/// Checks that one seed of a machine fits into the memory that the options allow.
+///
+/// # Errors
+/// It does not fit.
+pub(crate) fn check_one_fits(machine: &Machine, options: &RunOptions) -> Result<()> {
+    seeds_that_fit(machine, options, 1).map(drop)
+}
+
+/// Checks that all seeds fit into memory at once, for a run that reads its trace, `trace`, only once.
+///
+/// # Errors
+/// The seeds do not fit.
+pub(crate) fn check_all_fit(machine: &Machine, options: &RunOptions, trace: &str) -> Result<()> {
+    let wanted = options.seeds.len();
+    let fit = seeds_that_fit(machine, options, wanted)?;
+    match &options.memory {
+        Some(memory) if fit < wanted => {
+            let machine = std::slice::from_ref(machine);
+            let estimate = MemoryEstimate::of(machine, machine, options);
+            Err(estimate.only_once(trace, memory, wanted, fit, Growth::default()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns a line for [`explain`](crate::explain) that says how a run of these machines handles seeds that do

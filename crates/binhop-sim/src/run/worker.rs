@@ -9,7 +9,6 @@ use binhop_trace::export::MemoryAccess;
 
 use super::lane::{Lane, LaneSetup};
 use super::recency::BlockRecency;
-use crate::device_data::FrontEvent;
 use crate::frame_map::Tables;
 use crate::machine::Machine;
 use crate::options::RunOptions;
@@ -108,16 +107,14 @@ impl Worker {
         lanes.next().expect("the worker has a lane")
     }
 
-    /// Takes the accesses that have reached memory since the last call.
-    pub(super) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
-        let lanes = self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes);
-        lanes.for_each(|lane| lane.take_tapped(out));
+    /// Returns the lanes of this worker.
+    pub(super) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes)
     }
 
-    /// Takes what has passed below the caches since the last call.
-    pub(super) fn take_front_events(&mut self, out: &mut Vec<FrontEvent>) {
-        let lanes = self.groups.iter_mut().flatten().flat_map(|group| &mut group.lanes);
-        lanes.for_each(|lane| lane.take_front_events(out));
+    /// Takes the accesses that have reached memory since the last call.
+    pub(super) fn take_tapped(&mut self, out: &mut Vec<MemoryAccess>) {
+        self.lanes_mut().for_each(|lane| lane.take_tapped(out));
     }
 
     /// Returns whether this worker has a lane of a front group.

@@ -17,8 +17,8 @@ use binhop_os::page_table::PageTables;
 use binhop_os::{Frames, Recency, WiredKind};
 use binhop_trace::export::MemoryAccess;
 
-use crate::device_data::FrontEvent;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
+use crate::front_event::FrontEvent;
 use crate::machine::Machine;
 use crate::occasion::{Occasion, Subscription};
 use crate::options::RunOptions;

@@ -1,0 +1,240 @@
+//! `io` declares the keys of the section `[io]`: the path of device data, and what stands behind the front where schemes
+//! for device data are compared.
+
+use binhop_base::{Bytes, Problem, Result};
+use binhop_hw::{
+    CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, SchemeConfig, SchemeKind,
+    TreeConfig, WritePolicy,
+};
+use binhop_os::io::IoConfig;
+
+use super::check::MachineKeys;
+use super::document::{Located, Value};
+use super::forms::UpTo;
+use super::keys::{At, Form, keys, of_name};
+use super::memory::Memory;
+
+keys! {
+    /// The keys of `[io]`.
+    IoKeys of "io" {
+        page_cache: Option<At<Bytes>> = "page-cache", absent "a quarter of memory; 256MiB without memory.size",
+            "the most memory that pages of files take";
+        read_ahead: Option<At<Bytes>> = "read-ahead", absent "128KiB, or half of the page cache if that is less",
+            "the longest window that is read ahead of a sequential reader";
+        request: Option<At<Bytes>> = "request", absent "512KiB, or what page cache and ring have room for",
+            "the longest request to the disk";
+        dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
+            "the dirty file data that the flusher leaves alone";
+        dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
+        ring: UpTo<65536> = "ring", absent "256", "the descriptors in each ring";
+        buffer: Option<At<Bytes>> = "buffer", absent "2KiB, or a page if that is less", "the buffer of a packet: a power of two, at most a page";
+        packet: Bytes = "packet", absent "1500B", "the most bytes of a packet";
+        coalesce: UpTo<65536> = "coalesce", absent "1", "the packets between two interrupts";
+        last_level: Option<At<UpTo<1_000_000>>> = "last-level", absent "the last level's key in [cost]; 20 without [cost]",
+            "cycles of an access to the last level, and of PBDC's ways";
+        memory: Option<At<UpTo<1_000_000>>> = "memory",
+            absent "what [cost] gives for memory beyond the last level; 200 without [cost]",
+            "cycles that a demand read waits for memory";
+        write: WritePolicy = "write", absent "through",
+            "the write policy of device data in a cache: of shared-cache, ddc and pbdc";
+        dma_cache: Bytes = "dma-cache", absent "256KiB", "bytes of the DMA cache (ddc)";
+        dma_cache_ways: UpTo<64> = "dma-cache-ways", absent "4", "lines in a set of the DMA cache (ddc)";
+        dma_cache_cycles: UpTo<1_000_000> = "dma-cache-cycles", absent "20", "cycles of an access to the DMA cache (ddc)";
+        prefetch: UpTo<64> = "prefetch", absent "4",
+            "the lines that are prefetched behind a line that a device reads (ddc, pbdc)";
+        pbdc_ways: UpTo<63> = "pbdc-ways", absent "1", "the ways of the last level that serve as the DMA cache (pbdc)";
+        ddio_ways: UpTo<63> = "ddio-ways", absent "2", "the ways of the last level that writes of devices fill (ddio)";
+    }
+}
+
+/// The page cache where memory has no size.
+const ROOMY: u64 = 256 << 20;
+/// Linux reads 128 KiB ahead, and a request to a disk has 512 KiB at most there (its defaults); a packet's buffer has 2 KiB.
+const READ_AHEAD: u64 = 128 << 10;
+const REQUEST: u64 = 512 << 10;
+const BUFFER: u64 = 2 << 10;
+/// TB10's access to the last level (Table 4), and our latency of memory.
+const LAST_LEVEL_CYCLES: u64 = 20;
+const MEMORY_CYCLES: u64 = 200;
+
+/// `SchemeKeys` are the settings of schemes that do not follow from the machine's caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SchemeKeys {
+    last_level: Option<u64>,
+    memory: Option<u64>,
+    write: WritePolicy,
+    dma_cache: DmaCacheConfig,
+    prefetch: u32,
+    pbdc_ways: u32,
+    ddio_ways: u32,
+}
+
+/// Checks the section of a machine at `machine`. What the section leaves out is fitted to the machine.
+pub(super) fn check_io(
+    section: Option<&At<IoKeys>>,
+    memory: &Memory,
+    machine: &str,
+) -> Result<(IoConfig, SchemeKeys)> {
+    let absent;
+    let keys = match section {
+        Some(at) => &at.value,
+        None => {
+            let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
+            absent = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
+            &absent
+        }
+    };
+    let page = memory.page.bytes();
+    let pages = |bytes: u64| bytes.div_ceil(page);
+    let cache = match (&keys.page_cache, memory.frames) {
+        (Some(at), _) => at.value.0,
+        (None, Some(frames)) => frames * page / 4,
+        (None, None) => ROOMY,
+    };
+    let least = if keys.page_cache.is_some() { 0 } else { 2 };
+    let cache_pages = (cache / page).max(least);
+    let fitted = |key: &Option<At<Bytes>>, otherwise: u64, room: u64| match key {
+        Some(at) => pages(at.value.0),
+        None => pages(otherwise).min(room).max(1),
+    };
+    let half = cache_pages / 2;
+    let config = IoConfig {
+        page,
+        cache_pages,
+        read_ahead: fitted(&keys.read_ahead, READ_AHEAD, half),
+        request_pages: fitted(&keys.request, REQUEST, half.min(u64::from(keys.ring.0))),
+        dirty_pages: keys.dirty.as_ref().map_or(cache_pages / 5, |at| at.value.0 / page),
+        dirty_age: u64::from(keys.dirty_age.0),
+        ring: keys.ring.0,
+        buffer: keys.buffer.as_ref().map_or(BUFFER.min(page), |at| at.value.0),
+        packet: keys.packet.0,
+        coalesce: keys.coalesce.0,
+    };
+    config.check().map_err(|mut problem| {
+        problem.place = format!("{machine}: io.{}", problem.place);
+        problem
+    })?;
+    let cycles = |key: &Option<At<UpTo<1_000_000>>>| key.as_ref().map(|at| u64::from(at.value.0));
+    let schemes = SchemeKeys {
+        last_level: cycles(&keys.last_level),
+        memory: cycles(&keys.memory),
+        write: keys.write,
+        dma_cache: DmaCacheConfig {
+            size: keys.dma_cache,
+            ways: keys.dma_cache_ways.0,
+            cycles: u64::from(keys.dma_cache_cycles.0),
+        },
+        prefetch: keys.prefetch.0,
+        pbdc_ways: keys.pbdc_ways.0,
+        ddio_ways: keys.ddio_ways.0,
+    };
+    Ok((config, schemes))
+}
+
+impl SchemeKeys {
+    /// Returns a scheme whose last level is `last`, without a seed.
+    pub(super) fn scheme(
+        &self,
+        kind: SchemeKind,
+        last: &CacheConfig,
+        tree: &TreeConfig,
+        has_cost: bool,
+    ) -> SchemeConfig {
+        let cycles = self.last_level.unwrap_or(if has_cost { last.cost } else { LAST_LEVEL_CYCLES });
+        SchemeConfig {
+            kind,
+            line: last.line,
+            page: tree.page,
+            last_level: LastLevelConfig {
+                size: last.size,
+                ways: last.ways,
+                replacement: last.replacement,
+                cycles,
+            },
+            write: self.write,
+            dma_cache: self.dma_cache,
+            prefetch_degree: self.prefetch,
+            io_ways: (1 << self.pbdc_ways) - 1,
+            ddio_ways: self.ddio_ways,
+            seed: 0,
+        }
+    }
+
+    /// Returns the memory behind every scheme.
+    pub(super) fn memory(&self, last: &CacheConfig, tree: &TreeConfig, has_cost: bool) -> FixedLatency {
+        let beyond = match tree.cost_rule {
+            CostRule::Total => tree.memory_cost.saturating_sub(last.cost),
+            CostRule::Add => tree.memory_cost,
+        };
+        FixedLatency { cycles: self.memory.unwrap_or(if has_cost { beyond } else { MEMORY_CYCLES }) }
+    }
+}
+
+/// Returns the caches in front of the last level `last`, as a tree of their own. `place` is the place of the machine.
+pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<TreeConfig> {
+    let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
+        Err(Problem::request(value, place, rule, remedy))
+    };
+    let name = &tree.caches[last].name;
+    if let Some(other) =
+        tree.caches.iter().enumerate().find(|(number, cache)| *number != last && cache.next == Next::Memory)
+    {
+        return refused(
+            &other.1.name,
+            &format!("{place}: cache.{}.next", other.1.name),
+            "schemes for device data share one last level before memory",
+            &format!("take a machine with one last level, or let both lead to {name}"),
+        );
+    }
+    if tree.fetch == last || tree.data == last {
+        return refused(
+            name,
+            &format!("{place}: cache.{name}"),
+            "schemes for device data stand in place of the last level, and the processor asks a cache before it",
+            "take a machine with two levels or more",
+        );
+    }
+    let without = |number: usize| if number > last { number - 1 } else { number };
+    let caches = tree.caches.iter().enumerate().filter(|&(number, _)| number != last);
+    let next = |next: Next| match next {
+        Next::Cache(number) if number == last => Next::Memory,
+        Next::Cache(number) => Next::Cache(without(number)),
+        Next::Memory => Next::Memory,
+    };
+    let before = caches
+        .clone()
+        .find(|(_, cache)| cache.next == Next::Cache(last) && cache.line != tree.caches[last].line);
+    if let Some((_, cache)) = before {
+        let line = Bytes(tree.caches[last].line.bytes());
+        return refused(
+            &Bytes(cache.line.bytes()).to_string(),
+            &format!("{place}: cache.{}.line", cache.name),
+            &format!(
+                "schemes for device data stand behind caches with lines of one size, and {name} has lines of {line}"
+            ),
+            &format!("take --set cache.{}.line={line}", cache.name),
+        );
+    }
+    Ok(TreeConfig {
+        caches: caches.map(|(_, cache)| CacheConfig { next: next(cache.next), ..cache.clone() }).collect(),
+        fetch: without(tree.fetch),
+        data: without(tree.data),
+        ..tree.clone()
+    })
+}
+
+/// Returns the key of a machine that a rule of [`SchemeConfig`] is about.
+pub(super) fn place_of(place: &str, machine: &str, last: &str) -> String {
+    let key = match place {
+        "io-ways" => "io.pbdc-ways".to_owned(),
+        "dma-cache.size" => "io.dma-cache".to_owned(),
+        "dma-cache.ways" => "io.dma-cache-ways".to_owned(),
+        "ddio-ways" => "io.ddio-ways".to_owned(),
+        "line" => format!("cache.{last}.line"),
+        other => match other.strip_prefix("last-level.") {
+            Some(key) => format!("cache.{last}.{key}"),
+            None => other.to_owned(),
+        },
+    };
+    format!("machine {machine}: {key}")
+}

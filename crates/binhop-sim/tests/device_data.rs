@@ -1,0 +1,294 @@
+//! Device data: what passes below a front is characterised as a slow model does, and schemes compared together count what
+//! each of them counts alone.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::{Event, Fixed, batch, event};
+use binhop_hw::{SchemeKind, TapClass, TapEvent, make_scheme};
+use binhop_sim::device_data::{
+    Characterisation, ComparedSchemes, DataFlow, DeviceRequest, FlowStream, FrontEvent, RequestKey,
+    compare_schemes, device_data_metrics, figures,
+};
+use binhop_sim::{Machine, RunOptions, front_stream};
+use binhop_trace::EventBatch;
+use proptest::prelude::*;
+
+/// A level of caches of two lines each, above a last level of two sets and four ways.
+const MACHINE: &str = r#"
+memory = { size = "1MiB", page = "4KiB" }
+placement = { policy = "random" }
+[cache.l1i]
+serves = "fetch"
+size = "128B"
+line = "64B"
+ways = 1
+next = "l2"
+[cache.l1d]
+serves = "data"
+size = "128B"
+line = "64B"
+ways = 1
+next = "l2"
+[cache.l2]
+size = "512B"
+line = "64B"
+ways = 4
+next = "memory"
+[io]
+dma-cache = "256B"
+dma-cache-ways = 2
+"#;
+
+/// `SlowUser` is who referenced a line last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlowUser {
+    Cpu,
+    DeviceRead,
+    DeviceWrite(u32),
+}
+
+/// `SlowModel` restates the rules of the characterisation, with lists that are searched.
+#[derive(Default)]
+struct SlowModel {
+    references: BTreeMap<TapClass, Vec<u64>>,
+    by_request: BTreeMap<RequestKey, Vec<u64>>,
+    sizes: BTreeMap<RequestKey, Vec<u64>>,
+    device: u32,
+    last: BTreeMap<u64, SlowUser>,
+    io_data: BTreeSet<u64>,
+    /// The lines of each stream, the line referenced last at the end: all references, I/O, processor.
+    stacks: [Vec<u64>; 3],
+    /// The distances of each flow, with the device and the stream.
+    distances: BTreeMap<(FlowStream, DataFlow, Option<u32>), Vec<Option<usize>>>,
+}
+
+fn sequential(lines: &[u64]) -> u64 {
+    lines.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() as u64
+}
+
+impl SlowModel {
+    fn add(&mut self, event: &FrontEvent) {
+        let event = match *event {
+            FrontEvent::Request(DeviceRequest { device, writes, bytes, .. }) => {
+                self.device = device;
+                return self.sizes.entry(RequestKey { device, writes }).or_default().push(bytes);
+            }
+            FrontEvent::Line(event) => event,
+        };
+        let device = self.device;
+        let (class, line) = match event {
+            TapEvent::Read { line, .. } => (TapClass::CpuRead, line),
+            TapEvent::WriteBack { line } | TapEvent::Cleaned { line } | TapEvent::PartialStore { line } => {
+                (TapClass::CpuWrite, line)
+            }
+            TapEvent::DeviceRead { line, .. } => (TapClass::DmaRead, line),
+            TapEvent::DeviceWrite { line, .. } => (TapClass::DmaWrite, line),
+            TapEvent::CleanEviction { .. } | TapEvent::Upgrade { .. } => return,
+        };
+        self.references.entry(class).or_default().push(line);
+        if class.is_of_a_device() {
+            let key = RequestKey { device, writes: class == TapClass::DmaWrite };
+            self.by_request.entry(key).or_default().push(line);
+        }
+        let before = self.last.get(&line).copied();
+        let is_cpu = |user: Option<SlowUser>| matches!(user, None | Some(SlowUser::Cpu));
+        let (flow, of) = match (class, before) {
+            (TapClass::CpuRead, Some(SlowUser::DeviceWrite(device))) => (DataFlow::Dpcc, Some(device)),
+            (TapClass::CpuRead | TapClass::CpuWrite, _) => (DataFlow::Cpu, None),
+            (TapClass::DmaRead, before) if is_cpu(before) => (DataFlow::Cpdc, Some(device)),
+            _ => (DataFlow::Device, Some(device)),
+        };
+        match class {
+            TapClass::DmaWrite => drop(self.io_data.insert(line)),
+            TapClass::CpuWrite => drop(self.io_data.remove(&line)),
+            _ => {}
+        }
+        let in_io = class == TapClass::DmaRead || self.io_data.contains(&line);
+        for (stream, stack) in [(FlowStream::Together, 0), (FlowStream::Separated, if in_io { 1 } else { 2 })]
+        {
+            let stack = &mut self.stacks[stack];
+            let place = stack.iter().rposition(|&held| held == line);
+            let distance = place.map(|place| stack.len() - 1 - place);
+            if let Some(place) = place {
+                stack.remove(place);
+            }
+            stack.push(line);
+            self.distances.entry((stream, flow, of)).or_default().push(distance);
+        }
+        let user = match class {
+            TapClass::DmaRead => SlowUser::DeviceRead,
+            TapClass::DmaWrite => SlowUser::DeviceWrite(device),
+            _ => SlowUser::Cpu,
+        };
+        self.last.insert(line, user);
+    }
+
+    fn compare(&self, fast: &Characterisation) {
+        for &class in TapClass::ALL {
+            let lines = self.references.get(&class).map_or(&[][..], Vec::as_slice);
+            let counts = fast.class(class);
+            assert_eq!((counts.references, counts.sequential), (lines.len() as u64, sequential(lines)));
+        }
+        assert_eq!(self.sizes.keys().collect::<Vec<_>>(), fast.requests().keys().collect::<Vec<_>>());
+        for (key, counts) in fast.requests() {
+            let (sizes, lines) = (&self.sizes[key], &self.by_request[key]);
+            assert_eq!((counts.requests, counts.bytes), (sizes.len() as u64, sizes.iter().sum()));
+            assert_eq!((counts.references, counts.sequential), (lines.len() as u64, sequential(lines)));
+            let mut classes = BTreeMap::new();
+            sizes.iter().for_each(|size| *classes.entry(size.ilog2()).or_insert(0) += 1);
+            assert_eq!(counts.sizes, classes);
+        }
+        let flows: Vec<_> = fast.distances().keys().map(|key| (key.stream, key.flow, key.device)).collect();
+        assert_eq!(self.distances.keys().copied().collect::<Vec<_>>(), flows);
+        for (key, histogram) in fast.distances() {
+            let distances = &self.distances[&(key.stream, key.flow, key.device)];
+            let first = distances.iter().filter(|distance| distance.is_none()).count();
+            assert_eq!(histogram.first(), first as u64, "{key:?}");
+            let mut classes = BTreeMap::new();
+            for &distance in distances.iter().flatten() {
+                let least = if distance == 0 { 0 } else { 1u64 << distance.ilog2() };
+                *classes.entry(least).or_insert(0) += 1;
+            }
+            assert_eq!(histogram.classes().collect::<BTreeMap<_, _>>(), classes, "{key:?}");
+        }
+    }
+}
+
+/// The device writes lines 8 and 9 as one request; the processor reads line 8 after a line of its own, and writes it; the
+/// device reads lines 8 and 9.
+#[test]
+fn each_flow_has_the_distances_counted_by_hand() {
+    let line = FrontEvent::Line;
+    let request =
+        |number, writes, bytes| FrontEvent::Request(DeviceRequest { number, device: 1, writes, bytes });
+    let mut found = Characterisation::default();
+    found.add(&[
+        request(0, true, 100),
+        line(TapEvent::DeviceWrite { line: 8, whole: true, request: 0 }),
+        line(TapEvent::DeviceWrite { line: 9, whole: false, request: 0 }),
+        line(TapEvent::Read { line: 20, store: false }),
+        line(TapEvent::Read { line: 8, store: true }), // after 9 and 20
+        line(TapEvent::CleanEviction { line: 20 }),    // no reference
+        line(TapEvent::WriteBack { line: 8 }),
+        request(1, false, 128),
+        line(TapEvent::DeviceRead { line: 8, request: 1 }),
+        line(TapEvent::DeviceRead { line: 9, request: 1 }), // a device wrote it
+    ]);
+    let at = |stream, flow, device| {
+        let key = binhop_sim::device_data::FlowKey { stream, flow, device };
+        let histogram = &found.distances()[&key];
+        (histogram.first(), histogram.classes().collect::<Vec<_>>())
+    };
+    assert_eq!(at(FlowStream::Together, DataFlow::Dpcc, Some(1)), (0, vec![(2, 1)]));
+    assert_eq!(
+        at(FlowStream::Separated, DataFlow::Dpcc, Some(1)),
+        (0, vec![(1, 1)]),
+        "line 20 is not I/O data"
+    );
+    assert_eq!(at(FlowStream::Together, DataFlow::Cpdc, Some(1)), (0, vec![(0, 1)]));
+    assert_eq!(at(FlowStream::Together, DataFlow::Cpu, None), (1, vec![(0, 1)]));
+    assert_eq!(at(FlowStream::Separated, DataFlow::Cpu, None), (2, vec![]), "the write is the line's first");
+    assert_eq!(at(FlowStream::Together, DataFlow::Device, Some(1)), (2, vec![(2, 1)]));
+    let writes = &found.requests()[&RequestKey { device: 1, writes: true }];
+    assert_eq!((writes.requests, writes.bytes, writes.references, writes.sequential), (1, 100, 2, 1));
+    assert_eq!(writes.sizes, BTreeMap::from([(6, 1)]));
+    assert_eq!(found.class(TapClass::DmaRead).sequential, 1);
+}
+
+fn compared(machine: &Machine, trace: &EventBatch, kinds: &[SchemeKind], threads: usize) -> ComparedSchemes {
+    let schemes: Vec<_> = kinds.iter().map(|&kind| machine.scheme(kind).unwrap()).collect();
+    let options = RunOptions { seeds: vec![3, 8], threads, ..RunOptions::default() };
+    let source = Box::new(Fixed::new(trace.clone(), 7));
+    compare_schemes(machine, source, &options, &schemes, machine.memory_of_schemes(), &mut |_| Ok(()))
+        .unwrap()
+}
+
+fn check(trace: &[Event]) {
+    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+    let trace = batch(trace);
+    let together = compared(&machine, &trace, SchemeKind::ALL, 1);
+    let all: Vec<_> = together.placements.iter().map(figures).collect();
+    for threads in [2, 4] {
+        let other = compared(&machine, &trace, SchemeKind::ALL, threads);
+        assert_eq!(all, other.placements.iter().map(figures).collect::<Vec<_>>(), "{threads} threads");
+    }
+    for (number, data) in together.placements.iter().enumerate() {
+        let options = RunOptions { seeds: vec![data.seed], ..RunOptions::default() };
+        let mut events = Vec::new();
+        let mut take = |placement, some: &[FrontEvent]| {
+            assert_eq!(placement, 0);
+            events.extend_from_slice(some);
+            Ok(())
+        };
+        let source = Box::new(Fixed::new(trace.clone(), 7));
+        front_stream(&machine.front().unwrap(), source, &options, &mut take, &mut |_| Ok(())).unwrap();
+        let mut slow = SlowModel::default();
+        events.iter().for_each(|event| slow.add(event));
+        slow.compare(&data.characterisation);
+        for scheme in &data.schemes {
+            assert_eq!(scheme.config.seed, data.seed);
+            let mut alone = make_scheme(&scheme.config).unwrap();
+            let mut memory = machine.memory_of_schemes();
+            for event in &events {
+                if let FrontEvent::Line(event) = *event {
+                    alone.event(event, &mut memory);
+                }
+            }
+            assert_eq!(*alone.counters(), scheme.counters, "placement {number}: {:?}", scheme.config.kind);
+        }
+    }
+}
+
+#[test]
+fn every_figure_is_a_listed_metric() {
+    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+    let trace = batch(&[Event::Device { writes: true, page: 1 }, Event::Device { writes: false, page: 1 }]);
+    let listed: BTreeSet<_> = device_data_metrics().into_iter().map(|metric| metric.name).collect();
+    let mut seen = BTreeSet::new();
+    for figure in figures(&compared(&machine, &trace, SchemeKind::ALL, 1).placements[0]) {
+        let mut name = figure.metric.clone();
+        if listed.contains(&name) {
+            seen.insert(name);
+            continue;
+        }
+        for &class in TapClass::ALL {
+            for prefix in ["", "front."] {
+                if let Some(rest) = name.strip_prefix(&format!("{prefix}{}.", class.name())) {
+                    name = format!("{prefix}CLASS.{rest}");
+                }
+            }
+        }
+        for device in ["disk", "network", "device-7"] {
+            for direction in ["read", "write"] {
+                if let Some(rest) = name.strip_prefix(&format!("{device}.{direction}.")) {
+                    name = format!("DEVICE.read|write.{rest}");
+                }
+            }
+        }
+        // A counter of a class may have the name of a cache before its own, so only a name as a whole is one of a cache.
+        if let Some(rest) = name.strip_prefix("last-level.").or_else(|| name.strip_prefix("dma-cache.")) {
+            name = format!("CACHE.{rest}");
+        }
+        assert!(listed.contains(&name), "{} ({name})", figure.metric);
+        seen.insert(name);
+    }
+    assert_eq!(seen, listed);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn schemes_together_count_what_each_counts_alone(
+        trace in prop::collection::vec(
+            prop_oneof![
+                6 => event(),
+                2 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
+            ],
+            1..200,
+        ),
+    ) {
+        check(&trace);
+    }
+}
