@@ -204,6 +204,14 @@ def metrics() -> str:
         "in the cycle of its first instruction.\n"
     )
     text += (
+        "\n## Device data\n\n"
+        "`binhop io` ([io.md](io.md)) counts the following for each scheme. `CLASS` is cpu-read, cpu-write, dma-read or\n"
+        "dma-write; `DEVICE` is disk, network, disk-ring or network-ring, or device-N for other numbers in a trace; `CACHE` is\n"
+        "last-level or dma-cache. Metrics of `front` and of devices belong to no scheme.\n\n"
+    )
+    device_data = [*binhop._binhop.device_data_metrics()]
+    text += table(pl.DataFrame(device_data, schema=["name", "unit", "meaning"], orient="row"))
+    text += (
         "\n## By process\n\n"
         "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` for\n"
         "each process, over the whole measured part. A process is an address space; where the column `kernel` is true, the row\n"

@@ -13,6 +13,7 @@ from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.comparison.result import Comparison
 from binhop.comparison.run import compare
 from binhop.details import export_memory, placements, repeated_misses
+from binhop.device_traffic import DeviceDataResult, device_data, schemes
 from binhop.errors import BinhopError, RequestError, RunError
 from binhop.faults import PagingResult, paging
 from binhop.lists import (
@@ -41,6 +42,7 @@ docstrings.keep()
 __all__ = [
     "BinhopError",
     "Comparison",
+    "DeviceDataResult",
     "Machine",
     "PagingResult",
     "Pool",
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "compare",
     "counters",
+    "device_data",
     "events",
     "explain",
     "export_memory",
@@ -70,6 +73,7 @@ __all__ = [
     "record",
     "repeated_misses",
     "reuse",
+    "schemes",
     "simulate",
     "simulate_all",
     "simulate_until",

@@ -9,6 +9,7 @@ from binhop.errors import RequestError
 __all__ = [
     "MOST_SEEDS",
     "TRIAL_SWITCHES",
+    "DeviceDataOutcome",
     "LongTable",
     "Machine",
     "Outcome",
@@ -23,6 +24,8 @@ __all__ = [
     "__version__",
     "calibration_targets",
     "counters",
+    "device_data",
+    "device_data_metrics",
     "event_lines",
     "events",
     "explain",
@@ -46,7 +49,9 @@ __all__ = [
     "policies",
     "read_text",
     "record",
+    "refused_schemes",
     "reuse",
+    "schemes",
     "simulate",
     "steering_characters",
     "stored_batches",
@@ -448,6 +453,61 @@ def reuse(
     progress: Callable[[int, int | None], object] | None = None,
 ) -> ReuseOutcome:
     """Reads a trace once and measures the reuse distance of every access."""
+
+@final
+class DeviceDataOutcome:
+    """`DeviceDataOutcome` holds what passes below a front, and what each scheme makes of it."""
+
+    @property
+    def figures(self) -> Table:
+        """The counts: seed, scheme (null for the front), metric, unit, value."""
+
+    @property
+    def sizes(self) -> Table:
+        """The requests by size: seed, device, direction, size, requests."""
+
+    @property
+    def distances(self) -> Table:
+        """The references by reuse distance: seed, stream, flow, device, distance, references."""
+
+    @property
+    def front(self) -> Table:
+        """The tidy table of the front."""
+
+    @property
+    def path(self) -> list[tuple[str, int]]:
+        """What the path of device data has counted, by name. Empty without a path."""
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes for the reader."""
+
+    @property
+    def machine(self) -> str:
+        """The resolved machine, as TOML."""
+
+def device_data(
+    machine: Machine,
+    stream: Stream,
+    *,
+    workload: str,
+    seeds: list[int],
+    schemes: list[str],
+    path: bool,
+    threads: int,
+    length: int | None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> DeviceDataOutcome:
+    """Simulates the front of a machine under each seed, and the schemes behind it."""
+
+def schemes() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each scheme for device data."""
+
+def device_data_metrics() -> list[tuple[str, str, str]]:
+    """Returns (name pattern, unit, meaning) of each metric of device data."""
+
+def refused_schemes(machine: Machine) -> list[tuple[str, str]]:
+    """Returns (name, reason) of each scheme that cannot stand behind the front of a machine."""
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

@@ -25,6 +25,7 @@ COMPARISON = binhop.compare(
 TURNS = binhop.Trace.mix(["lin", "tree"], 500, length=5_000)
 SWITCHES = binhop.switches("zen-4k", TURNS, seeds=1)
 TRANSLATION = binhop.translate("jm97", TRACE, seeds=1)
+DEVICE_DATA = binhop.device_data("zen-4k", TRACE, schemes=["ddio"], seeds=1)
 CACHE = conflicts.Cache(frames=64, bins=8, ways=1)
 
 SOUND: dict[Callable[..., Any], dict[str, Any]] = {
@@ -50,6 +51,8 @@ SOUND: dict[Callable[..., Any], dict[str, Any]] = {
     binhop.repeated_misses: {"machine": "two-level", "trace": TRACE},
     binhop.switches: {"machine": "zen-4k", "trace": TURNS, "seeds": 1},
     binhop.translate: {"machines": ["jm97"], "trace": TRACE, "seeds": 1},
+    binhop.device_data: {"machine": "zen-4k", "trace": TRACE, "schemes": ["ddio"], "seeds": 1},
+    binhop.DeviceDataResult.summary: {"self": DEVICE_DATA},
     binhop.switch_surface: {
         "machines": ["zen-4k"],
         "traces": ["lin", "tree"],

@@ -53,11 +53,14 @@ def results(trace: binhop.Trace) -> dict[str, Any]:
         "reuse": binhop.reuse(trace),
         "switches": binhop.switches("zen-4k", turns, seeds=2),
         "translate": binhop.translate("zen-4k", trace, seeds=2),
+        "io": binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=2),
         "study": study.run(study.plan(study.parse(STUDY))),
     }
 
 
-@pytest.mark.parametrize("kind", ["run", "compare", "paging", "reuse", "switches", "translate", "study"])
+@pytest.mark.parametrize(
+    "kind", ["run", "compare", "paging", "reuse", "switches", "translate", "io", "study"]
+)
 def test_tables_are_html_with_every_text_escaped(kind: str, results: dict[str, Any]) -> None:
     shown = results[kind]._repr_html_()
     root = ET.fromstring(shown)  # well formed
@@ -75,7 +78,7 @@ def test_tables_are_html_with_every_text_escaped(kind: str, results: dict[str, A
     assert ("<b>p" if kind == "study" else "<script>alert('1')</script>\\x1b[2J&\"x") in titled
 
 
-@pytest.mark.parametrize("kind", ["run", "compare", "paging", "reuse", "switches", "translate"])
+@pytest.mark.parametrize("kind", ["run", "compare", "paging", "reuse", "switches", "translate", "io"])
 def test_a_chart_is_that_of_the_directory(kind: str, results: dict[str, Any], tmp_path: Path) -> None:
     result = results[kind]
     chart = result.chart()

@@ -136,7 +136,7 @@ def test_the_help_is_in_groups_at_80_columns(
 
 
 def test_every_option_of_a_group_is_one_of_a_command() -> None:
-    simulating = ("run", "compare", "sweep", "paging", "reuse", "switches", "surface", "translate")
+    simulating = ("run", "compare", "sweep", "paging", "reuse", "switches", "surface", "translate", "io")
     for panels, names in ((SIMULATION, simulating), (RECORDING, ("record",))):
         known = {
             word for name in names for parameter in TREE.commands[name].params for word in parameter.opts

@@ -122,6 +122,8 @@ DONE = [
     ("surface", TRACE, TRACE, "--machine", "m.toml", *COSTS, "--seeds", "1", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml,zen-4k", *COSTS, "--seeds", "2", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
+    ("io", TRACE, "--machine", "m.toml", "--seeds", "2", "--out", "out"),
+    ("io", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
     ("sweep", "s.toml", "--out", "out"),
     ("sweep", "s.toml", "--explain"),
     ("sweep", "s.toml", "--json", "-"),

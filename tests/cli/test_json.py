@@ -65,6 +65,7 @@ COMMANDS: list[tuple[str, ...]] = [
         "2",
     ),
     ("translate", "lin", "--machine", "zen-4k,jm97", "--length", "20k", "--seeds", "2"),
+    ("io", "lin", "--machine", "zen-4k", "--length", "20k", "--seeds", "2"),
     ("inspect", "a.din"),
     ("inspect", "trace.parquet"),
     ("inspect", "mult1", "--length", "20k"),

@@ -32,6 +32,7 @@ COMMANDS = {
     "reuse": ["reuse", "lin", "--length", "20k", "--out", "out"],
     "switches": ["switches", "client-server", "--length", "60k", "--machine", "zen-4k", "--out", "out"],
     "translate": ["translate", "lin", "--length", "20k", "--machine", "jm97", "--out", "out"],
+    "io": ["io", "lin", "--length", "20k", "--machine", "zen-4k", "--seeds", "1", "--out", "out"],
     "sweep": ["sweep", "s.toml", "--out", "out"],
 }
 STUDY = """

@@ -76,6 +76,10 @@ WRITES: dict[str, tuple[list[str], list[str]]] = {
         ["translate", "s.parquet", "--machine", "m.toml", "--seeds", "1", "-q", "--json"],
         ["s.parquet", "m.toml"],
     ),
+    "io --json": (
+        ["io", "s.parquet", "--machine", "m.toml", "--seeds", "1", "-q", "--json"],
+        ["s.parquet", "m.toml"],
+    ),
     "sweep --json": (["sweep", "s.toml", "-q", "--json"], ["s.toml", "m.toml", "s.din"]),
     "inspect --json": (["inspect", "s.parquet", "-q", "--json"], ["s.parquet"]),
     "lint --json": (["lint", "s.din", "-q", "--json"], ["s.din"]),

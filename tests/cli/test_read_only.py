@@ -46,6 +46,8 @@ WRITING = {
     "switches --segments": ["switches", "timesharing", *TO, "--segments", "ro/x.parquet"],
     "translate --out": ["translate", "lin", *TO, "--out", "ro/out"],
     "translate --json": ["translate", "lin", *TO, "--json", "ro/x.json"],
+    "io --out": ["io", "lin", *TO, "--out", "ro/out"],
+    "io --json": ["io", "lin", *TO, "--json", "ro/x.json"],
     "sweep --out": ["sweep", "s.toml", "--out", "ro/out"],
     "sweep --json": ["sweep", "s.toml", "--json", "ro/x.json"],
     "reproduce": ["reproduce", "lf91", "--scale", "smoke", "--out", "ro/out"],

@@ -26,6 +26,7 @@ COMMANDS = {
     "reuse": "reuse s.din",
     "switches": "switches client-server --length 60k --machine zen-4k --seeds 1",
     "translate": "translate s.din --machine jm97 --seeds 1",
+    "io": "io s.din --machine zen-4k --seeds 1",
     "inspect": "inspect s.din",
     "lint": "lint s.din",
     "trace head": "trace head s.din",

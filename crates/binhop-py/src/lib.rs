@@ -4,6 +4,7 @@
 
 mod calibration;
 mod checks;
+mod device_data;
 mod export;
 mod lists;
 mod machine;
@@ -36,6 +37,10 @@ mod _binhop {
     use super::calibration::{PyTrial, measure_stream_trial, trial_targets};
     #[pymodule_export]
     use super::checks::{inspect_stream, lint_rules, lint_stream};
+    #[pymodule_export]
+    use super::device_data::{
+        PyDeviceDataOutcome, device_data, device_data_metrics, refused_schemes, schemes,
+    };
     #[pymodule_export]
     use super::export::export_memory;
     #[pymodule_export]

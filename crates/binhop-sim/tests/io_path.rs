@@ -109,8 +109,11 @@ fn a_read_by_hand() {
         arg1: Some(0),
         ..row(Op::Map, start, flags, pages)
     };
-    let dma =
-        |op, offset, size, segment| Event { arg0: Some(0), arg1: Some(segment), ..row(op, offset, size, 0) };
+    let dma = |op, offset, size, segment, device| Event {
+        arg0: Some(0),
+        arg1: Some(segment),
+        ..row(op, offset, size, device)
+    };
     let fetch = |at, instructions| row(Op::Fetch, TEXT + at, 4 * instructions, instructions);
     let expected = [
         read,
@@ -121,10 +124,10 @@ fn a_read_by_hand() {
         fetch(0x200, 4),
         row(Op::Store, RINGS, 16, 1),
         // The device reads it, transfers the page and marks the descriptor.
-        dma(Op::DmaRead, 0, 16, SEGMENT + 2),
+        dma(Op::DmaRead, 0, 16, SEGMENT + 2, 2),
         map(CACHE, 1 | 2 | 8, 512, SEGMENT),
-        dma(Op::DmaWrite, 0, 4096, SEGMENT),
-        dma(Op::DmaWrite, 0, 16, SEGMENT + 2),
+        dma(Op::DmaWrite, 0, 4096, SEGMENT, 0),
+        dma(Op::DmaWrite, 0, 16, SEGMENT + 2, 2),
         fetch(0x1000, 128),
         fetch(0x200, 4),
         row(Op::Load, RINGS, 16, 1),

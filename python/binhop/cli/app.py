@@ -9,6 +9,7 @@ import typer
 from binhop import __version__
 from binhop.cli import (
     compare,
+    device_data,
     doctor,
     export,
     lists,
@@ -61,6 +62,7 @@ app.command("reuse", cls=SimulationCommand)(reuse.reuse)
 app.command("switches", cls=SimulationCommand)(switches.switches)
 app.command("surface", cls=SimulationCommand)(surface.surface)
 app.command("translate", cls=SimulationCommand)(translate.translate)
+app.command("io", cls=SimulationCommand)(device_data.io)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(reproduce.report)
 app.command("record", cls=RecordingCommand, context_settings={"allow_interspersed_args": False})(

@@ -14,7 +14,17 @@ OTHER = "Other options"
 """The group of an option that no other group names."""
 
 SIMULATION: Mapping[str, tuple[str, ...]] = {
-    "What to simulate": ("--machine", "--scale", "--set", "--length", "--warmup", "--interval", "--explain"),
+    "What to simulate": (
+        "--machine",
+        "--schemes",
+        "--path",
+        "--scale",
+        "--set",
+        "--length",
+        "--warmup",
+        "--interval",
+        "--explain",
+    ),
     "How traces are mixed": (
         "--mix",
         "--quantum",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
 from binhop.report.comparison import draw_comparison
+from binhop.report.device_data import draw_device_data
 from binhop.report.figures import draw
 from binhop.report.paging import draw_paging
 from binhop.report.reuse import draw_reuse
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["chart_of", "draw", "draw_comparison", "draw_paging", "draw_switches", "draw_translation"]
-__all__ += ["draw_reuse", "draw_surface", "redraw"]
+__all__ += ["draw_device_data", "draw_reuse", "draw_surface", "redraw"]
 
 
 def chart_of(charts: Iterable[tuple[str, str, Any]], workload: str | None, words: dict[str, str]) -> Any:
@@ -55,4 +56,6 @@ def redraw(directory: Path, provenance: dict[str, Any]) -> list[Path]:
         return draw_surface(directory)
     if provenance.get("translation"):
         return draw_translation(directory)
+    if provenance.get("device_data"):
+        return draw_device_data(directory)
     return draw(directory)

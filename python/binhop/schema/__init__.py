@@ -18,6 +18,7 @@ OUTPUTS: dict[str, Any] = {
     "sweep": results.SweepOutput,
     "paging": results.PagingOutput,
     "reuse": results.ReuseOutput,
+    "io": results.IoOutput,
     "switches": results.SwitchesOutput,
     "surface": results.SurfaceOutput,
     "translate": results.TranslateOutput,

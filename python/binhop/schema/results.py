@@ -100,6 +100,106 @@ class ReuseClass(JsonObject):
     """The number of accesses."""
 
 
+class IoValue(JsonObject):
+    """One count of a scheme for device data, or of what the front lets through, under one placement."""
+
+    workload: str
+    """The trace's name."""
+    machine: str
+    """The machine's name."""
+    scheme: str | None
+    """The scheme; null for what the front lets through."""
+    seed: int
+    """The number of the placement."""
+    metric: str
+    """The name of the metric: see docs/io.md."""
+    unit: str
+    """The unit of the count."""
+    value: int
+    """The count."""
+
+
+class IoFigure(JsonObject):
+    """One figure of device data, with its interval over placements."""
+
+    workload: str
+    """The trace's name."""
+    machine: str
+    """The machine's name."""
+    scheme: str | None
+    """The scheme; null for what the front lets through."""
+    figure: str
+    """The name of the figure: see docs/io.md."""
+    of: str | None
+    """The class, request kind or fate that the figure is of; null for the whole."""
+    unit: str
+    """A ratio's unit has a `/` in it."""
+    n: int
+    """The number of placements with a value."""
+    mean: float | None
+    """The mean over placements; this and the following are null where undefined."""
+    low: float | None
+    """The lower end of the interval of the mean; null for a single placement."""
+    high: float | None
+    """The upper end of the interval of the mean."""
+    confidence: float
+    """The confidence of the interval."""
+    min: float | None
+    """The smallest value."""
+    q05: float | None
+    """The quantile 0.05."""
+    q25: float | None
+    """The quantile 0.25."""
+    median: float | None
+    """The median."""
+    q75: float | None
+    """The quantile 0.75."""
+    q95: float | None
+    """The quantile 0.95."""
+    max: float | None
+    """The largest value."""
+    best_seed: int | None
+    """The placement with the smallest value."""
+    worst_seed: int | None
+    """The placement with the largest value."""
+
+
+class IoSize(JsonObject):
+    """The requests of a device in one direction, of one class of sizes."""
+
+    workload: str
+    """The trace's name."""
+    seed: int
+    """The number of the placement."""
+    device: str
+    """The device's name."""
+    direction: Literal["read", "write"]
+    """The direction: the device reads or writes memory."""
+    size: int
+    """The least bytes of the class; the class of n ends before 2n."""
+    requests: int
+    """The number of requests."""
+
+
+class IoDistance(JsonObject):
+    """The references of a flow of data at distances of one class."""
+
+    workload: str
+    """The trace's name."""
+    seed: int
+    """The number of the placement."""
+    stream: Literal["together", "separated"]
+    """The stream of references in which distances are counted."""
+    flow: Literal["dpcc", "cpdc", "cpu", "device"]
+    """The producer and the consumer of the data."""
+    device: str | None
+    """The device that produced or consumed the data; null for the processor's own data."""
+    distance: int | None
+    """The least distance of the class; the class of d > 0 ends before 2d. Null for first references."""
+    references: int
+    """The number of references."""
+
+
 class TraceFacts(JsonObject):
     """The identity of a trace, and how much of it was read. A mix or a part of a trace has more keys."""
 
@@ -232,6 +332,25 @@ class ReuseProvenance(Provenance):
     """The ways of the simulated caches."""
     seeds: list[int]
     """The placements of the simulated caches."""
+
+
+class IoProvenance(Provenance):
+    """The inputs of a comparison of schemes for device data."""
+
+    device_data: Literal[True]
+    """Marks a comparison of schemes."""
+    machine: str
+    """The machine's name."""
+    schemes: list[str]
+    """The schemes, the baseline first."""
+    path: dict[str, int] | None
+    """What the path of device data has counted, by name; null without a path."""
+    seeds: list[int]
+    """The numbers of the placements."""
+    confidence: float
+    """The confidence of the intervals."""
+    description: str
+    """The machine, resolved, as TOML."""
 
 
 class SwitchesProvenance(RunProvenance):
@@ -594,6 +713,23 @@ class ReuseOutput(JsonObject):
     distances: list[ReuseClass]
     """The accesses of processes and segments by distance."""
     provenance: ReuseProvenance
+    """The inputs from which the command can be repeated."""
+
+
+class IoOutput(JsonObject):
+    """The output of `binhop io --json`."""
+
+    version: Literal[1] = Field(alias="schema")
+    """The version of this object."""
+    rows: list[IoValue]
+    """Every count of every scheme."""
+    figures: list[IoFigure]
+    """Every figure, with its interval."""
+    sizes: list[IoSize]
+    """The requests by size."""
+    distances: list[IoDistance]
+    """The references by reuse distance."""
+    provenance: IoProvenance
     """The inputs from which the command can be repeated."""
 
 

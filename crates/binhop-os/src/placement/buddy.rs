@@ -413,9 +413,9 @@ impl Allocator for Buddy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Frames, RunPlace};
     use crate::placement::Settings;
     use crate::placement::bench::page;
+    use crate::{Frames, RunPlace};
 
     fn free(blocks: &Blocks) -> Vec<(usize, u32)> {
         blocks.lists().collect()
@@ -507,7 +507,7 @@ mod tests {
         let counts = RunCounts { taken: 1, fallbacks: 1, splits: 0, unused: 6, most_unused: 7 };
         assert_eq!((frames.run_counts(), frames.faults(), frames.free()), (counts, 3, Some(12)));
         assert!((4..10).all(|number| touch(&mut frames, number, None).0 == u64::from(number) + 6));
-        
+
         assert_eq!(touch(&mut frames, 10, Some((0, 3, false))), (3, None));
         // Memory is scarce: the run is split. Frame 4, frames 6 and 7, and frames 0 and 1 are free.
         assert_eq!((touch(&mut frames, 11, None), frames.take_split()), ((4, None), vec![0]));

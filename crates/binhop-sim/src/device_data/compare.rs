@@ -95,8 +95,8 @@ pub fn compare_schemes(
     Ok(ComparedSchemes { front, placements: gather(&options.seeds, listeners)? })
 }
 
-/// `Delivery` is a block of events of a placement.
-type Delivery = (usize, Arc<[FrontEvent]>);
+/// `PlacementEvents` is a block of events of a placement.
+type PlacementEvents = (usize, Arc<[FrontEvent]>);
 
 /// Lets the listeners hear on threads of their own what a front on this thread lets through.
 fn beside(
@@ -109,10 +109,10 @@ fn beside(
         shares[number % threads].push((number, listener));
     }
     std::thread::scope(|scope| {
-        let mut queues: Vec<SyncSender<Delivery>> = Vec::new();
+        let mut queues: Vec<SyncSender<PlacementEvents>> = Vec::new();
         let mut handles = Vec::new();
         for mut share in shares {
-            let (queue, blocks) = sync_channel::<Delivery>(QUEUE);
+            let (queue, blocks) = sync_channel::<PlacementEvents>(QUEUE);
             queues.push(queue);
             handles.push(scope.spawn(move || {
                 for (placement, events) in blocks {

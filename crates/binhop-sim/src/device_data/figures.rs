@@ -45,12 +45,15 @@ const REQUEST_COUNTS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Returns the name of a device: what stands for its number in metrics.
+/// Returns the name of a device: what stands for its number in metrics. The requests for descriptors stand apart from
+/// those for data.
 #[must_use]
 pub fn device_name(number: u32) -> String {
     match number {
         0 => "disk".to_owned(),
         1 => "network".to_owned(),
+        2 => "disk-ring".to_owned(),
+        3 => "network-ring".to_owned(),
         other => format!("device-{other}"),
     }
 }

@@ -36,11 +36,14 @@ const fn handler(ring: RingId) -> Code {
     Code(first, 128)
 }
 
-/// Returns the number of a device in rows.
-const fn number(device: Device) -> u32 {
-    match device {
-        Device::Disk => 0,
-        Device::Network => 1,
+/// Returns the number in rows of what transfers: a device, or the part of a device that reads and writes descriptors.
+/// [`device_name`](crate::device_data::device_name) has the names.
+const fn number(device: Device, at: Location) -> u32 {
+    match (device, matches!(at, Location::Descriptor(..))) {
+        (Device::Disk, false) => 0,
+        (Device::Network, false) => 1,
+        (Device::Disk, true) => 2,
+        (Device::Network, true) => 3,
     }
 }
 
@@ -95,7 +98,7 @@ impl RowWriter {
                 };
                 let op = if writes { Op::DmaWrite } else { Op::DmaRead };
                 let args = [Some(request), Some(segment)];
-                out.push_args(op, addr, bytes as u32, number(ring.device()), args);
+                out.push_args(op, addr, bytes as u32, number(ring.device(), at), args);
             }
             IoStep::Interrupt(ring) => self.execute(handler(ring), out),
             IoStep::Dropped(page) => {

@@ -7,11 +7,11 @@ use binhop_os::io::IoConfig;
 use super::cache::{CacheKeys, check_caches};
 use super::cachegrind;
 use super::cost::{CostKeys, add_costs};
-use super::document::Located;
+use super::document::{Located, Value};
 use super::forms::{Deferred, Given, Named};
 use super::io::{IoKeys, SchemeKeys, check_io};
 use super::kernel::{FootprintKeys, KernelConfig, check_kernel};
-use super::keys::{At, Form, Key, Resolved, keys};
+use super::keys::{At, Form, Key, Resolved, keys, of_name};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
@@ -128,7 +128,9 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     if let Some(translation) = &translation {
         tree.agents = translation.agents().others().fold(tree.agents, Agents::with);
     }
-    let (io, schemes) = check_io(keys.io.as_ref(), &memory, &place)?;
+    let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
+    let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
+    let (io, schemes) = check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &place)?;
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),

@@ -8,10 +8,8 @@ use binhop_hw::{
 };
 use binhop_os::io::IoConfig;
 
-use super::check::MachineKeys;
-use super::document::{Located, Value};
 use super::forms::UpTo;
-use super::keys::{At, Form, keys, of_name};
+use super::keys::{At, keys};
 use super::memory::Memory;
 
 keys! {
@@ -70,20 +68,7 @@ pub(super) struct SchemeKeys {
 }
 
 /// Checks the section of a machine at `machine`. What the section leaves out is fitted to the machine.
-pub(super) fn check_io(
-    section: Option<&At<IoKeys>>,
-    memory: &Memory,
-    machine: &str,
-) -> Result<(IoConfig, SchemeKeys)> {
-    let absent;
-    let keys = match section {
-        Some(at) => &at.value,
-        None => {
-            let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
-            absent = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
-            &absent
-        }
-    };
+pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<(IoConfig, SchemeKeys)> {
     let page = memory.page.bytes();
     let pages = |bytes: u64| bytes.div_ceil(page);
     let cache = match (&keys.page_cache, memory.frames) {

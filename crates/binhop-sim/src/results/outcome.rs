@@ -216,7 +216,8 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
         }
     }
     notes.extend_from_slice(&facts.trace);
-    if options.seeds.len() > 1 {
+    // A tapped front is never shared.
+    if options.seeds.len() > 1 && !options.front_tap {
         // The machine gets the note that it would get if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
             true => FrontSharing::of(machine, options.seeds.len(), options.subscription()),

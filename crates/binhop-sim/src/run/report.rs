@@ -128,7 +128,7 @@ fn pages(run: &FinishedRun<'_>) -> RecordBatch {
 fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
     let mut notes = run.meta.notes_on_ends();
     let seen = run.prepare.seen();
-    if seen.syscalls > 0 {
+    if seen.syscalls > 0 && !run.options.devices {
         let count = seen.syscalls;
         notes.push(format!(
             "the trace holds {count} system calls, without the references that the kernel makes for them"

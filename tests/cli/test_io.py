@@ -1,0 +1,160 @@
+"""Tests `binhop io`: the tables, the files, a trace by hand, and refused requests."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import binhop
+from binhop import _binhop
+from binhop.device_data_figures import BASELINE, FATES, FIGURES
+from tests.conftest import LOAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Command
+
+DMA_WRITE, DMA_READ = (
+    next(code for code, name, _ in _binhop.events() if name == wanted) for wanted in ("dma-write", "dma-read")
+)
+RUNNING = 2**64 - 1
+"""The segment that stands for the address space that runs."""
+MACHINE = """
+memory = { size = "1MiB", page = "4KiB" }
+placement = { policy = "sequential" }
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "64B"
+ways = 2
+next = "l2"
+[cache.l2]
+size = "8KiB"
+line = "64B"
+ways = 4
+next = "memory"
+[io]
+dma-cache = "1KiB"
+last-level = 10
+memory = 100
+"""
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Path:
+    """A device writes two lines of a page, the processor reads the first of them, the device reads both."""
+    rows = [
+        (LOAD, 4096, 8, 1, None, None),
+        (DMA_WRITE, 4096 + 64, 128, 1, 5, RUNNING),
+        (LOAD, 4096 + 64, 8, 1, None, None),
+        (DMA_READ, 4096 + 64, 128, 1, 6, RUNNING),
+    ]
+    names = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
+    schema = {**names, "arg0": pl.UInt64, "arg1": pl.UInt64}
+    path = tmp_path / "hand.parquet"
+    binhop.Trace.from_arrow(pl.DataFrame(rows, schema=schema, orient="row"), "hand").write(path)
+    return path
+
+
+def values(result: binhop.DeviceDataResult, scheme: str | None) -> dict[str, int]:
+    rows = result.results.filter(pl.col("scheme").eq_missing(pl.lit(scheme, pl.String)))
+    return dict(rows.select("metric", "value").iter_rows())
+
+
+def test_a_trace_by_hand(by_hand: Path) -> None:
+    machine = binhop.Machine.parse(MACHINE)
+    found = binhop.device_data(machine, by_hand, path=False, seeds=1)
+    front = values(found, None)
+    assert [front[f"front.{name}.references"] for name in ("cpu-read", "dma-write", "dma-read")] == [2, 2, 2]
+    assert (front["network.write.requests"], front["network.write.bytes"]) == (1, 128)
+    base = values(found, BASELINE)
+    # Two reads of the processor miss, and so do the device's two; nobody waits for a write to memory.
+    assert base["cpu-read.cycles"] == 2 * (10 + 100)
+    assert (base["fate.read-memory"], base["fate.unread"]) == (1, 1)
+    shared = values(found, "shared-cache")
+    assert (shared["fate.read-last-level"], shared["io.hits"]) == (1, 3)
+    ddc = values(found, "ddc")
+    assert (ddc["fate.read-dma-cache"], ddc["dma-read.hits_dma_cache".replace("_", "-")] if 0 else 1) == (
+        1,
+        1,
+    )
+    sizes = found.sizes.select("device", "direction", "size", "requests").rows()
+    assert sizes == [("network", "read", 128, 1), ("network", "write", 128, 1)]
+    distances = found.distances.filter(flow="dpcc", stream="together").select("distance", "references")
+    assert distances.rows() == [(1, 1)]
+    figures = found.summary().filter(scheme="shared-cache", figure="speed-up")["mean"].to_list()
+    assert figures == [pytest.approx(base["cycles"] / shared["cycles"] - 1)]
+
+
+def test_figures_are_declared_and_fates_sum_to_one(by_hand: Path) -> None:
+    found = binhop.device_data(binhop.Machine.parse(MACHINE), by_hand, path=False, seeds=1)
+    assert {*found.figures["figure"]} == {*FIGURES}
+    for scheme in found.schemes:
+        of = found.figures.filter(scheme=scheme, figure="fate")
+        assert of["of"].to_list() == [*FATES]
+        assert of["value"].sum() == pytest.approx(1)
+
+
+def test_calls_move_data_only_with_the_path(command: Command, recorded_copy: Path) -> None:
+    with_path = command.ok("io", str(recorded_copy), "--machine", "zen-4k", "--seeds", "1")
+    assert max(map(len, with_path.stdout.splitlines())) <= 80
+    assert "disk write" in with_path.stdout
+    without = command.ok("io", str(recorded_copy), "--machine", "zen-4k", "--seeds", "1", "--no-path")
+    assert "no device reads or writes memory" in " ".join(without.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def recorded_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace with a call that reads a file of 20,000 bytes, and loads of its buffer."""
+    lines = [
+        f"# meta {json.dumps({'page_size': 4096, 'files': {'3': '/data'}})}",
+        "map 0x100000 pages=64 flags=rw-",
+        *(
+            f"syscall {0x100000:#x} bytes=8192 call=0 file=3 offset={8192 * turn:#x}\nload {0x100000:#x} size=8"
+            for turn in range(4)
+        ),
+    ]
+    path = tmp_path_factory.mktemp("copy") / "copy.events"
+    path.write_text("\n".join(lines) + "\n")
+    made = path.with_suffix(".parquet")
+    binhop.Trace.open(path, "text").write(made)
+    return made
+
+
+def test_json_and_files_say_the_same(command: Command, by_hand: Path) -> None:
+    (command.directory / "m.toml").write_text(MACHINE)
+    asked = ("io", str(by_hand), "--machine", "m.toml", "--no-path")
+    document = json.loads(command.ok(*asked, "--json", "-", "--out", "out").stdout)
+    written = pl.read_parquet(command.directory / "out" / "results.parquet")
+    assert document["rows"] == written.to_dicts()
+    assert (
+        document["distances"] == pl.read_parquet(command.directory / "out" / "distances.parquet").to_dicts()
+    )
+    assert (command.directory / "out" / "hand-io.png").stat().st_size > 1000
+    assert command.ok(*asked, "--quiet").stdout == ""
+    assert command.ok(*asked, "--table", "md", "--out", "md").stdout.startswith("**hand")
+    assert (command.directory / "md" / "table.md").read_text().startswith("**hand")
+
+
+def test_schemes_that_the_last_level_cannot_have_are_left_out(command: Command, by_hand: Path) -> None:
+    (command.directory / "m.toml").write_text(MACHINE.replace("ways = 4", "ways = 1"))
+    printed = command.ok("io", str(by_hand), "--machine", "m.toml").stdout
+    assert "pbdc is left out" in printed
+    assert "io.pbdc-ways" in command.refused("io", str(by_hand), "--machine", "m.toml", "--schemes", "pbdc")
+
+
+def test_what_is_wrong_is_refused_with_its_remedy(command: Command, by_hand: Path) -> None:
+    def refused(*arguments: str, machine: str = "zen-4k") -> str:
+        return command.refused("io", str(by_hand), "--machine", machine, *arguments)
+
+    assert "did you mean ddio" in refused("--schemes", "ddoi")
+    assert "asked for once" in refused("--schemes", "ddc,ddc")
+    assert "translation=off" in refused("--set", "translation=on")
+    assert "io.ring" in refused("--set", "io.ring=1", "--set", "io.packet=9000B")
+    assert "lines of one size" in refused(machine="kh90")
+    assert "two levels or more" in refused(machine="softvm") or "one last level" in refused(machine="softvm")
+    assert "--seeds" in refused("--seeds", "0")
