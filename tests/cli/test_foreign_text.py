@@ -43,6 +43,17 @@ entries = 4
 [translation]
 table = "radix"
 """
+TWO_LEVELS = (
+    MACHINE.replace('serves = "all"\nsize', "size")
+    + """
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "32B"
+next = "l2"
+"""
+)
+"""The same machine with a level before its last level."""
 STUDY = """
 name = "s\\u001b[2J\\u009b"
 title = "t\\u001b]0;x\\u0007"
@@ -86,6 +97,7 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / f"{IN_A_FILE_NAME}.din").write_text("0 0\n1 40\n")
     (tmp_path / f"{IN_A_FILE_NAME}.bad.din").write_text(f"0 {STEERS}\n")
     (tmp_path / "m.toml").write_text(MACHINE, encoding="utf-8")
+    (tmp_path / "two.toml").write_text(TWO_LEVELS, encoding="utf-8")
     (tmp_path / "s.toml").write_text(STUDY, encoding="utf-8")
     program = tmp_path / f"{IN_A_FILE_NAME}.sh"
     program.write_text("#!/bin/sh\nexit 3\n")
@@ -122,8 +134,8 @@ DONE = [
     ("surface", TRACE, TRACE, "--machine", "m.toml", *COSTS, "--seeds", "1", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml,zen-4k", *COSTS, "--seeds", "2", "--out", "out"),
     ("translate", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
-    ("io", TRACE, "--machine", "m.toml", "--seeds", "2", "--out", "out"),
-    ("io", TRACE, "--machine", "m.toml", "--seeds", "2", "--json", "-"),
+    ("io", TRACE, "--machine", "two.toml", "--seeds", "2", "--out", "out"),
+    ("io", TRACE, "--machine", "two.toml", "--seeds", "2", "--json", "-"),
     ("sweep", "s.toml", "--out", "out"),
     ("sweep", "s.toml", "--explain"),
     ("sweep", "s.toml", "--json", "-"),

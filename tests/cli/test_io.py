@@ -109,12 +109,12 @@ def test_calls_move_data_only_with_the_path(command: Command, recorded_copy: Pat
 
 @pytest.fixture(scope="module")
 def recorded_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace with a call that reads a file of 20,000 bytes, and loads of its buffer."""
+    """A trace with a call that reads a file of 32 KiB, and loads of its buffer."""
     lines = [
         f"# meta {json.dumps({'page_size': 4096, 'files': {'3': '/data'}})}",
         "map 0x100000 pages=64 flags=rw-",
         *(
-            f"syscall {0x100000:#x} bytes=8192 call=0 file=3 offset={8192 * turn:#x}\nload {0x100000:#x} size=8"
+            f"syscall 0x100000 bytes=8192 call=0 file=3 offset={8192 * turn:#x}\nload 0x100000 size=8"
             for turn in range(4)
         ),
     ]

@@ -47,6 +47,7 @@ DIN = "2 1000\n0 2000\n1 3000\n2 1004\n"
 QUICK = ["run", "m.toml", "s.parquet", "--seeds", "1", "-q"]
 
 COSTS = ["--set", "cost.l2=10", "--set", "cost.memory=100"]
+LINES = ["--set", "cache.l1i.line=128B", "--set", "cache.l1d.line=128B"]
 SWITCHES = ["switches", "two.parquet", "--machine", "m.toml", *COSTS, "--seeds", "1", "-q"]
 
 # The command without its output, and the files that it reads.
@@ -77,7 +78,7 @@ WRITES: dict[str, tuple[list[str], list[str]]] = {
         ["s.parquet", "m.toml"],
     ),
     "io --json": (
-        ["io", "s.parquet", "--machine", "m.toml", "--seeds", "1", "-q", "--json"],
+        ["io", "s.parquet", "--machine", "m.toml", *LINES, "--seeds", "1", "-q", "--json"],
         ["s.parquet", "m.toml"],
     ),
     "sweep --json": (["sweep", "s.toml", "-q", "--json"], ["s.toml", "m.toml", "s.din"]),

@@ -50,16 +50,11 @@ def device_data_words(summary: pl.DataFrame) -> dict[str, str]:
 def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> Any:
     schemes = summary["scheme"].drop_nulls().unique(maintain_order=True).to_list()
     n = int(summary.filter(figure="share")["n"].to_list()[0])
-    panels = [
-        _stacked(
-            summary.filter(figure="fate"),
-            schemes,
-            FATE_COLORS,
-            "Lines that devices wrote, by fate",
-            share=True,
-        ),
-        _stacked(_relative(summary), schemes, CLASS_COLORS, f"Cycles, {BASELINE} = 100%", share=False),
-    ]
+    fates, cycles = summary.filter(figure="fate"), _relative(summary)
+    panels = [_stacked(cycles, schemes, CLASS_COLORS, f"Cycles, {BASELINE} = 100%", share=False)]
+    if fates["mean"].is_not_null().any():  # a device wrote something
+        title = "Lines that devices wrote, by fate"
+        panels.insert(0, _stacked(fates, schemes, FATE_COLORS, title, share=True))
     rows: list[Any] = [alt.hconcat(*panels, spacing=28).resolve_scale(color="independent")]
     far = _cumulative(distances)
     if far.height:

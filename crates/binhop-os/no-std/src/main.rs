@@ -82,7 +82,10 @@ fn run(policy: &Policy) -> Result<u64> {
         if frames.frame_of(touch.page).is_none() {
             let segment = spaces.segment_of(touch.page);
             let segments = spaces.shared_segments(asid);
-            frames.place(&PageRequest { page: touch.page, asid, page_no, segment, segments, run: None }, &recency)?;
+            frames.place(
+                &PageRequest { page: touch.page, asid, page_no, segment, segments, run: None },
+                &recency,
+            )?;
         }
         for page in spaces.drain_dead() {
             frames.release(page);

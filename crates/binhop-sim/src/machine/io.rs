@@ -186,18 +186,18 @@ pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<Tr
         Next::Cache(number) => Next::Cache(without(number)),
         Next::Memory => Next::Memory,
     };
-    let before = caches
-        .clone()
-        .find(|(_, cache)| cache.next == Next::Cache(last) && cache.line != tree.caches[last].line);
-    if let Some((_, cache)) = before {
-        let line = Bytes(tree.caches[last].line.bytes());
+    let line = tree.caches[last].line;
+    let others: Vec<_> = tree.caches.iter().filter(|cache| cache.line != line).collect();
+    if let Some(first) = others.first() {
+        let line = Bytes(line.bytes());
+        let settings = others.iter().map(|cache| format!("--set cache.{}.line={line}", cache.name));
         return refused(
-            &Bytes(cache.line.bytes()).to_string(),
-            &format!("{place}: cache.{}.line", cache.name),
+            &Bytes(first.line.bytes()).to_string(),
+            &format!("{place}: cache.{}.line", first.name),
             &format!(
                 "schemes for device data stand behind caches with lines of one size, and {name} has lines of {line}"
             ),
-            &format!("take --set cache.{}.line={line}", cache.name),
+            &format!("take {}", settings.collect::<Vec<_>>().join(" ")),
         );
     }
     Ok(TreeConfig {
