@@ -58,15 +58,16 @@ static struct {
    ULong device, inode;
 } named[NAMED];
 
-void BH_(name_file)(ULong device, ULong inode, const HChar *path)
+void BH_(name_file)(ULong device, ULong inode, ULong bytes, const HChar *path)
 {
    UInt at = (UInt)((device * 31 + inode) % NAMED);
    if (named[at].inode == inode && named[at].device == device && inode != 0) return;
    named[at].device = device;
    named[at].inode = inode;
-   BH_(record)(WIRE_FILE, 2 + BH_(string_words)(path));
+   BH_(record)(WIRE_FILE, 3 + BH_(string_words)(path));
    BH_(put)(device);
    BH_(put)(inode);
+   BH_(put)(bytes);
    BH_(put_string)(path);
 }
 
@@ -99,7 +100,7 @@ static void find_file(Thread *thread)
       VG_(snprintf)(link, sizeof link, "/proc/self/fd/%d", fd);
       SSizeT length = VG_(readlink)(link, path, sizeof path - 1);
       path[length > 0 ? length : 0] = 0;
-      BH_(name_file)(file.dev, file.ino, path);
+      BH_(name_file)(file.dev, file.ino, VKI_S_ISREG(file.mode) ? (ULong)file.size : WIRE_NO_BYTES, path);
    }
    thread->regular = VKI_S_ISREG(file.mode);
    if (!thread->regular) return;

@@ -3,6 +3,8 @@
    This file is part of binhop's recorder. SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_basics.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_threadstate.h"
 #include "pub_tool_tooliface.h"
@@ -42,7 +44,10 @@ static void map_segment(Addr start, SizeT bytes, UInt flags)
    const NSegment *segment = VG_(am_find_nsegment)(start);
    if (segment != NULL && segment->kind == SkFileC) {
       const HChar *path = VG_(am_get_filename)(segment);
-      BH_(name_file)(segment->dev, segment->ino, path != NULL ? path : "");
+      struct vg_stat file;
+      Bool known = path != NULL && sr_Res(VG_(stat)(path, &file)) == 0 && VKI_S_ISREG(file.mode)
+                   && file.dev == segment->dev && file.ino == segment->ino;
+      BH_(name_file)(segment->dev, segment->ino, known ? (ULong)file.size : WIRE_NO_BYTES, path != NULL ? path : "");
       say_map(start, bytes, flags | WIRE_MAPPED_FILE << WIRE_KIND, segment->dev, segment->ino,
               segment->offset + (start - segment->start));
    } else {

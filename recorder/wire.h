@@ -15,7 +15,7 @@
 #ifndef BINHOP_WIRE_H
 #define BINHOP_WIRE_H
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 /* Top bytes. */
 #define WIRE_RUN 0xA1
@@ -30,7 +30,7 @@
 #define WIRE_ENTER 4    /* thread << 32 | call, time, 1 if its first argument is a regular file, 6 arguments */
 #define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device, inode, offset,
                            then pairs: start, bytes | WIRE_BY_KERNEL if the kernel wrote them */
-#define WIRE_FILE 6     /* device, inode, string: its path */
+#define WIRE_FILE 6     /* device, inode, bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */
 #define WIRE_MAP 7      /* start, bytes, flags, device, inode, offset */
 #define WIRE_UNMAP 8    /* start, bytes */
 #define WIRE_PROTECT 9  /* start, bytes, flags */
@@ -54,6 +54,7 @@
 #define WIRE_MODIFY 3
 
 #define WIRE_BY_KERNEL 63
+#define WIRE_NO_BYTES 0xFFFFFFFFFFFFFFFF
 
 /* Flags of a mapping: the flags of binhop's map events, then the kind of the mapping. */
 #define WIRE_READ 1

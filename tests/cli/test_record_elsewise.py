@@ -73,7 +73,7 @@ for time in range(runs // 100):
 words += [0x7777]
 os.mkfifo(f"{directory}/{os.getpid()}.0")
 with open(f"{directory}/control", "wb", buffering=0) as control:
-    control.write(struct.pack("<6Q", HELLO << 56 | 1, os.getpid(), 0, 1, 0xFFFFFFFF, 0))
+    control.write(struct.pack("<6Q", HELLO << 56 | 2, os.getpid(), 0, 1, 0xFFFFFFFF, 0))
 with open(f"{directory}/{os.getpid()}.0", "wb") as pipe:
     pipe.write(struct.pack(f"<{len(words)}Q", *words))
 sys.exit(5)

@@ -167,7 +167,7 @@ fn sizes_table(placements: &[PlacementData]) -> RecordBatch {
     let mut rows = Vec::new();
     for data in placements {
         for (key, counts) in data.characterisation.requests() {
-            for (&log2, &requests) in &counts.sizes {
+            for (log2, requests) in counts.sizes() {
                 rows.push((
                     data.seed,
                     device_name(key.device),

@@ -22,18 +22,24 @@ pub(crate) struct Catalog {
     shared_memory: BTreeMap<u64, u64>,
     files: BTreeMap<FileKey, u64>,
     paths: BTreeMap<FileKey, String>,
+    bytes: BTreeMap<FileKey, u64>,
     meta: Meta,
     next_segment: u64,
 }
 
 impl Catalog {
-    /// Sets a file's path. The recorder names a file before it uses the file.
-    pub(crate) fn name_file(&mut self, file: FileKey, path: &str) {
+    /// Sets a file's path, and its bytes if they are known. The recorder names a file before it uses the file; if it does
+    /// so again, the first bytes stay.
+    pub(crate) fn name_file(&mut self, file: FileKey, bytes: Option<u64>, path: &str) {
         let before = self.paths.insert(file, path.to_owned());
         if before.is_some_and(|before| before != path) {
             // The inode belongs to another file now.
             self.segments.remove(&file);
             self.files.remove(&file);
+            self.bytes.remove(&file);
+        }
+        if let Some(bytes) = bytes {
+            self.bytes.entry(file).or_insert(bytes);
         }
     }
 
@@ -82,6 +88,9 @@ impl Catalog {
         let id = self.meta.files.len() as u64 + 1;
         self.files.insert(file, id);
         self.meta.files.insert(id, self.paths.get(&file).cloned().unwrap_or_default());
+        if let Some(&bytes) = self.bytes.get(&file) {
+            self.meta.file_bytes.insert(id, bytes);
+        }
         id
     }
 
@@ -89,6 +98,7 @@ impl Catalog {
     pub(crate) fn write_to(&self, meta: &mut Meta) {
         meta.segments.clone_from(&self.meta.segments);
         meta.files.clone_from(&self.meta.files);
+        meta.file_bytes.clone_from(&self.meta.file_bytes);
     }
 }
 

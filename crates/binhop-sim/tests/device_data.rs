@@ -53,7 +53,8 @@ enum SlowUser {
 struct SlowModel {
     references: BTreeMap<TapClass, Vec<u64>>,
     by_request: BTreeMap<RequestKey, Vec<u64>>,
-    sizes: BTreeMap<RequestKey, Vec<u64>>,
+    /// The number and the bytes of each piece.
+    pieces: BTreeMap<RequestKey, Vec<(u64, u64)>>,
     device: u32,
     last: BTreeMap<u64, SlowUser>,
     io_data: BTreeSet<u64>,
@@ -70,9 +71,9 @@ fn sequential(lines: &[u64]) -> u64 {
 impl SlowModel {
     fn add(&mut self, event: &FrontEvent) {
         let event = match *event {
-            FrontEvent::Request(DeviceRequest { device, writes, bytes, .. }) => {
+            FrontEvent::Request(DeviceRequest { device, writes, bytes, number }) => {
                 self.device = device;
-                return self.sizes.entry(RequestKey { device, writes }).or_default().push(bytes);
+                return self.pieces.entry(RequestKey { device, writes }).or_default().push((number, bytes));
             }
             FrontEvent::Line(event) => event,
         };
@@ -130,14 +131,17 @@ impl SlowModel {
             let counts = fast.class(class);
             assert_eq!((counts.references, counts.sequential), (lines.len() as u64, sequential(lines)));
         }
-        assert_eq!(self.sizes.keys().collect::<Vec<_>>(), fast.requests().keys().collect::<Vec<_>>());
+        assert_eq!(self.pieces.keys().collect::<Vec<_>>(), fast.requests().keys().collect::<Vec<_>>());
         for (key, counts) in fast.requests() {
-            let (sizes, lines) = (&self.sizes[key], &self.by_request[key]);
+            let lines = &self.by_request[key];
+            let same_request = |one: &(u64, u64), other: &(u64, u64)| one.0 == other.0;
+            let requests = self.pieces[key].chunk_by(same_request);
+            let sizes: Vec<u64> = requests.map(|pieces| pieces.iter().map(|piece| piece.1).sum()).collect();
             assert_eq!((counts.requests, counts.bytes), (sizes.len() as u64, sizes.iter().sum()));
             assert_eq!((counts.references, counts.sequential), (lines.len() as u64, sequential(lines)));
             let mut classes = BTreeMap::new();
             sizes.iter().for_each(|size| *classes.entry(size.ilog2()).or_insert(0) += 1);
-            assert_eq!(counts.sizes, classes);
+            assert_eq!(counts.sizes(), classes);
         }
         let flows: Vec<_> = fast.distances().keys().map(|key| (key.stream, key.flow, key.device)).collect();
         assert_eq!(self.distances.keys().copied().collect::<Vec<_>>(), flows);
@@ -164,8 +168,9 @@ fn each_flow_has_the_distances_counted_by_hand() {
         |number, writes, bytes| FrontEvent::Request(DeviceRequest { number, device: 1, writes, bytes });
     let mut found = Characterisation::default();
     found.add(&[
-        request(0, true, 100),
+        request(0, true, 64),
         line(TapEvent::DeviceWrite { line: 8, whole: true, request: 0 }),
+        request(0, true, 36), // a further piece
         line(TapEvent::DeviceWrite { line: 9, whole: false, request: 0 }),
         line(TapEvent::Read { line: 20, store: false }),
         line(TapEvent::Read { line: 8, store: true }), // after 9 and 20
@@ -192,7 +197,7 @@ fn each_flow_has_the_distances_counted_by_hand() {
     assert_eq!(at(FlowStream::Together, DataFlow::Device, Some(1)), (2, vec![(2, 1)]));
     let writes = &found.requests()[&RequestKey { device: 1, writes: true }];
     assert_eq!((writes.requests, writes.bytes, writes.references, writes.sequential), (1, 100, 2, 1));
-    assert_eq!(writes.sizes, BTreeMap::from([(6, 1)]));
+    assert_eq!(writes.sizes(), BTreeMap::from([(6, 1)]));
     assert_eq!(found.class(TapClass::DmaRead).sequential, 1);
 }
 

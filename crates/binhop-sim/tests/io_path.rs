@@ -88,7 +88,11 @@ fn batch(events: &[Event]) -> EventBatch {
 
 /// Returns all rows that come of rows, cut into batches of `each`, and the number of calls of which too little is known.
 fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
-    let source = Rows { meta: meta(), batches: events.chunks(each).map(batch).collect() };
+    followed_with(meta(), events, each)
+}
+
+fn followed_with(meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64) {
+    let source = Rows { meta, batches: events.chunks(each).map(batch).collect() };
     let mut path = IoEvents::new(Box::new(source), config()).unwrap();
     let mut all = Vec::new();
     while let Some(batch) = path.next_batch().unwrap() {
@@ -96,6 +100,23 @@ fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
     }
     let unseen = path.counts().lock().unwrap().unseen;
     (all, unseen)
+}
+
+/// Of a file whose length is known, more is read than a call asks for, and nothing behind its end.
+#[test]
+fn a_known_length_lets_the_path_read_ahead() {
+    let reads = [call(0, USER, 4096, FILE, Some(0)), call(0, USER, 4096, FILE, Some(4096))];
+    let pages = |bytes: Option<u64>| {
+        let mut known = meta();
+        known.file_bytes.extend(bytes.map(|bytes| (FILE, bytes)));
+        let (rows, _) = followed_with(known, &reads, 2);
+        let data = rows.iter().filter(|row| row.op == Op::DmaWrite && row.arg1 == Some(SEGMENT));
+        data.map(|row| (row.arg0.unwrap(), row.addr / 4096)).collect::<Vec<_>>()
+    };
+    // The number of the request, and the page.
+    assert_eq!(pages(None), [(0, 0), (1, 1)]);
+    assert_eq!(pages(Some(3 * 4096)), [(0, 0), (0, 1), (1, 2)]);
+    assert_eq!(pages(Some(5000)), [(0, 0), (0, 1)]);
 }
 
 /// A read of 100 bytes of a file, by hand: request, transfer, interrupt, copy.

@@ -39,8 +39,9 @@ impl Decoder {
                 self.leaves(call);
             }
             (wire::TIME, &[time]) => self.push(Piece::Time { time }),
-            (wire::FILE, [device, inode, path @ ..]) => {
-                self.catalog().name_file((*device, *inode), &text(path)?);
+            (wire::FILE, &[device, inode, bytes, ref path @ ..]) => {
+                let bytes = (bytes != wire::NO_BYTES).then_some(bytes);
+                self.catalog().name_file((device, inode), bytes, &text(path)?);
             }
             (wire::MAP, &[start, bytes, flags, device, inode, offset]) => {
                 self.maps(start, bytes, flags, (device, inode), offset)?;

@@ -274,8 +274,9 @@ impl InputReader {
     }
 
     fn file(&mut self, file: u64, numbers: &mut Numbers) -> u64 {
-        let described = self.source.meta().files.get(&file);
-        *self.files.entry(file).or_insert_with(|| numbers.file(described))
+        let meta = self.source.meta();
+        let (path, bytes) = (meta.files.get(&file), meta.file_bytes.get(&file).copied());
+        *self.files.entry(file).or_insert_with(|| numbers.file(path, bytes))
     }
 
     fn op(&self) -> Option<Op> {

@@ -17,6 +17,7 @@ pub(super) struct Numbers {
     processes: BTreeMap<u32, ProcessMeta>,
     described: BTreeMap<u64, SegmentMeta>,
     paths: BTreeMap<u64, String>,
+    bytes: BTreeMap<u64, u64>,
     /// True if anything was added since the last [`Numbers::write_to`].
     changed: bool,
 }
@@ -57,7 +58,7 @@ impl Numbers {
     }
 
     /// Returns the number of a file: the same number for the same path, else a new one.
-    pub(super) fn file(&mut self, path: Option<&String>) -> u64 {
+    pub(super) fn file(&mut self, path: Option<&String>, bytes: Option<u64>) -> u64 {
         if let Some(&known) = path.and_then(|path| self.file_of_path.get(path)) {
             return known;
         }
@@ -66,6 +67,10 @@ impl Numbers {
         if let Some(path) = path {
             self.file_of_path.insert(path.clone(), file);
             self.paths.insert(file, path.clone());
+            self.changed = true;
+        }
+        if let Some(bytes) = bytes {
+            self.bytes.insert(file, bytes);
             self.changed = true;
         }
         file
@@ -77,6 +82,7 @@ impl Numbers {
             meta.processes.clone_from(&self.processes);
             meta.segments.clone_from(&self.described);
             meta.files.clone_from(&self.paths);
+            meta.file_bytes.clone_from(&self.bytes);
         }
     }
 }

@@ -1,4 +1,7 @@
 //! `RequestCounts` counts the requests of one device in one direction.
+//!
+//! A request may consist of several pieces of memory, each with a descriptor of its own. Pieces that follow each other
+//! with one number are one request.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +27,28 @@ pub struct RequestCounts {
     pub references: u64,
     /// The references to the line behind the line that the device has last referenced in this direction.
     pub sequential: u64,
-    /// The requests by size: the class of n has the requests of 2ⁿ bytes and more, and of less than 2ⁿ⁺¹.
-    pub sizes: BTreeMap<u32, u64>,
+    /// The sizes of the requests that are complete: see [`RequestCounts::sizes`].
+    complete: BTreeMap<u32, u64>,
+    /// The number and the bytes so far of the request that came last.
+    open: Option<(u64, u64)>,
     last: Option<u64>,
+}
+
+impl RequestCounts {
+    /// Returns the requests by size: the class of n has the requests of 2ⁿ bytes and more, and of less than 2ⁿ⁺¹.
+    #[must_use]
+    pub fn sizes(&self) -> BTreeMap<u32, u64> {
+        let mut sizes = self.complete.clone();
+        if let Some((_, bytes)) = self.open {
+            *sizes.entry(class_of(bytes)).or_default() += 1;
+        }
+        sizes
+    }
+}
+
+/// Returns the class of a size.
+fn class_of(bytes: u64) -> u32 {
+    bytes.max(1).ilog2()
 }
 
 /// `Requests` counts the requests of all devices.
@@ -39,9 +61,16 @@ impl Requests {
     pub(super) fn begin(&mut self, request: &DeviceRequest) {
         let key = RequestKey { device: request.device, writes: request.writes };
         let counts = self.counts.entry(key).or_default();
-        counts.requests += 1;
         counts.bytes += request.bytes;
-        *counts.sizes.entry(request.bytes.max(1).ilog2()).or_default() += 1;
+        match &mut counts.open {
+            Some((number, bytes)) if *number == request.number => *bytes += request.bytes,
+            open => {
+                counts.requests += 1;
+                if let Some((_, bytes)) = open.replace((request.number, request.bytes)) {
+                    *counts.complete.entry(class_of(bytes)).or_default() += 1;
+                }
+            }
+        }
     }
 
     /// Takes in a reference of a request that has begun.

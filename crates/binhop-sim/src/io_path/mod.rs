@@ -71,9 +71,13 @@ impl IoEvents {
         let mut meta = source.meta().clone();
         let trace_page = meta.known_page_size().unwrap_or(4096);
         let layout = KernelLayout::new(&mut meta, &config, trace_page);
+        let mut path = IoPath::new(config)?;
+        for (&file, &bytes) in &meta.file_bytes {
+            path.set_bytes(FileId(file), bytes.min(IoPath::LARGEST));
+        }
         Ok(Self {
             objects: objects(&meta),
-            path: IoPath::new(config)?,
+            path,
             writer: RowWriter::new(layout),
             meta,
             source,

@@ -43,7 +43,18 @@ impl TextGrammar {
         let Some(part) = line.strip_prefix("# meta ") else { return Ok(()) };
         let part = serde_json::from_str(part)
             .map_err(|error| format!("behind `# meta` stands a part of the metadata as JSON: {error}"))?;
-        let Meta { page_size, recorder, command, sizes, schedule, mixed, processes, segments, files } = part;
+        let Meta {
+            page_size,
+            recorder,
+            command,
+            sizes,
+            schedule,
+            mixed,
+            processes,
+            segments,
+            files,
+            file_bytes,
+        } = part;
         let meta = &mut self.meta;
         meta.page_size = page_size.or(meta.page_size);
         for (known, more) in [
@@ -58,6 +69,7 @@ impl TextGrammar {
         meta.processes.extend(processes);
         meta.segments.extend(segments);
         meta.files.extend(files);
+        meta.file_bytes.extend(file_bytes);
         Ok(())
     }
 }

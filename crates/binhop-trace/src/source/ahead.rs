@@ -45,7 +45,7 @@ pub struct Ahead {
 enum Message {
     Batches(Vec<EventBatch>),
     Failed(Box<Problem>),
-    End(Meta),
+    End(Box<Meta>),
 }
 
 impl Ahead {
@@ -85,7 +85,7 @@ fn gather(source: &mut dyn Source) -> (Vec<EventBatch>, Option<Message>) {
                 bytes += batch.memory() + BATCH_BYTES;
                 batches.push(batch);
             }
-            Ok(None) => return (batches, Some(Message::End(source.meta().clone()))),
+            Ok(None) => return (batches, Some(Message::End(Box::new(source.meta().clone())))),
             Err(problem) => return (batches, Some(Message::Failed(problem))),
         }
     }
@@ -127,7 +127,7 @@ impl Ahead {
             }
             Ok(Message::Failed(problem)) => Err(problem),
             Ok(Message::End(meta)) => {
-                self.meta = meta;
+                self.meta = *meta;
                 Ok(None)
             }
             // A thread that sends no last message has panicked. Its user panics with the same payload.

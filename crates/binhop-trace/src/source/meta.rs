@@ -33,6 +33,9 @@ pub struct Meta {
     pub segments: BTreeMap<u64, SegmentMeta>,
     /// The path of each file id.
     pub files: BTreeMap<u64, String>,
+    /// The bytes of each file id when the trace first uses the file, where they are known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub file_bytes: BTreeMap<u64, u64>,
 }
 
 /// `ProcessMeta` describes the process of an address space.

@@ -140,7 +140,12 @@ impl Joined {
             if let Some(shared) = shared.filter(|_| !self.files.new.contains_key(&number)) {
                 self.files.put(number, shared);
             }
-            self.meta.files.insert(self.files.of(number), path);
+            let number_here = self.files.of(number);
+            self.meta.files.insert(number_here, path);
+            // What an earlier trace says of a file holds when the joined trace first uses the file.
+            if let Some(&bytes) = theirs.file_bytes.get(&number) {
+                self.meta.file_bytes.entry(number_here).or_insert(bytes);
+            }
         }
     }
 
