@@ -13,6 +13,7 @@ mod computer;
 mod config;
 mod counters;
 mod dma;
+mod dram;
 mod fast;
 mod front;
 mod invariants;
@@ -37,6 +38,11 @@ pub use dma::{
     LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, ReferenceCounters,
     Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent, Transition, TransitionTable,
     check_scheme, make_scheme, transition,
+};
+pub use dram::{
+    AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,
+    DramListener, DramMemory, DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters,
+    PagePolicy,
 };
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;

@@ -7,6 +7,7 @@ mod common;
 mod counters;
 mod direct_mapped;
 mod dma;
+mod dram;
 mod fast;
 mod fast_paths_allowed;
 mod known_hits;

@@ -17,6 +17,10 @@ pub enum LineUse {
 pub trait LineMemory {
     /// Reads or writes a line on behalf of a reference of this class. Returns the cycles that the reference waits.
     fn access(&mut self, line: u64, class: TapClass, line_use: LineUse) -> u64;
+
+    /// Hears that a reference of this class has ended, and how many cycles it took beside what memory made it wait. Memory
+    /// that keeps time passes these cycles before the next reference of the same agent.
+    fn pass(&mut self, _class: TapClass, _cycles: u64) {}
 }
 
 /// `FixedLatency` is memory that serves every demand read in the same number of cycles, and that always has room for

@@ -1,0 +1,135 @@
+//! `DramMemory` is memory with a controller behind a scheme for device data.
+//!
+//! # Rules
+//! - The processor and the devices are two agents, each with one read outstanding: an agent's next reference arrives when
+//!   its last read is done. Writes and prefetches are posted; an agent waits for them only where a queue is full.
+//! - Requests enter the controller in the order of the stream. The agents overlap, because each has a clock of its own.
+//! - The cycles of caches are those of the processor's clock, and `ratio` of them make a cycle of the memory's.
+
+use binhop_base::Result;
+
+use super::{Dram, DramConfig, DramListener, DramRequest};
+use crate::dma::{LineMemory, LineUse, TapClass};
+
+/// `Requester` is the processor or the devices, with a clock of its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requester {
+    /// The cycle of the memory at which the next request can arrive.
+    time: u64,
+    /// The cycles of the processor's clock that pass before the next request, beside the outstanding read.
+    passes: u64,
+    /// True if the next request belongs to another reference.
+    ended: bool,
+    /// The read that is outstanding: its number and its line.
+    outstanding: Option<(u64, u64)>,
+}
+
+/// `DoneReads` notes when the outstanding reads are done, and when the last request is.
+#[derive(Clone, Copy, Debug, Default)]
+struct DoneReads {
+    awaited: [Option<u64>; 2],
+    at: [Option<u64>; 2],
+    last: u64,
+}
+
+impl DramListener for DoneReads {
+    fn done(&mut self, request: u64, cycle: u64) {
+        self.last = self.last.max(cycle);
+        for (awaited, at) in self.awaited.iter().zip(&mut self.at) {
+            if *awaited == Some(request) {
+                *at = Some(cycle);
+            }
+        }
+    }
+}
+
+/// `DramMemory` serves a scheme, and keeps the time of its agents.
+#[derive(Clone, Debug)]
+pub struct DramMemory {
+    dram: Dram,
+    ratio: u64,
+    requesters: [Requester; 2],
+    done: DoneReads,
+}
+
+impl DramMemory {
+    /// Makes the memory. `ratio` is the number of cycles of the processor's clock in a cycle of the memory's.
+    ///
+    /// # Errors
+    /// The configuration is refused by [`DramConfig::check`].
+    pub fn new(config: DramConfig, ratio: u64) -> Result<Self> {
+        let requesters = [Requester::default(); 2];
+        Ok(Self { dram: Dram::new(config)?, ratio: ratio.max(1), requesters, done: DoneReads::default() })
+    }
+
+    /// Serves every request that waits. Returns the cycle of the memory's clock at which the last data were on the bus.
+    pub fn finish(&mut self) -> u64 {
+        self.dram.finish(&mut self.done);
+        self.done.last
+    }
+
+    /// Returns the memory with its counts. The classes are those of [`TapClass`].
+    #[must_use]
+    pub const fn dram(&self) -> &Dram {
+        &self.dram
+    }
+
+    /// Lets an agent wait for its outstanding read.
+    fn wait(&mut self, agent: usize) {
+        let Some((number, line)) = self.requesters[agent].outstanding.take() else { return };
+        debug_assert_eq!(self.done.awaited[agent], Some(number));
+        let at = loop {
+            if let Some(at) = self.done.at[agent].take() {
+                break at;
+            }
+            self.dram.step(line, &mut self.done);
+        };
+        self.done.awaited[agent] = None;
+        self.requesters[agent].time = self.requesters[agent].time.max(at);
+    }
+
+    /// Begins another reference of an agent, if its last one has ended.
+    fn begin(&mut self, agent: usize) {
+        if !self.requesters[agent].ended {
+            return;
+        }
+        self.wait(agent);
+        let requester = &mut self.requesters[agent];
+        requester.time += requester.passes / self.ratio;
+        requester.passes %= self.ratio;
+        requester.ended = false;
+    }
+}
+
+const fn agent_of(class: TapClass) -> usize {
+    class.is_of_a_device() as usize
+}
+
+impl LineMemory for DramMemory {
+    fn access(&mut self, line: u64, class: TapClass, line_use: LineUse) -> u64 {
+        let agent = agent_of(class);
+        self.begin(agent);
+        if line_use == LineUse::Demand {
+            self.wait(agent);
+            self.done.awaited[agent] = Some(self.dram.next_number());
+        }
+        let request = DramRequest {
+            arrival: self.requesters[agent].time,
+            line,
+            write: line_use == LineUse::PostedWrite,
+            class: class as u8,
+        };
+        let (number, enters) = self.dram.push(&request, &mut self.done);
+        self.requesters[agent].time = self.requesters[agent].time.max(enters);
+        if line_use == LineUse::Demand {
+            self.requesters[agent].outstanding = Some((number, line));
+        }
+        0
+    }
+
+    fn pass(&mut self, class: TapClass, cycles: u64) {
+        let requester = &mut self.requesters[agent_of(class)];
+        requester.passes += cycles;
+        requester.ended = true;
+    }
+}

@@ -1,0 +1,68 @@
+//! `dram` is memory with a controller: channels, ranks, bank groups, banks and rows, their timing, and a controller that
+//! reorders requests (FR-FCFS).
+//!
+//! # Rules
+//! Time counts cycles of the memory's clock. Each channel has a controller of its own, which issues one command a cycle
+//! at most.
+//! - A request enters the queue of its direction at its arrival. If the queue is full, the request and all behind it wait
+//!   until a place is free. A read of a line that waits in the queue of writes is answered from there.
+//! - Reads go first. Writes go while no read waits. Once the writes reach the upper mark, they go until the lower mark.
+//! - *First ready, first come first served*: of the requests in the queue that goes, the oldest whose row is open and
+//!   whose transfer the timing allows goes first. Otherwise the oldest for which the timing allows an activate or a
+//!   precharge gets it. A row is not closed while a request in the queue that goes wants it.
+//! - With closed pages, a bank is precharged when no request of either queue wants its row and nothing else can go.
+//! - A rank is refreshed every tREFI. From then on it takes no other commands: its banks are precharged, all at once, and
+//!   then refreshed. The ranks of a channel take turns at equal distances.
+//! - Commands keep the distances of `timing.rs`, no more: `controller.rs` issues each at the first cycle that they allow.
+//!
+//! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch time.
+
+mod config;
+mod controller;
+mod counters;
+mod mapping;
+mod memory;
+mod presets;
+mod timing;
+
+pub use config::{DramConfig, DramOrganisation, PagePolicy};
+pub use controller::{Dram, DramListener, DramRequest};
+pub use counters::{DramCounters, DramUseCounters};
+pub use mapping::{AddressMapping, DramAddress};
+pub use memory::DramMemory;
+pub use presets::{DRAM_PRESETS, DramPreset};
+pub use timing::DramTiming;
+
+/// `DramCommandKind` is a command of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DramCommandKind {
+    /// A row of a bank is opened.
+    Activate,
+    /// The row of a bank is closed.
+    Precharge,
+    /// The rows of all banks of a rank are closed.
+    PrechargeAll,
+    /// A line of the open row is read.
+    Read,
+    /// A line of the open row is written.
+    Write,
+    /// A rank is refreshed.
+    Refresh,
+}
+
+/// `DramCommand` is a command with its time and place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DramCommand {
+    /// The cycle.
+    pub cycle: u64,
+    /// The command.
+    pub kind: DramCommandKind,
+    /// The channel.
+    pub channel: u32,
+    /// The rank in the channel.
+    pub rank: u32,
+    /// The bank in the rank, counted through its bank groups; 0 for commands to a whole rank.
+    pub bank: u32,
+    /// The row that is opened or used; 0 for other commands.
+    pub row: u32,
+}

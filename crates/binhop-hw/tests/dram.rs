@@ -1,0 +1,469 @@
+//! The memory controller is checked against a slow model that looks at every cycle and at every earlier command, and
+//! against figures worked out by hand.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use binhop_hw::{
+    AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramListener,
+    DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, PagePolicy,
+};
+use proptest::prelude::*;
+
+use DramCommandKind::{Activate, Precharge, PrechargeAll, Read, Refresh, Write};
+
+/// `Heard` keeps commands and the cycles at which requests are done.
+#[derive(Default)]
+struct Heard {
+    commands: Vec<DramCommand>,
+    done: BTreeMap<u64, u64>,
+}
+
+impl DramListener for Heard {
+    fn command(&mut self, command: &DramCommand) {
+        self.commands.push(*command);
+    }
+
+    fn done(&mut self, request: u64, cycle: u64) {
+        assert_eq!(self.done.insert(request, cycle), None, "a request is done once");
+    }
+}
+
+fn run(config: DramConfig, requests: &[DramRequest]) -> (Dram, Heard) {
+    let (mut dram, mut heard) = (Dram::new(config).unwrap(), Heard::default());
+    for (number, request) in requests.iter().enumerate() {
+        assert_eq!(dram.push(request, &mut heard).0, number as u64);
+    }
+    dram.finish(&mut heard);
+    (dram, heard)
+}
+
+/// Returns the least distance from one command to a later one of the same channel (JESD79-4, §4; see `timing.rs`).
+fn distance(timing: &DramTiming, banks: u32, one: &DramCommand, other: &DramCommand) -> u64 {
+    let (same_rank, same_bank) = (one.rank == other.rank, one.rank == other.rank && one.bank == other.bank);
+    let same_group = same_rank && one.bank / banks == other.bank / banks;
+    let DramTiming { cl, cwl, burst, turn, .. } = *timing;
+    let rules = [
+        (true, 1),
+        (same_bank && (one.kind, other.kind) == (Activate, Activate), timing.rc),
+        (same_bank && (one.kind, other.kind) == (Activate, Precharge), timing.ras),
+        (same_bank && one.kind == Activate && matches!(other.kind, Read | Write), timing.rcd),
+        (same_bank && (one.kind, other.kind) == (Precharge, Activate), timing.rp),
+        (same_bank && (one.kind, other.kind) == (Read, Precharge), timing.rtp),
+        (same_bank && (one.kind, other.kind) == (Write, Precharge), cwl + burst + timing.wr),
+        (same_group && (one.kind, other.kind) == (Activate, Activate), timing.rrd_l),
+        (same_group && one.kind == other.kind && matches!(one.kind, Read | Write), timing.ccd_l),
+        (same_group && (one.kind, other.kind) == (Write, Read), cwl + burst + timing.wtr_l),
+        (same_rank && (one.kind, other.kind) == (Activate, Activate), timing.rrd_s),
+        (same_rank && one.kind == other.kind && matches!(one.kind, Read | Write), timing.ccd_s),
+        (same_rank && (one.kind, other.kind) == (Write, Read), cwl + burst + timing.wtr_s),
+        ((one.kind, other.kind) == (Read, Write), (cl + burst + turn).saturating_sub(cwl)),
+        (!same_rank && one.kind == other.kind && matches!(one.kind, Read | Write), burst + turn),
+        (!same_rank && (one.kind, other.kind) == (Write, Read), (cwl + burst + turn).saturating_sub(cl)),
+        // Commands to all banks of a rank.
+        (same_rank && (one.kind, other.kind) == (Activate, PrechargeAll), timing.ras),
+        (same_rank && (one.kind, other.kind) == (Read, PrechargeAll), timing.rtp),
+        (same_rank && (one.kind, other.kind) == (Write, PrechargeAll), cwl + burst + timing.wr),
+        (same_rank && one.kind == PrechargeAll && matches!(other.kind, Activate | Refresh), timing.rp),
+        (same_rank && (one.kind, other.kind) == (Precharge, Refresh), timing.rp),
+        (same_rank && (one.kind, other.kind) == (Activate, Refresh), timing.rc),
+        (same_rank && one.kind == Refresh && matches!(other.kind, Activate | Refresh), timing.rfc),
+    ];
+    rules.iter().filter(|(applies, _)| *applies).map(|&(_, cycles)| cycles).max().unwrap()
+}
+
+/// Returns whether the timing allows a command behind earlier commands of its channel.
+fn allowed(config: &DramConfig, history: &[DramCommand], command: &DramCommand) -> bool {
+    let (timing, banks) = (&config.timing, config.organisation.banks);
+    let kept = history.iter().all(|one| one.cycle + distance(timing, banks, one, command) <= command.cycle);
+    let in_window = |one: &&DramCommand| {
+        one.kind == Activate && one.rank == command.rank && one.cycle + timing.faw > command.cycle
+    };
+    kept && (command.kind != Activate || history.iter().filter(in_window).count() < 4)
+}
+
+struct SlowWaiting {
+    at: DramAddress,
+    line: u64,
+    number: u64,
+    class: u8,
+    arrival: u64,
+    needed: u8,
+}
+
+#[derive(Default)]
+struct SlowChannel {
+    queues: [Vec<SlowWaiting>; 2],
+    open: BTreeMap<(u32, u32), u32>,
+    due: Vec<u64>,
+    drains: bool,
+    history: Vec<DramCommand>,
+}
+
+/// Runs requests cycle by cycle. Returns what was heard, and the counts of each class.
+fn run_slowly(config: &DramConfig, requests: &[DramRequest]) -> (Heard, [DramUseCounters; 4]) {
+    let organisation = &config.organisation;
+    let (ranks, refi) = (u64::from(organisation.ranks), config.timing.refi);
+    let mut channels: Vec<SlowChannel> = (0..organisation.channels)
+        .map(|_| SlowChannel {
+            due: (1..=ranks).map(|rank| rank * refi / ranks).collect(),
+            ..Default::default()
+        })
+        .collect();
+    let (mut heard, mut counts, mut next) = (Heard::default(), [DramUseCounters::default(); 4], 0);
+    for cycle in 0.. {
+        while let Some(request) = requests.get(next).filter(|request| request.arrival <= cycle) {
+            let at = config.mapping.address(request.line, organisation);
+            let channel = &mut channels[at.channel as usize];
+            let DramRequest { line, class, arrival, write } = *request;
+            let number = next as u64;
+            if !write && channel.queues[1].iter().any(|waiting| waiting.line == line) {
+                counts[class as usize].forwarded += 1;
+                counts[class as usize].latency += cycle + 1 - arrival;
+                heard.done.insert(number, cycle + 1);
+            } else if channel.queues[usize::from(write)].len() == config.queue as usize {
+                break;
+            } else {
+                let waiting = SlowWaiting { at, line, number, class, arrival, needed: 0 };
+                channel.queues[usize::from(write)].push(waiting);
+            }
+            next += 1;
+        }
+        for (number, channel) in channels.iter_mut().enumerate() {
+            if let Some(command) = decide(config, channel, number as u32, cycle, &mut heard, &mut counts) {
+                assert!(allowed(config, &channel.history, &command));
+                channel.history.push(command);
+                heard.commands.push(command);
+            }
+        }
+        if heard.done.len() == requests.len() {
+            return (heard, counts);
+        }
+    }
+    unreachable!("the loop has no end")
+}
+
+/// Decides on the command of a cycle, and carries it out.
+fn decide(
+    config: &DramConfig,
+    channel: &mut SlowChannel,
+    number: u32,
+    cycle: u64,
+    heard: &mut Heard,
+    counts: &mut [DramUseCounters; 4],
+) -> Option<DramCommand> {
+    let bank_of = |at: &DramAddress| at.bank_group * config.organisation.banks + at.bank;
+    let command = |kind, rank, bank, row| DramCommand { cycle, kind, channel: number, rank, bank, row };
+    let writes = channel.queues[1].len() as u32;
+    channel.drains = if channel.drains { writes > config.drain_low } else { writes >= config.drain_high };
+    let going = usize::from(channel.drains || channel.queues[0].is_empty());
+    for rank in 0..config.organisation.ranks {
+        if cycle < channel.due[rank as usize] {
+            continue;
+        }
+        let kind = if channel.open.keys().any(|key| key.0 == rank) { PrechargeAll } else { Refresh };
+        let wanted = command(kind, rank, 0, 0);
+        if allowed(config, &channel.history, &wanted) {
+            match kind {
+                PrechargeAll => channel.open.retain(|key, _| key.0 != rank),
+                _ => channel.due[rank as usize] += config.timing.refi,
+            }
+            return Some(wanted);
+        }
+    }
+    let is_due = |rank: u32| cycle >= channel.due[rank as usize];
+    let key = |waiting: &SlowWaiting| (waiting.at.rank, bank_of(&waiting.at));
+    let kind = if going == 0 { Read } else { Write };
+    for place in 0..channel.queues[going].len() {
+        let waiting = &channel.queues[going][place];
+        let (rank, bank) = key(waiting);
+        let wanted = command(kind, rank, bank, waiting.at.row);
+        let is_open = channel.open.get(&(rank, bank)) == Some(&waiting.at.row);
+        if is_open && !is_due(rank) && allowed(config, &channel.history, &wanted) {
+            let waiting = channel.queues[going].remove(place);
+            let count = &mut counts[waiting.class as usize];
+            let latency = if going == 0 { config.timing.cl } else { config.timing.cwl };
+            let end = cycle + latency + config.timing.burst;
+            *[&mut count.row_hits, &mut count.row_misses, &mut count.row_conflicts]
+                [waiting.needed as usize] += 1;
+            if going == 0 {
+                count.reads += 1;
+                count.latency += end - waiting.arrival;
+            } else {
+                count.writes += 1;
+            }
+            heard.done.insert(waiting.number, end);
+            return Some(wanted);
+        }
+    }
+    for place in 0..channel.queues[going].len() {
+        let waiting = &channel.queues[going][place];
+        let (rank, bank) = key(waiting);
+        if is_due(rank) {
+            continue;
+        }
+        let wanted = match channel.open.get(&(rank, bank)) {
+            None => command(Activate, rank, bank, waiting.at.row),
+            Some(&row) => {
+                let wants = |other: &SlowWaiting| key(other) == (rank, bank) && other.at.row == row;
+                if channel.queues[going].iter().any(wants) {
+                    continue;
+                }
+                command(Precharge, rank, bank, 0)
+            }
+        };
+        if allowed(config, &channel.history, &wanted) {
+            let waiting = &mut channel.queues[going][place];
+            if wanted.kind == Activate {
+                waiting.needed = waiting.needed.max(1);
+                channel.open.insert((rank, bank), waiting.at.row);
+            } else {
+                waiting.needed = 2;
+                channel.open.remove(&(rank, bank));
+            }
+            return Some(wanted);
+        }
+    }
+    if config.pages == PagePolicy::Closed {
+        for (&(rank, bank), &row) in &channel.open {
+            let wants = |waiting: &SlowWaiting| key(waiting) == (rank, bank) && waiting.at.row == row;
+            let wanted = command(Precharge, rank, bank, 0);
+            let is_wanted = channel.queues.iter().flatten().any(wants);
+            if !is_wanted && !is_due(rank) && allowed(config, &channel.history, &wanted) {
+                channel.open.remove(&(rank, bank));
+                return Some(wanted);
+            }
+        }
+    }
+    None
+}
+
+fn config(preset: &str) -> DramConfig {
+    let preset = DramPreset::of(preset).unwrap();
+    DramConfig {
+        organisation: preset.organisation,
+        timing: preset.timing,
+        mapping: AddressMapping::parse(AddressMapping::ROW_FIRST, "dram.mapping").unwrap(),
+        queue: 32,
+        drain_high: 24,
+        drain_low: 8,
+        pages: PagePolicy::Open,
+    }
+}
+
+fn read(arrival: u64, line: u64) -> DramRequest {
+    DramRequest { arrival, line, write: false, class: 0 }
+}
+
+/// Returns the cycles between the last data of the first and of the last request.
+fn span(heard: &Heard) -> u64 {
+    heard.done.values().max().unwrap() - heard.done.values().min().unwrap()
+}
+
+#[test]
+fn a_row_that_is_open_closed_or_another_takes_the_time_of_its_commands() {
+    for preset in DRAM_PRESETS {
+        let (config, timing) = (config(preset.name), preset.timing);
+        let row = u64::from(preset.organisation.lines)
+            * u64::from(preset.organisation.banks_of_rank())
+            * u64::from(preset.organisation.ranks);
+        let (dram, heard) = run(config, &[read(0, 0), read(200, 1), read(400, row)]);
+        let latency = timing.cl + timing.burst;
+        assert_eq!(heard.done[&0], timing.rcd + latency, "{}: a closed bank", preset.name);
+        assert_eq!(heard.done[&1], 200 + latency, "{}: an open row", preset.name);
+        assert_eq!(heard.done[&2], 400 + timing.rp + timing.rcd + latency, "{}: another row", preset.name);
+        let counts = dram.class(0);
+        assert_eq!((counts.row_misses, counts.row_hits, counts.row_conflicts), (1, 1, 1));
+        assert_eq!(counts.latency, timing.rcd + timing.rp + timing.rcd + 3 * latency);
+    }
+}
+
+#[test]
+fn streams_are_bound_by_bus_groups_and_activates() {
+    let mut config = config("ddr4-2400");
+    let timing = config.timing;
+    let lines: Vec<_> = (0..100).map(|line| read(0, line)).collect();
+    assert_eq!(span(&run(config, &lines).1), 99 * timing.ccd_l, "one bank group");
+    config.mapping = AddressMapping::parse("row-rank-column-bank-group-channel", "dram.mapping").unwrap();
+    let (dram, heard) = run(config, &lines);
+    // Sixteen rows are opened first, of which four fit into a window. From then on the bus is busy.
+    let first = *heard.done.values().min().unwrap();
+    let busy = heard.done.values().filter(|&&cycle| cycle > first + 4 * timing.faw).count() as u64;
+    let late = heard.done.values().filter(|&&cycle| cycle > first + 4 * timing.faw);
+    assert_eq!(late.clone().max().unwrap() - late.min().unwrap(), (busy - 1) * timing.burst);
+    assert_eq!(dram.counters().bus, 100 * timing.burst);
+    // A row for each line: every transfer needs an activate, and four take a window.
+    let banks = u64::from(config.organisation.banks_of_rank());
+    let rows: Vec<_> = (0..64).map(|at| read(0, at % banks + at / banks * banks * 128)).collect();
+    let (_, heard) = run(config, &rows[..16]);
+    let activates: Vec<u64> = heard
+        .commands
+        .iter()
+        .filter(|command| command.kind == Activate)
+        .map(|command| command.cycle)
+        .collect();
+    assert_eq!(activates.len(), 16);
+    for (number, cycle) in activates.iter().enumerate() {
+        assert_eq!(
+            *cycle,
+            number as u64 / 4 * timing.faw + number as u64 % 4 * timing.rrd_s,
+            "activate {number}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_is_refreshed_at_its_interval() {
+    let config = config("ddr4-2400");
+    let DramTiming { refi, rfc, rcd, cl, burst, .. } = config.timing;
+    // The read that comes while the refresh is due finds its row closed, and waits for the refresh.
+    let (dram, heard) = run(config, &[read(0, 0), read(refi, 1), read(10 * refi + 500, 2)]);
+    assert_eq!(dram.counters().refreshes, 10);
+    let refreshes: Vec<u64> = heard
+        .commands
+        .iter()
+        .filter(|command| command.kind == Refresh)
+        .map(|command| command.cycle)
+        .collect();
+    assert_eq!(refreshes[0], refi + config.timing.rp);
+    assert_eq!(heard.done[&1], refreshes[0] + rfc + rcd + cl + burst);
+    assert_eq!(dram.class(0).row_misses, 3);
+}
+
+#[test]
+fn a_read_takes_data_from_the_queue_of_writes() {
+    let write = DramRequest { write: true, class: 3, ..read(0, 7) };
+    let (dram, heard) = run(config("ddr2-666"), &[read(0, 1 << 20), write, read(0, 7)]);
+    assert_eq!(heard.done[&2], 1);
+    assert_eq!((dram.class(0).forwarded, dram.class(0).reads, dram.class(3).writes), (1, 1, 1));
+}
+
+#[test]
+fn what_cannot_be_built_is_refused() {
+    let refused = |change: fn(&mut DramConfig), place: &str| {
+        let mut config = config("ddr4-2400");
+        change(&mut config);
+        let problem = Dram::new(config).err().unwrap();
+        assert_eq!(problem.place, place, "{problem}");
+    };
+    refused(|config| config.queue = 0, "dram.queue");
+    refused(|config| config.drain_high = 33, "dram.drain-high, dram.drain-low");
+    refused(|config| config.drain_low = 24, "dram.drain-high, dram.drain-low");
+    refused(|config| config.organisation.rows = 1000, "dram.rows");
+    refused(|config| config.organisation.ranks = 32, "dram.banks");
+    refused(|config| config.timing.rc = 10, "dram.rc");
+}
+
+fn timings() -> impl Strategy<Value = DramTiming> {
+    let first = (1u64..8, 1u64..8, 1u64..5, 1u64..8, 1u64..8, 0u64..8);
+    let second = (0u64..8, 1u64..5, 0u64..4, 0u64..12, 0u64..3, 0u64..4);
+    let third = (1u64..8, 1u64..8, 0u64..5, 0u64..5, 0u64..4, 1u64..20, 0u64..60);
+    (first, second, third).prop_map(|((cl, cwl, burst, rcd, rp, ras), b, c)| {
+        let (rc, rrd_s, rrd_l, faw, ccd_s, ccd_l) = b;
+        let (rtp, wr, wtr_s, wtr_l, turn, rfc, refi) = c;
+        let ras = rcd + ras;
+        let rc = ras + rp + rc;
+        DramTiming {
+            cycle_ps: 1000,
+            cl,
+            cwl,
+            burst,
+            rcd,
+            rp,
+            ras,
+            rc,
+            rrd_s,
+            rrd_l: rrd_s + rrd_l,
+            faw: 4 * rrd_s + faw,
+            ccd_s: burst + ccd_s,
+            ccd_l: burst + ccd_s + ccd_l,
+            rtp,
+            wr,
+            wtr_s,
+            wtr_l: wtr_s + wtr_l,
+            turn,
+            refi: 2 * (rp + rfc + rc) + refi,
+            rfc: rp + rfc,
+        }
+    })
+}
+
+fn configs() -> impl Strategy<Value = DramConfig> {
+    let organisation = (0u32..2, 0u32..2, 0u32..2, 0u32..2).prop_map(|(channels, ranks, groups, banks)| {
+        let (channels, ranks, bank_groups, banks) = (1 << channels, 1 << ranks, 1 << groups, 1 << banks);
+        DramOrganisation { channels, ranks, bank_groups, banks, rows: 4, lines: 4 }
+    });
+    let mapping = prop::sample::select(vec![
+        AddressMapping::ROW_FIRST,
+        "row-column-rank-bank-group-channel",
+        "channel-rank-bank-group-row-column+hash",
+    ]);
+    (organisation, timings(), mapping, 1u32..9, 0u32..8, 0u32..8, any::<bool>()).prop_map(
+        |(organisation, timing, mapping, queue, high, low, closed)| {
+            let drain_high = 1 + high % queue;
+            DramConfig {
+                organisation,
+                timing,
+                mapping: AddressMapping::parse(mapping, "").unwrap(),
+                queue,
+                drain_high,
+                drain_low: low % drain_high,
+                pages: if closed { PagePolicy::Closed } else { PagePolicy::Open },
+            }
+        },
+    )
+}
+
+fn compare(config: DramConfig, drawn: &[(u64, u64, bool, u8)]) {
+    let mut now = 0;
+    let requests: Vec<_> = drawn
+        .iter()
+        .map(|&(wait, line, write, class)| {
+            now += if wait > 6 { wait * wait } else { wait / 3 };
+            DramRequest { arrival: now, line, write, class }
+        })
+        .collect();
+    let (dram, mut fast) = run(config, &requests);
+    let (mut slow, counts) = run_slowly(&config, &requests);
+    assert_eq!(fast.done, slow.done);
+    for class in 0..4 {
+        assert_eq!(*dram.class(class), counts[class as usize]);
+    }
+    for channel in 0..config.organisation.channels {
+        // Each channel of the fast model ends with its last request.
+        let of = |heard: &mut Heard| {
+            let mut commands: Vec<_> =
+                heard.commands.iter().copied().filter(|command| command.channel == channel).collect();
+            commands.sort_by_key(|command| command.cycle);
+            commands
+        };
+        let (fast, mut slow) = (of(&mut fast), of(&mut slow));
+        slow.truncate(fast.len());
+        assert_eq!(fast, slow, "channel {channel}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_command_comes_at_the_first_cycle_that_the_rules_allow(
+        config in configs(),
+        drawn in prop::collection::vec((0u64..12, 0u64..256, any::<bool>(), 0u8..4), 1..60),
+    ) {
+        compare(config, &drawn);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    #[ignore = "long: 10,000 cases; the test above draws 300"]
+    fn every_command_comes_at_the_first_cycle_in_many_cases(
+        config in configs(),
+        drawn in prop::collection::vec((0u64..12, 0u64..256, any::<bool>(), 0u8..4), 1..80),
+    ) {
+        compare(config, &drawn);
+    }
+}
