@@ -58,7 +58,11 @@ fn config() -> impl Strategy<Value = SchemeConfig> {
     let choices = (any::<bool>(), any::<bool>(), 0..5u32, 1..15u64, 1..4u32, any::<u64>());
     (prop::sample::select(SchemeKind::ALL), sizes, choices).prop_map(
         |(kind, (sets, ways, io_sets, io_ways), (random, through, degree, mask, ddio, seed))| {
-            let ways = if kind == SchemeKind::Pbdc { 4 } else { ways };
+            let ways = match kind {
+                SchemeKind::Pbdc => 4,
+                SchemeKind::Ddio => ways + 1,
+                _ => ways,
+            };
             let bytes = |sets: u32, ways: u32| Bytes((u64::from(ways) << sets) * LINE);
             SchemeConfig {
                 kind,
@@ -74,7 +78,7 @@ fn config() -> impl Strategy<Value = SchemeConfig> {
                 dma_cache: DmaCacheConfig { size: bytes(io_sets, io_ways), ways: io_ways, cycles: 7 },
                 prefetch_degree: degree,
                 io_ways: mask,
-                ddio_ways: ddio.min(ways),
+                ddio_ways: ddio.min((ways - 1).max(1)),
                 seed,
             }
         },

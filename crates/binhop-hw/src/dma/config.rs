@@ -109,12 +109,7 @@ impl SchemeConfig {
                 sets(self.dma_cache.size, self.dma_cache.ways, self.line, "dma-cache").map(drop)
             }
             SchemeKind::Pbdc => check_io_ways(self.io_ways, ways),
-            SchemeKind::Ddio if self.ddio_ways == 0 || self.ddio_ways > ways => Err(Problem::request(
-                &self.ddio_ways.to_string(),
-                "ddio-ways",
-                "writes of devices need at least one way, and the last-level cache has no more ways than its own",
-                &format!("take 1 to {ways}"),
-            )),
+            SchemeKind::Ddio => check_ddio_ways(self.ddio_ways, ways),
             _ => Ok(()),
         }
     }
@@ -142,6 +137,25 @@ pub(super) fn check_io_ways(mask: u64, ways: u32) -> Result<()> {
     };
     let remedy = format!("set some, and not all, of the lowest {ways} bits");
     Err(Problem::request(&format!("{mask:#x}"), "io-ways", rule, &remedy))
+}
+
+/// Checks the number of ways that writes of devices may bring lines into.
+fn check_ddio_ways(count: u32, ways: u32) -> Result<()> {
+    let rule = if count == 0 {
+        "writes of devices need at least one way"
+    } else if count > ways {
+        "the last-level cache has fewer ways"
+    } else if count == ways {
+        "writes of devices must not take all ways: some are the processor's alone"
+    } else {
+        return Ok(());
+    };
+    let remedy = match ways {
+        1 => "give the last-level cache at least 2 ways".to_owned(),
+        2 => "take 1".to_owned(),
+        _ => format!("take 1 to {}", ways - 1),
+    };
+    Err(Problem::request(&count.to_string(), "ddio-ways", rule, &remedy))
 }
 
 fn sets(size: Bytes, ways: u32, line: PowerOfTwo, cache: &str) -> Result<u64> {
@@ -215,6 +229,23 @@ mod tests {
         refuses(Pbdc, |c| c.io_ways = 0xffff, "io-ways", "0xffff");
         refuses(Pbdc, |c| c.io_ways = 0x1_0000, "io-ways", "0x10000");
         refuses(Ddio, |c| c.ddio_ways = 0, "ddio-ways", "0");
+        refuses(Ddio, |c| c.ddio_ways = 16, "ddio-ways", "16");
         refuses(Ddio, |c| c.ddio_ways = 17, "ddio-ways", "17");
+    }
+
+    #[test]
+    fn all_ways_for_ddio_are_refused_with_the_ways_that_there_are() {
+        let refused = |ways: u32| {
+            let mut config = SchemeConfig::tb10(SchemeKind::Ddio);
+            (config.last_level.ways, config.ddio_ways) = (ways, ways);
+            config.check().unwrap_err()
+        };
+        let problem = refused(16);
+        assert!(problem.rule.contains("all ways") && problem.remedy == "take 1 to 15", "{problem}");
+        assert_eq!(refused(2).remedy, "take 1");
+        assert_eq!(refused(1).remedy, "give the last-level cache at least 2 ways");
+        let mut config = SchemeConfig::tb10(SchemeKind::Ddio);
+        config.ddio_ways = 15;
+        config.check().unwrap();
     }
 }
