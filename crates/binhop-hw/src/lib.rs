@@ -34,10 +34,10 @@ pub use counters::{
     TlbPortCounters, WalkCacheCounters,
 };
 pub use dma::{
-    DeviceDataCounters, DmaCacheConfig, DmaCounters, FateCounters, FixedLatency, HeldLine, IO_ESI, IO_MOESI,
-    LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, ReferenceCounters,
-    Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent, Transition, TransitionTable,
-    check_scheme, make_scheme, transition,
+    DeviceDataCounters, DmaCacheConfig, DmaCounters, ESI, FateCounters, FixedLatency, HeldLine, IO_ESI,
+    IO_MOESI, LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, MOESI,
+    PROTOCOLS, ReferenceCounters, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent,
+    Transition, TransitionTable, check_scheme, check_table, make_scheme, reached_states, transition,
 };
 pub use dram::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,

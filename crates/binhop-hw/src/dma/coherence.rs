@@ -3,7 +3,8 @@
 //!
 //! A cache tells its *local* references from *probes*. To a DMA cache, a device's reference is local, and a
 //! reference of the processor is a probe; to the last-level cache it is the other way round. With the sources
-//! exchanged, the table of IO-MOESI is the table of MOESI, and the last-level cache uses it for the processor's data.
+//! exchanged, the table of IO-MOESI is the table of MOESI, which the last-level cache uses for the processor's data,
+//! and the table of IO-ESI is the table of ESI.
 //!
 //! The front (the processor's private caches) and the last-level cache behind it are one processor cache to the
 //! protocol.
@@ -133,9 +134,9 @@ use LineState::{Exclusive as E, Invalid as I, Modified as M, Owned as O, Shared 
 
 const NEVER: Transition = to(I, Never);
 
-/// The table of IO-MOESI: a write stays in the cache, which owns the line from then on.
+/// The table of MOESI, for the caches of processors: a write stays in the cache, which owns the line from then on.
 #[rustfmt::skip]
-pub const IO_MOESI: TransitionTable = [
+pub const MOESI: TransitionTable = [
     // LocalReadAlone   LocalReadShared   LocalWrite       ProbeRead       ProbeWrite      Return          Clean            Replace
     [to(E, Fill),       to(S, Fill),      to(M, Fill),     to(I, Nothing), to(I, Nothing), to(S, Fill),    to(I, Nothing),  to(I, Nothing)],
     [to(S, Nothing),    to(S, Nothing),   to(M, Nothing),  to(S, Supply),  to(I, Supply),  to(S, Nothing), to(S, Nothing),  to(I, Nothing)],
@@ -144,10 +145,10 @@ pub const IO_MOESI: TransitionTable = [
     [to(M, Nothing),    NEVER,            to(M, Nothing),  to(O, Supply),  to(I, Supply),  NEVER,          to(E, WriteBack), to(I, WriteBack)],
 ];
 
-/// The table of IO-ESI: a write also goes to memory, so that no line is ever dirty. A write starts as
-/// [`LineState::Exclusive`].
+/// The table of ESI, for the caches of processors: a write also goes to memory, so that no line is ever dirty. A write
+/// starts as [`LineState::Exclusive`].
 #[rustfmt::skip]
-pub const IO_ESI: TransitionTable = [
+pub const ESI: TransitionTable = [
     // LocalReadAlone   LocalReadShared   LocalWrite           ProbeRead       ProbeWrite      Return          Clean           Replace
     [to(E, Fill),       to(S, Fill),      to(E, WriteThrough), to(I, Nothing), to(I, Nothing), to(S, Fill),    to(I, Nothing), to(I, Nothing)],
     [to(S, Nothing),    to(S, Nothing),   to(E, WriteThrough), to(S, Supply),  to(I, Supply),  to(S, Nothing), to(S, Nothing), to(I, Nothing)],
@@ -155,6 +156,17 @@ pub const IO_ESI: TransitionTable = [
     [NEVER; 8],
     [NEVER; 8],
 ];
+
+/// The table of IO-MOESI, for the DMA cache: MOESI with the sources exchanged. A device's reference is local, and a
+/// reference of a processor is a probe.
+pub const IO_MOESI: TransitionTable = MOESI;
+
+/// The table of IO-ESI, for the DMA cache: ESI with the sources exchanged.
+pub const IO_ESI: TransitionTable = ESI;
+
+/// Every protocol with its name.
+pub const PROTOCOLS: &[(&str, &TransitionTable)] =
+    &[("MOESI", &MOESI), ("ESI", &ESI), ("IO-MOESI", &IO_MOESI), ("IO-ESI", &IO_ESI)];
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 use binhop_base::{Result, Rng};
 
 use super::{
-    DmaCounters, IO_MOESI, LineAction, LineEvent, LineMemory, LineUse, SchemeConfig, ServedBy, TapAnswer,
+    DmaCounters, LineAction, LineEvent, LineMemory, LineUse, MOESI, SchemeConfig, ServedBy, TapAnswer,
     TapClass, TransitionTable,
     lines::{DEVICE, LineArray, LineEntry, VictimRule},
     notes::{EVICTED, HELD, IO_DATA, LineNotes, TAGGED, UNREAD},
@@ -127,7 +127,7 @@ impl Hub {
     #[inline]
     pub(super) fn fill_for_cpu(&mut self, line: u64, event: LineEvent, memory: &mut dyn LineMemory) -> u64 {
         let class = if event == LineEvent::LocalWrite { TapClass::CpuWrite } else { TapClass::CpuRead };
-        self.fill_last(line, 0, (&IO_MOESI, event, self.last.ways()), class, memory)
+        self.fill_last(line, 0, (&MOESI, event, self.last.ways()), class, memory)
     }
 
     /// Counts a reference, and makes its answer.
@@ -215,7 +215,7 @@ impl Hub {
         let class = TapClass::CpuRead;
         let event = LineEvent::LocalReadAlone;
         let (served, cycles) = if let Some(slot) = self.last.find(line) {
-            self.use_last(slot, &IO_MOESI, event);
+            self.use_last(slot, &MOESI, event);
             (ServedBy::LastLevel, self.cycles)
         } else {
             let waited = self.read_memory(line, class, memory);
@@ -248,7 +248,7 @@ impl Hub {
     ) -> TapAnswer {
         let slot = self.last.find(line);
         let waited = if let Some(slot) = slot {
-            self.use_last(slot, &IO_MOESI, LineEvent::LocalWrite);
+            self.use_last(slot, &MOESI, LineEvent::LocalWrite);
             self.last.set(slot, DEVICE, false);
             0
         } else {

@@ -33,10 +33,12 @@ mod scheme;
 mod separated;
 mod shared_cache;
 mod snooping_cache;
+mod table_check;
 mod tap;
 
 pub use coherence::{
-    IO_ESI, IO_MOESI, LineAction, LineEvent, LineState, Transition, TransitionTable, transition,
+    ESI, IO_ESI, IO_MOESI, LineAction, LineEvent, LineState, MOESI, PROTOCOLS, Transition, TransitionTable,
+    transition,
 };
 pub use config::{DmaCacheConfig, LastLevelConfig, SchemeConfig};
 pub use counters::{DeviceDataCounters, DmaCounters, FateCounters, LineCounters, ReferenceCounters};
@@ -44,6 +46,7 @@ pub use invariants::check_scheme;
 pub use kind::SchemeKind;
 pub use memory::{FixedLatency, LineMemory, LineUse};
 pub use scheme::{HeldLine, Scheme};
+pub use table_check::{check_table, reached_states};
 pub use tap::{ServedBy, TapAnswer, TapClass, TapEvent};
 
 use binhop_base::Result;
@@ -55,9 +58,10 @@ use crate::WritePolicy;
 /// Makes the scheme of a machine, with empty caches.
 ///
 /// # Errors
-/// The configuration is refused by [`SchemeConfig::check`].
+/// The configuration is refused by [`SchemeConfig::check`], or a protocol by [`check_table`].
 pub fn make_scheme(config: &SchemeConfig) -> Result<Box<dyn Scheme>> {
     config.check()?;
+    PROTOCOLS.iter().try_for_each(|(name, table)| check_table(name, table))?;
     let hub = Hub::new(config, config.last_level.ways as usize)?;
     let through = config.write == WritePolicy::Through;
     Ok(match config.kind {

@@ -15,7 +15,7 @@
 use binhop_base::{Result, Rng};
 
 use super::{
-    DmaCounters, HeldLine, IO_ESI, IO_MOESI, LineAction, LineEvent, LineMemory, Scheme, SchemeConfig,
+    DmaCounters, HeldLine, IO_ESI, IO_MOESI, LineAction, LineEvent, LineMemory, MOESI, Scheme, SchemeConfig,
     ServedBy, TapAnswer, TapClass, TransitionTable,
     counters::LineCounters,
     hub::Hub,
@@ -165,7 +165,7 @@ impl<P: IoPlace> Scheme for Separated<P> {
         let class = TapClass::CpuRead;
         let event = LineEvent::LocalReadAlone;
         let (served, cycles) = if let Some(slot) = parts.hub.last.find(line) {
-            parts.hub.use_last(slot, &IO_MOESI, event);
+            parts.hub.use_last(slot, &MOESI, event);
             (ServedBy::LastLevel, parts.hub.cycles)
         } else if let Some(slot) = parts.io.find(line) {
             parts.use_io(slot, if store { LineEvent::ProbeWrite } else { LineEvent::ProbeRead });
@@ -221,7 +221,7 @@ impl<P: IoPlace> Scheme for Separated<P> {
         let parts = &mut self.parts;
         let class = TapClass::DmaRead;
         let (served, cycles) = if let Some(slot) = parts.hub.last.find(line) {
-            parts.hub.use_last(slot, &IO_MOESI, LineEvent::ProbeRead);
+            parts.hub.use_last(slot, &MOESI, LineEvent::ProbeRead);
             (ServedBy::LastLevel, parts.hub.cycles)
         } else {
             let shared = *parts.hub.notes.at(line) & HELD != 0;
@@ -246,7 +246,7 @@ impl<P: IoPlace> Scheme for Separated<P> {
         let mut cycles = parts.io_cycles;
         let in_last = parts.hub.last.find(line);
         if let Some(slot) = in_last {
-            parts.hub.last.apply(slot, &IO_MOESI, LineEvent::ProbeWrite);
+            parts.hub.last.apply(slot, &MOESI, LineEvent::ProbeWrite);
         }
         let in_io = parts.io.find(line);
         if let Some(slot) = in_io {

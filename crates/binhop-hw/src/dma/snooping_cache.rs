@@ -2,7 +2,7 @@
 //! last-level cache; before a partial write, a dirty line is written back. A device's read makes the cache write a
 //! dirty line back; the line stays, and the device reads memory.
 
-use super::{IO_MOESI, LineEvent, LineMemory, ServedBy, TapAnswer, TapClass, hub::Hub, scheme::DevicePart};
+use super::{LineEvent, LineMemory, MOESI, ServedBy, TapAnswer, TapClass, hub::Hub, scheme::DevicePart};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnoopingCache;
@@ -13,7 +13,7 @@ impl DevicePart for SnoopingCache {
         let class = TapClass::DmaRead;
         let mut cycles = 0;
         if let Some(slot) = hub.last.find(line) {
-            let action = hub.last.apply(slot, &IO_MOESI, LineEvent::Clean);
+            let action = hub.last.apply(slot, &MOESI, LineEvent::Clean);
             cycles += hub.act(action, line, class, memory);
         }
         cycles += hub.read_memory(line, class, memory);
@@ -40,10 +40,10 @@ pub(super) fn write_memory(hub: &mut Hub, line: u64, whole: bool, memory: &mut d
     let mut cycles = 0;
     if let Some(slot) = hub.last.find(line) {
         if !whole {
-            let action = hub.last.apply(slot, &IO_MOESI, LineEvent::Clean);
+            let action = hub.last.apply(slot, &MOESI, LineEvent::Clean);
             cycles += hub.act(action, line, class, memory);
         }
-        hub.last.apply(slot, &IO_MOESI, LineEvent::ProbeWrite);
+        hub.last.apply(slot, &MOESI, LineEvent::ProbeWrite);
     }
     cycles + hub.write_memory(line, class, memory)
 }
