@@ -1,8 +1,9 @@
 """Makes the figures of device data from counts: shares, hit rates, fates and speed-ups of each scheme.
 
 A *speed-up* is cycles under the baseline / cycles under the scheme - 1; what is *saved* is 1 - cycles under
-the scheme / cycles under the baseline (TB10 uses both). The baseline is `snooping-cache`, under which device
-data are only in memory.
+the scheme / cycles under the baseline (TB10 uses both). Where memory has a controller, these are cycles of
+the memory's clock until the last data were on the bus; otherwise cycles of the processor that references
+took. The baseline is `snooping-cache`, under which device data are only in memory.
 """
 
 from __future__ import annotations
@@ -48,12 +49,17 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "memory-reads": ("lines", "Lines read from memory."),
     "memory-writes": ("lines", "Lines written to memory."),
     "class-cycles": ("cycles", "Cycles of a class of references."),
-    "cycles": ("cycles", "Cycles of all references."),
+    "cycles": ("cycles", "Cycles of all references; with a controller, of the memory's clock to the end."),
+    "row-hits": ("lines/line", "Lines of a class of references whose row was open, of those in DRAM."),
+    "row-conflicts": ("lines/line", "Lines of a class that had to close another row, of those in DRAM."),
+    "read-latency": ("cycles/line", "Mean cycles of the memory's clock that a read of a class took."),
     "speed-up": ("cycles/cycle", "Cycles under the baseline / cycles under the scheme - 1."),
     "saved": ("cycles/cycle", "1 - cycles under the scheme / cycles under the baseline."),
 }
 """The figures, with their unit and meaning."""
 
+DRAM = ("reads", "forwarded", "row-hits", "row-misses", "row-conflicts", "latency")
+"""The counts of memory with a controller from which figures are made."""
 KEYS = ["workload", "machine", "scheme", "figure", "of", "unit"]
 """The columns that tell the rows of a summary apart."""
 _SCHEMA = {
@@ -128,13 +134,25 @@ def _scheme(counts: Counts, base: Counts | None) -> Iterator[Row]:
         yield f"memory-{what}", None, sum(counts[f"{name}.memory.{what}"] for name in CLASSES)
     for name in CLASSES:
         yield "class-cycles", name, counts[f"{name}.cycles"]
-    cycles = counts["cycles"]
-    yield "cycles", None, cycles
+    of = "dram.cycles" if "dram.cycles" in counts else "cycles"
+    yield "cycles", None, counts[of]
+    if of == "dram.cycles":
+        yield from _dram(counts)
     if base is not None:
-        quotient = ratio(base["cycles"], cycles)
+        quotient = ratio(base[of], counts[of])
         yield "speed-up", None, None if quotient is None else quotient - 1
-        share = ratio(cycles, base["cycles"])
+        share = ratio(counts[of], base[of])
         yield "saved", None, None if share is None else 1 - share
+
+
+def _dram(counts: Counts) -> Iterator[Row]:
+    """Yields the figures of memory with a controller."""
+    for name in CLASSES:
+        of = {metric: counts[f"dram.{name}.{metric}"] for metric in DRAM}
+        lines = of["row-hits"] + of["row-misses"] + of["row-conflicts"]
+        yield "row-hits", name, ratio(of["row-hits"], lines)
+        yield "row-conflicts", name, ratio(of["row-conflicts"], lines)
+        yield "read-latency", name, ratio(of["latency"], of["reads"] + of["forwarded"])
 
 
 def ratio(part: float, whole: float) -> float | None:

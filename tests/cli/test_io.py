@@ -92,7 +92,8 @@ def test_a_trace_by_hand(by_hand: Path) -> None:
 
 def test_figures_are_declared_and_fates_sum_to_one(by_hand: Path) -> None:
     found = binhop.device_data(binhop.Machine.parse(MACHINE), by_hand, path=False, seeds=1)
-    assert {*found.figures["figure"]} == {*FIGURES}
+    rows = {"row-hits", "row-conflicts", "read-latency"}
+    assert {*found.figures["figure"]} == {*FIGURES} - rows
     for scheme in found.schemes:
         of = found.figures.filter(scheme=scheme, figure="fate")
         assert of["of"].to_list() == [*FATES]
@@ -158,3 +159,19 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, by_hand: Pat
     assert "lines of one size" in refused(machine="kh90")
     assert "two levels or more" in refused(machine="softvm") or "one last level" in refused(machine="softvm")
     assert "--seeds" in refused("--seeds", "0")
+
+
+def test_memory_with_a_controller_reports_its_cycles_and_rows(command: Command, recorded_copy: Path) -> None:
+    asked = ("io", str(recorded_copy), "--machine", "zen-4k", "--seeds", "1", "--dram", "ddr4-2400")
+    printed = command.ok(*asked).stdout
+    assert "DRAM: row hits" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    document = json.loads(command.ok(*asked, "--json", "-").stdout)
+    of = {row["metric"]: row["value"] for row in document["rows"] if row["scheme"] == BASELINE}
+    for name in ("cpu-read", "dma-write"):
+        rows = sum(of[f"dram.{name}.{what}"] for what in ("row-hits", "row-misses", "row-conflicts"))
+        assert rows == of[f"dram.{name}.reads"] + of[f"dram.{name}.writes"]
+    assert of["dram.bus"] == 4 * sum(
+        value for metric, value in of.items() if metric.endswith((".reads", ".writes")) and "dram." in metric
+    )
+    assert "preset is one of" in command.refused(*asked[:-1], "ddr3")

@@ -107,8 +107,7 @@ fn compare(
     } else {
         source
     };
-    let memory = machine.memory_of_schemes();
-    let found = compare_schemes(machine, source, options, &schemes, memory, progress)?;
+    let found = compare_schemes(machine, source, options, &schemes, progress)?;
     Ok((found, counts.map(|counts| *counts.lock().unwrap_or_else(PoisonError::into_inner))))
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Event, Fixed, batch, event};
-use binhop_hw::{SchemeKind, TapClass, TapEvent, make_scheme};
+use binhop_hw::{FixedLatency, SchemeKind, TapClass, TapEvent, make_scheme};
 use binhop_sim::device_data::{
     Characterisation, ComparedSchemes, DataFlow, DeviceRequest, FlowStream, FrontEvent, RequestKey,
     compare_schemes, device_data_metrics, figures,
@@ -205,12 +205,12 @@ fn compared(machine: &Machine, trace: &EventBatch, kinds: &[SchemeKind], threads
     let schemes: Vec<_> = kinds.iter().map(|&kind| machine.scheme(kind).unwrap()).collect();
     let options = RunOptions { seeds: vec![3, 8], threads, ..RunOptions::default() };
     let source = Box::new(Fixed::new(trace.clone(), 7));
-    compare_schemes(machine, source, &options, &schemes, machine.memory_of_schemes(), &mut |_| Ok(()))
-        .unwrap()
+    compare_schemes(machine, source, &options, &schemes, &mut |_| Ok(())).unwrap()
 }
 
-fn check(trace: &[Event]) {
-    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+fn check(trace: &[Event], dram: bool) {
+    let settings = if dram { vec!["dram.preset=ddr2-666".to_owned()] } else { vec![] };
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
     let trace = batch(trace);
     let together = compared(&machine, &trace, SchemeKind::ALL, 1);
     let all: Vec<_> = together.placements.iter().map(figures).collect();
@@ -234,7 +234,8 @@ fn check(trace: &[Event]) {
         for scheme in &data.schemes {
             assert_eq!(scheme.config.seed, data.seed);
             let mut alone = make_scheme(&scheme.config).unwrap();
-            let mut memory = machine.memory_of_schemes();
+            // What references wait for memory is in the clock of a memory with a controller, and in no answer.
+            let mut memory = if dram { FixedLatency { cycles: 0 } } else { machine.memory_of_schemes() };
             for event in &events {
                 if let FrontEvent::Line(event) = *event {
                     alone.event(event, &mut memory);
@@ -247,7 +248,7 @@ fn check(trace: &[Event]) {
 
 #[test]
 fn every_figure_is_a_listed_metric() {
-    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+    let machine = Machine::parse(MACHINE, "small", &["dram.preset=ddr2-666".to_owned()]).unwrap();
     let trace = batch(&[Event::Device { writes: true, page: 1 }, Event::Device { writes: false, page: 1 }]);
     let listed: BTreeSet<_> = device_data_metrics().into_iter().map(|metric| metric.name).collect();
     let mut seen = BTreeSet::new();
@@ -258,7 +259,7 @@ fn every_figure_is_a_listed_metric() {
             continue;
         }
         for &class in TapClass::ALL {
-            for prefix in ["", "front."] {
+            for prefix in ["", "front.", "dram."] {
                 if let Some(rest) = name.strip_prefix(&format!("{prefix}{}.", class.name())) {
                     name = format!("{prefix}CLASS.{rest}");
                 }
@@ -294,6 +295,7 @@ proptest! {
             1..200,
         ),
     ) {
-        check(&trace);
+        check(&trace, false);
+        check(&trace, true);
     }
 }

@@ -82,6 +82,12 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["io.page-cache=4KiB"], "half of the page cache", "io.read-ahead"),
     (&["io.read-ahead=256KiB"], "half of the page cache", "io.read-ahead"),
     (&["io.request=1MiB"], "half of the page cache", "io.request"),
+    (&["dram.preset=ddr3"], "preset is one of", "--set dram.preset"),
+    (&["dram.queue=4"], "preset must be given", "dram"),
+    (&["dram.preset=ddr4-2400", "dram.queue=0"], "1 request at least", "base.toml: dram.queue"),
+    (&["dram.preset=ddr4-2400", "dram.channels=3"], "powers of two", "base.toml: dram.channels"),
+    (&["dram.preset=ddr4-2400", "dram.mapping=row-bank"], "covers all bits", "--set dram.mapping"),
+    (&["dram.preset=ddr4-2400", "dram.drain-low=30"], "lower mark", "dram.drain-high"),
     (&["io.rings=4"], "did you mean ring?", "--set io.rings"),
     (&["stream-buffers.l9.depth=4"], "l1i, l1d, l2", "stream-buffers.l9"),
     (&["stream-buffers.l1d.depth=0"], "at least one buffer, of at least one line", "stream-buffers.l1d"),
@@ -299,6 +305,7 @@ const WITH: &[&[&str]] = &[
     &["placement.policy=recorded"],
     &["cache.l1d.write=through", "write-buffer.l1d.entries=4", "write-buffer.l1d.drain=6"],
     &["cost.l2=20", "cost.memory=90"],
+    &["dram.preset=ddr2-666"],
     &["translation=on"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
@@ -342,7 +349,19 @@ const WITH: &[&[&str]] = &[
 fn values(form: &str) -> Vec<String> {
     let choices = form.split('"').skip(1).step_by(2);
     let others = [
-        "true", "false", "2", "7", "40ns", "32B", "16KiB", "128KiB", "l1i", "memory", "first", "random",
+        "true",
+        "false",
+        "2",
+        "7",
+        "40ns",
+        "32B",
+        "16KiB",
+        "128KiB",
+        "l1i",
+        "memory",
+        "first",
+        "random",
+        "row-column-rank-bank-group-channel+hash",
         FRAMES,
     ];
     choices.chain(others).map(String::from).collect()
@@ -371,7 +390,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.kernel().clone(),
             machine.translation().cloned(),
             machine.softvm().cloned(),
-            (*machine.io(), machine.memory_of_schemes()),
+            (*machine.io(), machine.memory_of_schemes(), machine.dram().copied()),
             SchemeKind::ALL.iter().map(|&kind| machine.scheme(kind).ok()).collect::<Vec<_>>(),
         )
     };

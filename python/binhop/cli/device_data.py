@@ -47,6 +47,14 @@ def io(
             "the last level can have.",
         ),
     ] = None,
+    dram: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRESET",
+            help="Memory with a controller: ddr2-666, ddr4-2400, ddr4-3200 or ddr5-4800. Stands for --set "
+            "dram.preset=PRESET. Default: what the machine says, or a fixed latency.",
+        ),
+    ] = None,
     path: Annotated[
         bool,
         typer.Option(
@@ -72,7 +80,8 @@ def io(
     """Measure how device data flow and die, and what each scheme would change (docs/io.md)."""
     options.confidence_of(confidence)
     table_form.checked(form)
-    chosen = binhop.Machine.load(machine, settings or [])
+    memory = [] if dram is None else [f"dram.preset={dram}"]
+    chosen = binhop.Machine.load(machine, [*(settings or []), *memory])
     (opened,) = options.opened([trace])
     bound = options.length_of(options.positive(length, "--length"), opened)
     numbers = options.seeds_of(seeds)

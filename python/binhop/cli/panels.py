@@ -17,6 +17,7 @@ SIMULATION: Mapping[str, tuple[str, ...]] = {
     "What to simulate": (
         "--machine",
         "--schemes",
+        "--dram",
         "--path",
         "--scale",
         "--set",

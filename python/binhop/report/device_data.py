@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FATE_COLORS = dict(zip(FATES, (GREEN, SKY, BLUE, ORANGE, YELLOW, PINK, GREY), strict=True))
 CLASS_COLORS = dict(zip(CLASSES, (BLUE, SKY, ORANGE, YELLOW), strict=True))
+MEMORY = "memory-cycles"
+MEMORY_COLORS = {MEMORY: BLUE}
 FLOW_COLORS = {"dpcc": ORANGE, "cpdc": GREEN, "cpu": BLUE}
 WIDTH = 250
 ROW = 26
@@ -51,7 +53,8 @@ def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> An
     schemes = summary["scheme"].drop_nulls().unique(maintain_order=True).to_list()
     n = int(summary.filter(figure="share")["n"].to_list()[0])
     fates, cycles = summary.filter(figure="fate"), _relative(summary)
-    panels = [_stacked(cycles, schemes, CLASS_COLORS, f"Cycles, {BASELINE} = 100%", share=False)]
+    colors, clock = (MEMORY_COLORS, "Memory cycles") if _has_dram(summary) else (CLASS_COLORS, "Cycles")
+    panels = [_stacked(cycles, schemes, colors, f"{clock}, {BASELINE} = 100%", share=False)]
     if fates["mean"].is_not_null().any():  # a device wrote something
         title = "Lines that devices wrote, by fate"
         panels.insert(0, _stacked(fates, schemes, FATE_COLORS, title, share=True))
@@ -69,10 +72,18 @@ def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> An
 
 
 def _relative(summary: pl.DataFrame) -> pl.DataFrame:
-    """Returns the cycles of each class as shares of all cycles under the baseline."""
+    """Returns cycles as shares of the baseline's: of each class, or of memory with a controller."""
     base = summary.filter(figure="cycles", scheme=BASELINE)["mean"]
     whole = base[0] if len(base) and base[0] else None
-    return summary.filter(figure="class-cycles").with_columns(mean=pl.col("mean") / pl.lit(whole, pl.Float64))
+    rows = summary.filter(figure="class-cycles")
+    if _has_dram(summary):  # the agents overlap, so their cycles do not add up
+        rows = summary.filter(figure="cycles").with_columns(of=pl.lit(MEMORY))
+    return rows.with_columns(mean=pl.col("mean") / pl.lit(whole, pl.Float64))
+
+
+def _has_dram(summary: pl.DataFrame) -> bool:
+    """Returns whether memory has a controller."""
+    return "row-hits" in summary["figure"].to_list()
 
 
 def _stacked(

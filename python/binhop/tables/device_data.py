@@ -50,6 +50,7 @@ def device_data_tables(summary: pl.DataFrame, distances: pl.DataFrame) -> list[T
             *_distances(distances.filter(workload=workload)),
             of.fates(),
             of.schemes(),
+            *of.rows(),
         ]
     return made
 
@@ -132,6 +133,23 @@ class _DeviceDataTables:
         heads = ("scheme", "speed-up", "cycles", "reads", "writes", "I/O hits", "dirty")
         title = "What each scheme costs: cycles, lines read from and written to memory"
         return Table(title, heads, tuple(rows), right=len(heads) - 1)
+
+    def rows(self) -> list[Table]:
+        """Returns row hits and conflicts by class, if memory has a controller."""
+        if not any(figure == "row-hits" for _, figure, _ in self._rows):
+            return []
+        rows = [
+            (
+                scheme,
+                *(self._mean(scheme, "row-hits", percent, name) for name in CLASSES),
+                *(self._mean(scheme, "row-conflicts", percent, name) for name in CLASSES),
+            )
+            for scheme in self._schemes
+        ]
+        short_names = [name.replace("-read", " R").replace("-write", " W") for name in CLASSES]
+        heads = ("scheme", *short_names, *short_names)
+        title = "DRAM: row hits of each class of references, then row conflicts (shares of its lines)"
+        return [Table(title, heads, tuple(rows), right=len(heads) - 1)]
 
 
 def _shown(row: Row, show: Callable[[float], str]) -> str:

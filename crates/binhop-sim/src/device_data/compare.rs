@@ -5,8 +5,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{
-    DmaCounters, FixedLatency, LineCounters, Scheme, SchemeConfig, ServedBy, TapClass, check_scheme,
-    make_scheme,
+    DmaCounters, DramCounters, DramMemory, DramUseCounters, FixedLatency, LineCounters, LineMemory, Scheme,
+    SchemeConfig, ServedBy, TapClass, TapEvent, check_scheme, make_scheme,
 };
 use binhop_trace::Source;
 
@@ -48,6 +48,8 @@ pub struct SchemeData {
     pub last_level: LineCounters,
     /// The counts of the lines of the DMA cache, if the scheme has such a cache.
     pub dma_cache: Option<LineCounters>,
+    /// The counts of memory with a controller, if the machine has such a memory.
+    pub dram: Option<DramData>,
 }
 
 /// The number of blocks of events that may wait for a thread.
@@ -66,7 +68,6 @@ pub fn compare_schemes(
     source: Box<dyn Source>,
     options: &RunOptions,
     schemes: &[SchemeConfig],
-    memory: FixedLatency,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<ComparedSchemes> {
     let front = machine.front()?;
@@ -75,6 +76,7 @@ pub fn compare_schemes(
         listeners.push(Listener { placement, part: Part::Characterisation(Box::default()) });
         for &config in schemes {
             let config = SchemeConfig { seed, ..config };
+            let memory = SchemeMemory::of(machine)?;
             let part = Part::Scheme { config, scheme: make_scheme(&config)?, memory };
             listeners.push(Listener { placement, part });
         }
@@ -149,7 +151,55 @@ struct Listener {
 /// `Part` is what stands behind a front.
 enum Part {
     Characterisation(Box<Characterisation>),
-    Scheme { config: SchemeConfig, scheme: Box<dyn Scheme>, memory: FixedLatency },
+    Scheme { config: SchemeConfig, scheme: Box<dyn Scheme>, memory: SchemeMemory },
+}
+
+/// `SchemeMemory` is the memory behind a scheme.
+enum SchemeMemory {
+    Fixed(FixedLatency),
+    Dram(Box<DramMemory>),
+}
+
+impl SchemeMemory {
+    fn of(machine: &Machine) -> Result<Self> {
+        Ok(match machine.dram() {
+            Some(setup) => Self::Dram(Box::new(DramMemory::new(setup.config, setup.ratio)?)),
+            None => Self::Fixed(machine.memory_of_schemes()),
+        })
+    }
+
+    /// Lets a scheme handle an event.
+    fn serve(&mut self, scheme: &mut dyn Scheme, event: TapEvent) {
+        match self {
+            Self::Fixed(memory) => drop(scheme.event(event, memory)),
+            Self::Dram(memory) => {
+                let answer = scheme.event(event, &mut **memory);
+                if let (Some(class), Some(answer)) = (event.class(), answer) {
+                    memory.pass(class, answer.cycles);
+                }
+            }
+        }
+    }
+
+    /// Ends the run of a memory with a controller, and returns its counts.
+    fn finish(self) -> Option<DramData> {
+        let Self::Dram(mut memory) = self else { return None };
+        let cycles = memory.finish();
+        let dram = memory.dram();
+        let classes = [0, 1, 2, 3].map(|class| *dram.class(class));
+        Some(DramData { cycles, classes, commands: dram.counters() })
+    }
+}
+
+/// `DramData` holds the counts of a memory with a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DramData {
+    /// The cycle of the memory's clock at which the last data were on the bus.
+    pub cycles: u64,
+    /// The counts of requests, by class of the reference ([`TapClass::ALL`]).
+    pub classes: [DramUseCounters; TapClass::ALL.len()],
+    /// The counts of commands and buses.
+    pub commands: DramCounters,
 }
 
 impl Listener {
@@ -162,7 +212,7 @@ impl Listener {
             Part::Scheme { scheme, memory, .. } => {
                 for event in events {
                     if let FrontEvent::Line(event) = *event {
-                        scheme.event(event, memory);
+                        memory.serve(&mut **scheme, event);
                     }
                 }
             }
@@ -179,21 +229,42 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                 let seed = seeds[placement];
                 placements.push(PlacementData { seed, characterisation, schemes: Vec::new() });
             }
-            Part::Scheme { config, scheme, .. } => {
+            Part::Scheme { config, scheme, memory } => {
                 check_scheme(config.kind, &*scheme)?;
                 let of = &mut placements[placement];
                 check_references(&of.characterisation, config, scheme.counters())?;
+                let dram = memory.finish();
+                check_memory(config, scheme.counters(), dram.as_ref())?;
                 let lines = |cache| scheme.line_counters(cache).copied();
                 of.schemes.push(SchemeData {
                     config,
                     counters: *scheme.counters(),
                     last_level: lines(ServedBy::LastLevel).unwrap_or_default(),
                     dma_cache: lines(ServedBy::DmaCache),
+                    dram,
                 });
             }
         }
     }
     Ok(placements)
+}
+
+/// Checks that memory has served every line that a scheme has asked for.
+fn check_memory(config: SchemeConfig, counters: &DmaCounters, dram: Option<&DramData>) -> Result<()> {
+    let Some(dram) = dram else { return Ok(()) };
+    for (&class, served) in TapClass::ALL.iter().zip(&dram.classes) {
+        let asked = (counters[class].memory_reads, counters[class].memory_writes);
+        let had = (served.reads + served.forwarded, served.writes);
+        if asked != had {
+            return Err(Problem::run(
+                &format!("{had:?} against {asked:?}"),
+                &format!("scheme {}: {}", config.kind.name(), class.name()),
+                "memory serves every line that a scheme reads or writes",
+                "this is a defect of binhop: please report it with the machine and the trace",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a scheme has counted every reference below the front.

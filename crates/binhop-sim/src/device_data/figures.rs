@@ -1,6 +1,9 @@
 //! `figures` lists the counts of device data under the names that results and documentation use.
 
-use binhop_hw::{CounterInfo, DeviceDataCounters, FateCounters, LineCounters, ReferenceCounters, TapClass};
+use binhop_hw::{
+    CounterInfo, DeviceDataCounters, DramCounters, DramUseCounters, FateCounters, LineCounters,
+    ReferenceCounters, TapClass,
+};
 
 use super::{PlacementData, RequestKey};
 use crate::results::MetricInfo;
@@ -24,8 +27,11 @@ const UNREAD: (&str, &str, &str) =
 const CYCLES: (&str, &str, &str) = (
     "cycles",
     "cycles",
-    "Cycles that all references took, each waiting for the one before of its agent: the processor's plus the devices'.",
+    "Cycles that all references took, each waiting for the one before of its agent: the processor's plus the devices'. With [dram], without what memory makes them wait.",
 );
+
+const DRAM_CYCLES: (&str, &str, &str) =
+    ("dram.cycles", "memory cycles", "Cycles of the memory's clock until the last data were on the bus.");
 
 /// The counts of the references below the front, by class. The table says name, unit and meaning.
 const CLASS_COUNTS: [(&str, &str, &str); 2] = [
@@ -100,6 +106,15 @@ pub fn figures(data: &PlacementData) -> Vec<Figure> {
                 counters.each(|info, _, value| push(format!("{cache}.{}", info.name), info.unit, value));
             }
         }
+        if let Some(dram) = &scheme.dram {
+            for (class, counters) in TapClass::ALL.iter().zip(&dram.classes) {
+                counters.each(|info, _, value| {
+                    push(format!("dram.{}.{}", class.name(), info.name), info.unit, value);
+                });
+            }
+            dram.commands.each(|info, _, value| push(format!("dram.{}", info.name), info.unit, value));
+            push(DRAM_CYCLES.0.to_owned(), DRAM_CYCLES.1, dram.cycles);
+        }
         let cycles = scheme.counters.classes.iter().map(|class| class.cycles).sum();
         push(CYCLES.0.to_owned(), CYCLES.1, cycles);
     }
@@ -125,5 +140,8 @@ pub fn device_data_metrics() -> Vec<MetricInfo> {
     metrics.push(of("", UNREAD));
     metrics.extend(LineCounters::LIST.iter().map(|info| of("CACHE.", declared(info))));
     metrics.push(of("", CYCLES));
+    metrics.extend(DramUseCounters::LIST.iter().map(|info| of("dram.CLASS.", declared(info))));
+    metrics.extend(DramCounters::LIST.iter().map(|info| of("dram.", declared(info))));
+    metrics.push(of("", DRAM_CYCLES));
     metrics
 }

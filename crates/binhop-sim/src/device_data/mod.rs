@@ -15,7 +15,7 @@ mod requests;
 
 pub use crate::front_event::{DeviceRequest, FrontEvent};
 pub use characterisation::{Characterisation, ClassCounts};
-pub use compare::{ComparedSchemes, PlacementData, SchemeData, compare_schemes};
+pub use compare::{ComparedSchemes, DramData, PlacementData, SchemeData, compare_schemes};
 pub use figures::{Figure, device_data_metrics, device_name, direction_name, figures};
 pub use flow::{DataFlow, FlowHistogram, FlowKey, FlowStream};
 pub use requests::{RequestCounts, RequestKey};

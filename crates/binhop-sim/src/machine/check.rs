@@ -8,6 +8,7 @@ use super::cache::{CacheKeys, check_caches};
 use super::cachegrind;
 use super::cost::{CostKeys, add_costs};
 use super::document::{Located, Value};
+use super::dram::{DramKeys, DramSetup, check_dram};
 use super::forms::{Deferred, Given, Named};
 use super::io::{IoKeys, SchemeKeys, check_io};
 use super::kernel::{FootprintKeys, KernelConfig, check_kernel};
@@ -45,6 +46,8 @@ keys! {
             "what the kernel references and flushes, where a run asks for it: [kernel.switch], [kernel.fault], [kernel.syscall]";
         io: Option<At<IoKeys>> = "io", absent "the keys of the section have their defaults",
             "the path of device data, and the settings of schemes for them";
+        dram: Option<At<DramKeys>> = "dram", absent "memory has a fixed latency: see [io]",
+            "memory with a controller, behind schemes for device data";
         cost: Option<At<CostKeys>> = "cost", absent "no CPI is reported",
             "cycles of an access, by the level that serves it";
     }
@@ -79,6 +82,7 @@ pub(super) struct Checked {
     pub(super) translation: Option<Translates>,
     pub(super) io: IoConfig,
     pub(super) schemes: SchemeKeys,
+    pub(super) dram: Option<DramSetup>,
     pub(super) notes: Vec<String>,
     /// The complete description, in which every key that was left out has its value.
     pub(super) resolved: String,
@@ -131,6 +135,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
     let (io, schemes) = check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &place)?;
+    let dram = keys.dram.as_ref().map(|at| check_dram(&at.value, cycle_time, &place)).transpose()?;
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
@@ -149,6 +154,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         translation,
         io,
         schemes,
+        dram,
         notes,
         resolved,
     })

@@ -3,7 +3,7 @@
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
 //! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm`,
-//! `kernel`, `io`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
+//! `kernel`, `io`, `dram`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
 mod bundled;
@@ -12,6 +12,7 @@ mod cachegrind;
 mod check;
 mod cost;
 mod document;
+mod dram;
 mod forms;
 mod frames;
 mod io;
@@ -36,6 +37,7 @@ use binhop_trace::input::read_text;
 pub use bundled::{BUNDLED, Bundled};
 pub(crate) use cache::MOST_LINES;
 pub use check::keys;
+pub use dram::DramSetup;
 use io::SchemeKeys;
 pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
@@ -67,6 +69,7 @@ struct Inner {
     softvm: Option<Arc<SoftvmConfig>>,
     io: IoConfig,
     schemes: SchemeKeys,
+    dram: Option<DramSetup>,
     notes: Vec<String>,
     resolved: String,
 }
@@ -119,6 +122,7 @@ impl Machine {
             softvm,
             io: checked.io,
             schemes: checked.schemes,
+            dram: checked.dram,
             notes: checked.notes,
             resolved: checked.resolved,
         })))
@@ -145,6 +149,7 @@ impl Machine {
             softvm,
             io,
             schemes,
+            dram,
             notes,
             resolved,
         } = &*self.0;
@@ -160,6 +165,7 @@ impl Machine {
             softvm: softvm.clone(),
             io: *io,
             schemes: schemes.clone(),
+            dram: *dram,
             notes: notes.clone(),
             resolved: resolved.clone(),
         }))
@@ -191,11 +197,17 @@ impl Machine {
         Ok(config)
     }
 
-    /// Returns the memory behind every scheme for device data.
+    /// Returns the memory of fixed latency behind every scheme for device data, if there is no [`dram`](Machine::dram).
     #[must_use]
     pub fn memory_of_schemes(&self) -> FixedLatency {
         let tree = self.tree().config();
         self.0.schemes.memory(&tree.caches[self.last_level()], tree, self.has_cost())
+    }
+
+    /// Returns the memory with a controller behind every scheme for device data; `None` if memory has a fixed latency.
+    #[must_use]
+    pub fn dram(&self) -> Option<&DramSetup> {
+        self.0.dram.as_ref()
     }
 
     /// Returns the sizes of the path of device data.

@@ -1,0 +1,80 @@
+//! `dram` declares the keys of the section `[dram]`: memory with a controller behind schemes for device data.
+
+use binhop_base::{Picoseconds, Result};
+use binhop_hw::{AddressMapping, DRAM_PRESETS, DramConfig, DramPreset, PagePolicy};
+
+use super::document::unknown;
+use super::forms::{UpTo, choice};
+use super::keys::{At, keys};
+
+choice!(PagePolicy);
+
+keys! {
+    /// The keys of `[dram]`.
+    DramKeys of "dram" {
+        preset: At<String> = "preset", form "\"ddr2-666\", \"ddr4-2400\", \"ddr4-3200\" or \"ddr5-4800\"",
+            "the memory: its parts and its timing";
+        channels: UpTo<64> = "channels", absent "1", "the channels, each with a controller; a power of two";
+        mapping: Option<At<String>> = "mapping", form "an order of channel, rank, group, bank, row and column",
+            absent "row-rank-bank-group-column-channel",
+            "the bits of an address that choose each part, highest first; +hash behind it hashes the bank";
+        queue: UpTo<1024> = "queue", absent "32", "the requests that wait in each queue: of reads, and of writes";
+        drain_high: Option<At<UpTo<1024>>> = "drain-high", absent "three quarters of the queue",
+            "the waiting writes at which writes go first";
+        drain_low: Option<At<UpTo<1024>>> = "drain-low", absent "a quarter of the queue",
+            "the waiting writes down to which writes go first";
+        pages: PagePolicy = "pages", absent "open", "the rule that closes rows";
+        ratio: Option<At<UpTo<1000>>> = "ratio", absent "from cycle-time; without it, a processor of 2 GHz",
+            "the cycles of the processor in a cycle of the memory";
+    }
+}
+
+/// The cycle of TB10's processor (Table 4), in picoseconds.
+const PROCESSOR_CYCLE: u64 = 500;
+
+/// `DramSetup` is a memory with its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DramSetup {
+    /// The memory and its controller.
+    pub config: DramConfig,
+    /// The cycles of the processor in a cycle of the memory.
+    pub ratio: u64,
+}
+
+/// Checks the section of a machine at `machine`.
+pub(super) fn check_dram(
+    keys: &DramKeys,
+    cycle_time: Option<Picoseconds>,
+    machine: &str,
+) -> Result<DramSetup> {
+    let Some(preset) = DramPreset::of(&keys.preset.value) else {
+        let names = DRAM_PRESETS.iter().map(|preset| preset.name);
+        return Err(unknown(&keys.preset.value, &keys.preset.place, "preset is one of", names));
+    };
+    let mapping = match &keys.mapping {
+        Some(at) => AddressMapping::parse(&at.value, &at.place)?,
+        None => AddressMapping::parse(AddressMapping::ROW_FIRST, machine)?,
+    };
+    let queue = keys.queue.0;
+    let mark = |key: &Option<At<UpTo<1024>>>, otherwise: u32| key.as_ref().map_or(otherwise, |at| at.value.0);
+    let high = mark(&keys.drain_high, (queue * 3 / 4).max(1));
+    let config = DramConfig {
+        organisation: binhop_hw::DramOrganisation { channels: keys.channels.0, ..preset.organisation },
+        timing: preset.timing,
+        mapping,
+        queue,
+        drain_high: high,
+        drain_low: mark(&keys.drain_low, (queue / 4).min(high.saturating_sub(1))),
+        pages: keys.pages,
+    };
+    config.check().map_err(|mut problem| {
+        problem.place = format!("{machine}: {}", problem.place);
+        problem
+    })?;
+    let processor = cycle_time.map_or(PROCESSOR_CYCLE, |time| time.0).max(1);
+    let ratio = match &keys.ratio {
+        Some(at) => u64::from(at.value.0),
+        None => (preset.timing.cycle_ps + processor / 2) / processor,
+    };
+    Ok(DramSetup { config, ratio: ratio.max(1) })
+}
