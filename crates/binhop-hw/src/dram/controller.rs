@@ -93,9 +93,9 @@ struct Rank {
     due: u64,
 }
 
-/// `Next` is a command that may be issued, by its cycle and its place in the order among equals.
+/// `NextCommand` is a command that may be issued, by its cycle and its place in the order among equals.
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct NextCommand {
     cycle: u64,
     order: u8,
     kind: DramCommandKind,
@@ -171,7 +171,7 @@ impl Channel {
     }
 
     /// Returns the command that a rank needs for its refresh.
-    fn refresh(&self, rank: usize) -> Next {
+    fn refresh(&self, rank: usize) -> NextCommand {
         let banks = &self.banks[self.banks_of(rank)];
         let (kind, ready) =
             match banks.iter().filter(|bank| bank.open != CLOSED).map(|bank| bank.precharge).max() {
@@ -181,12 +181,17 @@ impl Channel {
                     (DramCommandKind::Refresh, ready)
                 }
             };
-        Next { cycle: self.ranks[rank].due.max(self.next).max(ready), order: 0, kind, place: rank as u32 }
+        NextCommand {
+            cycle: self.ranks[rank].due.max(self.next).max(ready),
+            order: 0,
+            kind,
+            place: rank as u32,
+        }
     }
 
     /// Finds the next command. `going` is the queue that goes.
     #[inline]
-    fn find(&self, going: usize) -> Next {
+    fn find(&self, going: usize) -> NextCommand {
         let mut best = self.refresh(0);
         for rank in 1..self.ranks.len() {
             let refresh = self.refresh(rank);
@@ -197,7 +202,7 @@ impl Channel {
         let mut consider = |cycle: u64, order: u8, kind, place, due: u64| {
             // A rank whose refresh is due takes no other command.
             if (cycle, order) < (best.cycle, best.order) && cycle < due {
-                best = Next { cycle, order, kind, place };
+                best = NextCommand { cycle, order, kind, place };
             }
         };
         let transfer = if going == READS { DramCommandKind::Read } else { DramCommandKind::Write };
@@ -245,7 +250,7 @@ impl Channel {
         if next.cycle >= end {
             return false;
         }
-        let Next { cycle, order, kind, place } = next;
+        let NextCommand { cycle, order, kind, place } = next;
         self.next = cycle + 1;
         let at = |rank: u32, bank: u32, row: u32| DramCommand {
             cycle,

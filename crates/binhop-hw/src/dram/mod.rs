@@ -22,14 +22,16 @@ mod controller;
 mod counters;
 mod mapping;
 mod memory;
+mod organisation;
 mod presets;
 mod timing;
 
-pub use config::{DramConfig, DramOrganisation, PagePolicy};
+pub use config::{DramConfig, PagePolicy};
 pub use controller::{Dram, DramListener, DramRequest};
 pub use counters::{DramCounters, DramUseCounters};
 pub use mapping::{AddressMapping, DramAddress};
 pub use memory::DramMemory;
+pub use organisation::DramOrganisation;
 pub use presets::{DRAM_PRESETS, DramPreset};
 pub use timing::DramTiming;
 
