@@ -33,7 +33,7 @@ pub struct DramConfig {
 }
 
 /// The longest queue.
-const MOST_QUEUE: u32 = 1024;
+const MOST_QUEUE: u32 = 64;
 
 impl DramConfig {
     /// Checks the parts, the timing, the mapping and the queue.
@@ -52,9 +52,9 @@ impl DramConfig {
                 ));
             }
         }
-        if self.organisation.ranks * self.organisation.banks_of_rank() > 256 {
+        if self.organisation.ranks * self.organisation.banks_of_rank() > 64 {
             let banks = self.organisation.ranks * self.organisation.banks_of_rank();
-            let rule = "a channel has at most 256 banks, over all its ranks";
+            let rule = "a channel has at most 64 banks, over all its ranks";
             return Err(Problem::request(
                 &banks.to_string(),
                 "dram.banks",
@@ -67,7 +67,7 @@ impl DramConfig {
             return Err(Problem::request(
                 &self.queue.to_string(),
                 "dram.queue",
-                "a queue has a place for 1 request at least, and for 1024 at most",
+                "a queue has a place for 1 request at least, and for 64 at most",
                 "say 32",
             ));
         }

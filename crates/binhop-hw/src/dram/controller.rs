@@ -2,8 +2,12 @@
 //!
 //! # How it works
 //! Every bank, bank group, rank and channel keeps the first cycle at which it takes each kind of command. A step looks at
-//! each request of the queue that goes, finds the command that it needs next and the first cycle for it, and issues the
-//! command with the least cycle; rules of order decide among equals. So time in which nothing can happen costs nothing.
+//! each bank that a request of the queue that goes waits for, finds the command that it needs next and the first cycle for
+//! it, and issues the command with the least cycle; rules of order decide among equals. So time in which nothing can happen
+//! costs nothing.
+//!
+//! The requests of a queue stand in the order of their age. Each bank has two masks over the places of each queue: the
+//! requests for the bank, and those for its open row.
 
 use binhop_base::Result;
 
@@ -67,8 +71,6 @@ struct Bank {
     open: u32,
     rank: u32,
     group: u32,
-    /// The requests of each queue that want the open row.
-    wanted: [u32; 2],
     activate: u64,
     precharge: u64,
     /// The first read or write after the activate.
@@ -111,6 +113,12 @@ struct Channel {
     marks: (usize, usize),
     closes: bool,
     queues: [Vec<Waiting>; 2],
+    /// For each queue and bank, the places of the requests for the bank.
+    places: [Vec<u64>; 2],
+    /// For each queue and bank, the places of the requests for the open row.
+    wanted: [Vec<u64>; 2],
+    /// For each queue, the banks with requests.
+    busy: [u64; 2],
     banks: Vec<Bank>,
     groups: Vec<Group>,
     ranks: Vec<Rank>,
@@ -128,11 +136,11 @@ impl Channel {
     fn new(config: &DramConfig, number: u32) -> Self {
         let organisation = &config.organisation;
         let banks_of_rank = organisation.banks_of_rank();
+        let banks = organisation.ranks * banks_of_rank;
         let bank = |number: u32| Bank {
             open: CLOSED,
             rank: number / banks_of_rank,
             group: number / organisation.banks,
-            wanted: [0; 2],
             activate: 0,
             precharge: 0,
             transfer: 0,
@@ -145,7 +153,10 @@ impl Channel {
             marks: (config.drain_high as usize, config.drain_low as usize),
             closes: config.pages == PagePolicy::Closed,
             queues: [Vec::new(), Vec::new()],
-            banks: (0..organisation.ranks * banks_of_rank).map(bank).collect(),
+            places: [vec![0; banks as usize], vec![0; banks as usize]],
+            wanted: [vec![0; banks as usize], vec![0; banks as usize]],
+            busy: [0; 2],
+            banks: (0..banks).map(bank).collect(),
             groups: vec![Group::default(); (organisation.ranks * organisation.bank_groups) as usize],
             ranks: (0..ranks)
                 .map(|rank| Rank { due: (rank + 1) * refi / ranks, ..Rank::default() })
@@ -192,50 +203,101 @@ impl Channel {
     /// Finds the next command. `going` is the queue that goes.
     #[inline]
     fn find(&self, going: usize) -> NextCommand {
-        let mut best = self.refresh(0);
-        for rank in 1..self.ranks.len() {
-            let refresh = self.refresh(rank);
-            if refresh.cycle < best.cycle {
-                best = refresh;
+        let now = self.next;
+        // The least key has the least cycle, then the least order, then the oldest request.
+        let (mut key, mut bank_of_key) = (u64::MAX, 0);
+        let mut busy = self.busy[going];
+        while busy != 0 {
+            let number = busy.trailing_zeros() as usize;
+            busy &= busy - 1;
+            let bank = &self.banks[number];
+            let (rank, group) = (&self.ranks[bank.rank as usize], &self.groups[bank.group as usize]);
+            let wanted = self.wanted[going][number];
+            let transfer = bank.transfer.max(group.transfer[going]).max(rank.transfer[going]);
+            let activate = bank.activate.max(group.activate).max(rank.activate).max(rank.window[rank.oldest]);
+            let other = if bank.open == CLOSED { activate } else { bank.precharge };
+            let (ready, order, places) =
+                if wanted != 0 { (transfer, 1, wanted) } else { (other, 2, self.places[going][number]) };
+            let cycle = ready.max(now);
+            let found = cycle << 8 | order << 6 | u64::from(places.trailing_zeros());
+            // A rank whose refresh is due takes no other command.
+            if found < key && cycle < rank.due {
+                (key, bank_of_key) = (found, number);
             }
         }
-        let mut consider = |cycle: u64, order: u8, kind, place, due: u64| {
-            // A rank whose refresh is due takes no other command.
-            if (cycle, order) < (best.cycle, best.order) && cycle < due {
-                best = NextCommand { cycle, order, kind, place };
-            }
-        };
-        let transfer = if going == READS { DramCommandKind::Read } else { DramCommandKind::Write };
-        for (place, waiting) in self.queues[going].iter().enumerate() {
-            let bank = &self.banks[waiting.bank as usize];
-            let rank = &self.ranks[bank.rank as usize];
-            let group = &self.groups[bank.group as usize];
-            if bank.open == waiting.row {
-                let ready = bank.transfer.max(group.transfer[going]).max(rank.transfer[going]);
-                consider(ready.max(self.next), 1, transfer, place as u32, rank.due);
-            } else if bank.open == CLOSED {
-                let ready =
-                    bank.activate.max(group.activate).max(rank.activate).max(rank.window[rank.oldest]);
-                consider(ready.max(self.next), 2, DramCommandKind::Activate, place as u32, rank.due);
-            } else if bank.wanted[going] == 0 {
-                consider(
-                    bank.precharge.max(self.next),
-                    2,
-                    DramCommandKind::Precharge,
-                    place as u32,
-                    rank.due,
-                );
-            }
+        let mut best =
+            NextCommand { cycle: u64::MAX, order: u8::MAX, kind: DramCommandKind::Refresh, place: 0 };
+        if key != u64::MAX {
+            let (cycle, order) = (key >> 8, (key >> 6 & 3) as u8);
+            let kind = match (order, going) {
+                (1, READS) => DramCommandKind::Read,
+                (1, _) => DramCommandKind::Write,
+                _ if self.banks[bank_of_key].open == CLOSED => DramCommandKind::Activate,
+                _ => DramCommandKind::Precharge,
+            };
+            best = NextCommand { cycle, order, kind, place: (key & 63) as u32 };
         }
         if self.closes {
             for (place, bank) in self.banks.iter().enumerate() {
-                if bank.open != CLOSED && bank.wanted == [0; 2] {
-                    let due = self.ranks[bank.rank as usize].due;
-                    consider(bank.precharge.max(self.next), 3, DramCommandKind::Precharge, place as u32, due);
+                let is_wanted = self.wanted[READS][place] | self.wanted[WRITES][place] != 0;
+                let cycle = bank.precharge.max(now);
+                if bank.open != CLOSED
+                    && !is_wanted
+                    && (cycle, 3) < (best.cycle, best.order)
+                    && cycle < self.ranks[bank.rank as usize].due
+                {
+                    let kind = DramCommandKind::Precharge;
+                    best = NextCommand { cycle, order: 3, kind, place: place as u32 };
+                }
+            }
+        }
+        for rank in 0..self.ranks.len() {
+            if self.ranks[rank].due <= best.cycle {
+                let refresh = self.refresh(rank);
+                if (refresh.cycle, refresh.order) < (best.cycle, best.order) {
+                    best = refresh;
                 }
             }
         }
         best
+    }
+
+    /// Puts a request at the end of its queue.
+    #[inline]
+    fn add(&mut self, queue: usize, waiting: Waiting) {
+        let (bank, place) = (waiting.bank as usize, 1 << self.queues[queue].len());
+        self.places[queue][bank] |= place;
+        if self.banks[bank].open == waiting.row {
+            self.wanted[queue][bank] |= place;
+        }
+        self.busy[queue] |= 1 << bank;
+        self.queues[queue].push(waiting);
+    }
+
+    /// Returns whether a write of a line of this bank waits.
+    fn writes_wait_for(&self, bank: usize, line: u64) -> bool {
+        let mut places = self.places[WRITES][bank];
+        while places != 0 {
+            if self.queues[WRITES][places.trailing_zeros() as usize].line == line {
+                return true;
+            }
+            places &= places - 1;
+        }
+        false
+    }
+
+    /// Takes a request out of its queue. The younger requests move up.
+    #[inline]
+    fn take(&mut self, queue: usize, place: usize) -> Waiting {
+        let waiting = self.queues[queue].remove(place);
+        let below = (1 << place) - 1;
+        let without = |mask: &mut u64| *mask = *mask & below | (*mask >> 1) & !below;
+        self.places[queue].iter_mut().for_each(without);
+        self.wanted[queue].iter_mut().for_each(without);
+        if self.places[queue][waiting.bank as usize] == 0 {
+            self.busy[queue] &= !(1 << waiting.bank);
+        }
+        waiting
     }
 
     /// Issues the next command if its cycle is before `end`. Returns whether it did.
@@ -252,13 +314,10 @@ impl Channel {
         }
         let NextCommand { cycle, order, kind, place } = next;
         self.next = cycle + 1;
-        let at = |rank: u32, bank: u32, row: u32| DramCommand {
-            cycle,
-            kind,
-            channel: self.number,
-            rank,
-            bank: bank - rank * self.banks_of_rank,
-            row,
+        let (channel, banks_of_rank) = (self.number, self.banks_of_rank);
+        let at = |rank: u32, bank: u32, row: u32| {
+            let bank = bank - rank * banks_of_rank;
+            DramCommand { cycle, kind, channel, rank, bank, row }
         };
         match kind {
             DramCommandKind::Refresh | DramCommandKind::PrechargeAll => {
@@ -287,7 +346,7 @@ impl Channel {
                 self.open(bank as usize, row, cycle);
             }
             DramCommandKind::Read | DramCommandKind::Write => {
-                let waiting = self.queues[going].remove(place as usize);
+                let waiting = self.take(going, place as usize);
                 listener.command(&at(self.banks[waiting.bank as usize].rank, waiting.bank, waiting.row));
                 let end = self.transfer(waiting.bank as usize, going, cycle);
                 let count = &mut counts[waiting.class as usize];
@@ -327,21 +386,26 @@ impl Channel {
     }
 
     fn close(&mut self, bank: usize, cycle: u64) {
+        self.wanted.iter_mut().for_each(|wanted| wanted[bank] = 0);
         let bank = &mut self.banks[bank];
         bank.open = CLOSED;
-        bank.wanted = [0; 2];
         bank.activate = bank.activate.max(cycle + self.timing.rp);
     }
 
     fn open(&mut self, number: usize, row: u32, cycle: u64) {
         let timing = &self.timing;
-        let wanted = [READS, WRITES].map(|queue| {
-            let wants = |waiting: &&Waiting| waiting.bank as usize == number && waiting.row == row;
-            self.queues[queue].iter().filter(wants).count() as u32
-        });
+        for queue in [READS, WRITES] {
+            let mut places = self.places[queue][number];
+            let mut wanted = 0;
+            while places != 0 {
+                let place = places.trailing_zeros();
+                places &= places - 1;
+                wanted |= u64::from(self.queues[queue][place as usize].row == row) << place;
+            }
+            self.wanted[queue][number] = wanted;
+        }
         let bank = &mut self.banks[number];
         bank.open = row;
-        bank.wanted = wanted;
         bank.transfer = cycle + timing.rcd;
         bank.precharge = cycle + timing.ras;
         bank.activate = cycle + timing.rc;
@@ -357,7 +421,6 @@ impl Channel {
     fn transfer(&mut self, number: usize, direction: usize, cycle: u64) -> u64 {
         let timing = &self.timing;
         let bank = &mut self.banks[number];
-        bank.wanted[direction] -= 1;
         let group = &mut self.groups[bank.group as usize];
         group.transfer[direction] = cycle + timing.ccd_l;
         let end = if direction == READS {
@@ -434,7 +497,7 @@ impl Dram {
         let direction = usize::from(request.write);
         let mut enters = request.arrival.max(self.entered);
         while channel.step(enters, &mut self.counts, listener) {}
-        if direction == READS && channel.queues[WRITES].iter().any(|waiting| waiting.line == request.line) {
+        if direction == READS && channel.writes_wait_for(bank as usize, request.line) {
             self.entered = enters;
             let count = &mut self.counts[request.class as usize];
             count.forwarded += 1;
@@ -448,11 +511,8 @@ impl Dram {
         }
         channel.next = channel.next.max(enters);
         self.entered = enters;
-        if channel.banks[bank as usize].open == row {
-            channel.banks[bank as usize].wanted[direction] += 1;
-        }
         let (DramRequest { line, arrival, class, .. }, needed) = (*request, Needed::Nothing);
-        channel.queues[direction].push(Waiting { bank, row, line, arrival, number, class, needed });
+        channel.add(direction, Waiting { bank, row, line, arrival, number, class, needed });
         (number, enters)
     }
 

@@ -18,10 +18,10 @@ keys! {
         mapping: Option<At<String>> = "mapping", form "an order of channel, rank, group, bank, row and column",
             absent "row-rank-bank-group-column-channel",
             "the bits of an address that choose each part, highest first; +hash behind it hashes the bank";
-        queue: UpTo<1024> = "queue", absent "32", "the requests that wait in each queue: of reads, and of writes";
-        drain_high: Option<At<UpTo<1024>>> = "drain-high", absent "three quarters of the queue",
+        queue: UpTo<64> = "queue", absent "32", "the requests that wait in each queue: of reads, and of writes";
+        drain_high: Option<At<UpTo<64>>> = "drain-high", absent "three quarters of the queue",
             "the waiting writes at which writes go first";
-        drain_low: Option<At<UpTo<1024>>> = "drain-low", absent "a quarter of the queue",
+        drain_low: Option<At<UpTo<64>>> = "drain-low", absent "a quarter of the queue",
             "the waiting writes down to which writes go first";
         pages: PagePolicy = "pages", absent "open", "the rule that closes rows";
         ratio: Option<At<UpTo<1000>>> = "ratio", absent "from cycle-time; without it, a processor of 2 GHz",
@@ -56,7 +56,7 @@ pub(super) fn check_dram(
         None => AddressMapping::parse(AddressMapping::ROW_FIRST, machine)?,
     };
     let queue = keys.queue.0;
-    let mark = |key: &Option<At<UpTo<1024>>>, otherwise: u32| key.as_ref().map_or(otherwise, |at| at.value.0);
+    let mark = |key: &Option<At<UpTo<64>>>, otherwise: u32| key.as_ref().map_or(otherwise, |at| at.value.0);
     let high = mark(&keys.drain_high, (queue * 3 / 4).max(1));
     let config = DramConfig {
         organisation: binhop_hw::DramOrganisation { channels: keys.channels.0, ..preset.organisation },
