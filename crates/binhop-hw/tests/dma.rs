@@ -257,7 +257,7 @@ fn run(config: &SchemeConfig, reports_upgrades: bool, acts: &[Act]) {
             Act::Ways(_) => {}
         }
         compare(&*scheme, &slow);
-        check_scheme(config.kind, &*scheme).unwrap();
+        check_scheme(config, &*scheme).unwrap();
         slow.check_nothing_is_lost();
     }
 }

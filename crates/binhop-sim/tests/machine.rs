@@ -486,6 +486,7 @@ fn a_scheme_takes_its_last_level_from_the_machine() {
         assert_eq!(problem.place, format!("machine base: {place}"), "{problem}");
     };
     refused(&["io.pbdc-ways=2"], SchemeKind::Pbdc, "io.pbdc-ways");
+    refused(&["io.ddio-ways=2"], SchemeKind::Ddio, "io.ddio-ways");
     refused(&["io.ddio-ways=3"], SchemeKind::Ddio, "io.ddio-ways");
     refused(&["io.dma-cache=3KiB"], SchemeKind::Ddc, "io.dma-cache");
     refused(&["io.dma-cache-ways=0"], SchemeKind::Ddc, "io.dma-cache-ways");

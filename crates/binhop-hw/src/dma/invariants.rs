@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use binhop_base::{Problem, Result};
 
-use super::{HeldLine, Scheme, SchemeKind, ServedBy, TapClass, counters::LineCounters};
+use super::{HeldLine, Scheme, SchemeConfig, SchemeKind, ServedBy, TapClass, counters::LineCounters};
+use crate::WritePolicy;
 
-/// Checks a scheme.
+/// Checks a scheme that was made of this configuration.
 ///
 /// # Errors
 /// An invariant does not hold: the problem names the cache and the invariant.
-pub fn check_scheme(kind: SchemeKind, scheme: &dyn Scheme) -> Result<()> {
+pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
     let contents = scheme.contents();
     let mut written_back = 0;
     for cache in [ServedBy::LastLevel, ServedBy::DmaCache] {
@@ -36,18 +37,17 @@ pub fn check_scheme(kind: SchemeKind, scheme: &dyn Scheme) -> Result<()> {
             return Err(broken(class.name(), "hits ≤ references", hits, of.references));
         }
     }
-    let device_writes = match kind {
-        SchemeKind::Off | SchemeKind::SnoopingCache | SchemeKind::PrefetchHint => Some(writes),
-        SchemeKind::Ddio => Some(0),
-        // The write policy decides.
-        SchemeKind::SharedCache | SchemeKind::Ddc | SchemeKind::Pbdc => None,
+    let writes_through = match config.kind {
+        SchemeKind::Off | SchemeKind::SnoopingCache | SchemeKind::PrefetchHint => true,
+        SchemeKind::Ddio => false,
+        SchemeKind::SharedCache | SchemeKind::Ddc | SchemeKind::Pbdc => config.write == WritePolicy::Through,
     };
     let written: u64 = counters.classes.iter().map(|class| class.memory_writes).sum();
     let invariant = "writes to memory = dirty lines written back + device data written through";
-    let through = device_writes.unwrap_or(if written == written_back { 0 } else { writes });
+    let through = if writes_through { writes } else { 0 };
     equal("memory", invariant, written, &[written_back, through])?;
     let data = counters.device_data;
-    if matches!(kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
+    if matches!(config.kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
         let crossed = data.cpu_lines_evicted + data.device_lines_evicted;
         equal("caches", "separated data do not evict each other", crossed, &[])?;
     }
@@ -89,6 +89,23 @@ fn broken(place: &str, invariant: &str, left: u64, right: u64) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_write_policy_decides_what_devices_may_write_to_memory() {
+        use crate::{FixedLatency, make_scheme};
+        let mut memory = FixedLatency { cycles: 1 };
+        for kind in [SchemeKind::SharedCache, SchemeKind::Ddc, SchemeKind::Pbdc] {
+            let through = SchemeConfig::tb10(kind);
+            let back = SchemeConfig { write: WritePolicy::Back, ..through };
+            for (config, other) in [(through, back), (back, through)] {
+                let mut scheme = make_scheme(&config).unwrap();
+                scheme.device_write(1, true, &mut memory);
+                check_scheme(&config, &*scheme).unwrap();
+                let problem = check_scheme(&other, &*scheme).unwrap_err();
+                assert!(problem.place == "memory" && problem.rule.contains("writes to memory"), "{problem}");
+            }
+        }
+    }
 
     #[test]
     fn each_invariant_about_lines_can_fail_and_names_the_cache() {

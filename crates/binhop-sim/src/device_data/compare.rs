@@ -230,7 +230,7 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                 placements.push(PlacementData { seed, characterisation, schemes: Vec::new() });
             }
             Part::Scheme { config, scheme, memory } => {
-                check_scheme(config.kind, &*scheme)?;
+                check_scheme(&config, &*scheme)?;
                 let of = &mut placements[placement];
                 check_references(&of.characterisation, config, scheme.counters())?;
                 let dram = memory.finish();
