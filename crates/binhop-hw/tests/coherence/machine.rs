@@ -22,6 +22,8 @@ pub enum Flaw {
     None,
     /// A cache answers no probe of a line that it has itself asked for.
     AskingCachesDoNotAnswer,
+    /// The home probes again, and does not ask memory, if no cache has data.
+    HomeProbesAgain,
 }
 
 /// `Machine` is a machine of two processor caches and a DMA cache.
@@ -95,13 +97,16 @@ impl Machine {
                 let mut next = *state;
                 let home = &mut next.lines[line].home;
                 (home.phase, home.to) = (Phase::Gather, cache);
-                home.slots = [0, 1, 2].map(|other| if other == cache { Slot::Empty } else { Slot::Probe });
+                home.slots = probes(cache);
                 report(Verb::Serve, Some(Ok(next)));
             }
             Phase::Gather if home.to == cache && home.slots == [Slot::Empty; CACHES] => {
                 let mut next = *state;
                 let whole = matches!(state.ports[cache].request, Some((Kind::WriteWhole, _)));
-                if home.data.is_none() && !whole {
+                if home.data.is_none() && !whole && self.flaw == Flaw::HomeProbesAgain {
+                    next.lines[line].home.slots = probes(cache);
+                    report(Verb::Serve, Some(Ok(next)));
+                } else if home.data.is_none() && !whole {
                     next.lines[line].home.data = Some(state.lines[line].memory);
                     report(Verb::Supply, Some(Ok(next)));
                 } else {
@@ -309,6 +314,11 @@ impl Machine {
         set_state(&mut next, cache, line, entry.next);
         Some(Ok(next))
     }
+}
+
+/// Returns the channels after the home has probed all caches but the one that asks.
+fn probes(cache: usize) -> [Slot; CACHES] {
+    std::array::from_fn(|other| if other == cache { Slot::Empty } else { Slot::Probe })
 }
 
 /// Changes the state of a copy. An invalid copy has no data, so a copy that was invalid has stale data.

@@ -3,7 +3,7 @@
 use binhop_hw::{ESI, IO_ESI, IO_MOESI, MOESI, TransitionTable, check_table};
 
 use crate::{
-    explore::{DEADLOCK, explore},
+    explore::{DEADLOCK, LIVELOCK, explore},
     machine::{Flaw, Machine},
 };
 
@@ -83,4 +83,15 @@ fn a_cache_that_answers_late_makes_a_deadlock_which_prints_as_its_steps() {
          4. D asks to read line A\n\
          Fault: deadlock: work is under way, and no step completes any of it"
     );
+}
+
+#[test]
+fn a_home_that_never_asks_memory_makes_a_livelock() {
+    let flawed = Machine { flaw: Flaw::HomeProbesAgain, ..machine(PAIRS[0], 1, ALL) };
+    let example = explore(&flawed).unwrap_err();
+    assert_eq!(
+        example.to_string(),
+        "1. P0 asks to read line A\nFault: completing what is under way never ends"
+    );
+    assert_eq!(example.fault, LIVELOCK);
 }
