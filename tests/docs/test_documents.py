@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import os
 import pkgutil
 import re
 import runpy
+import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 
 import binhop
+from binhop.cli.app import app
 from tests.conftest import COMMAND, ROOT
 
 if TYPE_CHECKING:
@@ -24,6 +28,11 @@ GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONG = re.compile(r"^binhop (reproduce|.*(--until|--seed worst))", re.MULTILINE)
 """Commands of seconds. `make test` runs each of them in the tests of its option."""
+BEGINNERS = ("README.md", "quick-start.md")
+"""The guides whose commands `make test` runs. `make test-long` runs those of the others."""
+ENDS = {"|", ">", ">>", "<", "&&", ";", "2>"}
+"""The words of a shell that end a command's own words."""
+COMMANDS = typer.main.get_command(app)
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -32,7 +41,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
     for guide in GUIDES:
         for number, (kind, text) in enumerate(FENCE.findall(guide.read_text())):
             if kind == language:
-                marks = [pytest.mark.long] if LONG.search(text) else []
+                is_long = LONG.search(text) or (kind == "sh" and guide.name not in BEGINNERS)
+                marks = [pytest.mark.long] if is_long else []
                 found.append(pytest.param(text, id=f"{guide.name}-{number}", marks=marks))
     return found
 
@@ -64,6 +74,25 @@ def test_the_commands_of_the_documents_run(script: str, workplace: Path) -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_command_of_the_documents_can_be_read() -> None:
+    read = 0
+    for guide in GUIDES:
+        scripts = (text for kind, text in FENCE.findall(guide.read_text()) if kind == "sh")
+        for line in "\n".join(scripts).replace("\\\n", " ").splitlines():
+            if not line.startswith("binhop "):
+                continue
+            of_line = shlex.split(line, comments=True)
+            words = [*itertools.takewhile(lambda word: word not in ENDS, of_line)][1:]
+            command: Any = COMMANDS
+            while words and words[0] in getattr(command, "commands", ()):
+                command = command.commands[words.pop(0)]
+            if command is COMMANDS or "-h" in words or "--help" in words:
+                continue
+            command.make_context(command.name, words)  # raises an error for an option that does not exist
+            read += 1
+    assert read > 50
 
 
 @pytest.mark.parametrize("program", blocks("python"))
