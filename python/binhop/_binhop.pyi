@@ -476,7 +476,7 @@ class DeviceDataOutcome:
 
     @property
     def path(self) -> list[tuple[str, int]]:
-        """What the path of device data has counted, by name. Empty without a path."""
+        """The counts of the path of device data, by name. Empty without a path."""
 
     @property
     def notes(self) -> list[str]:

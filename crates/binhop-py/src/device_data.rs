@@ -33,7 +33,7 @@ pub(crate) struct PyDeviceDataOutcome {
     distances: Py<PyTable>,
     /// The tidy table of the front.
     front: Py<PyTable>,
-    /// What the path of device data has counted, by name. Empty without a path.
+    /// The counts of the path of device data, by name. Empty without a path.
     path: Vec<(&'static str, u64)>,
     /// Notes for the reader.
     notes: Vec<String>,

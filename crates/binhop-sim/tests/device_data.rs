@@ -234,7 +234,7 @@ fn check(trace: &[Event], dram: bool) {
         for scheme in &data.schemes {
             assert_eq!(scheme.config.seed, data.seed);
             let mut alone = make_scheme(&scheme.config).unwrap();
-            // What references wait for memory is in the clock of a memory with a controller, and in no answer.
+            // A memory with a controller keeps the waits for it in its own clock, and no answer has them.
             let mut memory = if dram { FixedLatency { cycles: 0 } } else { machine.memory_of_schemes() };
             for event in &events {
                 if let FrontEvent::Line(event) = *event {

@@ -54,11 +54,11 @@ struct Waiting {
     arrival: u64,
     number: u64,
     class: u8,
-    /// What the request needed before its row was open.
+    /// The commands that the request needed before its row was open.
     needed: Needed,
 }
 
-/// `Needed` is what a request needed before its row was open.
+/// `Needed` says which commands a request needed before its row was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needed {
     Nothing,

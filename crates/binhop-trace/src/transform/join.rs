@@ -142,7 +142,7 @@ impl Joined {
             }
             let number_here = self.files.of(number);
             self.meta.files.insert(number_here, path);
-            // What an earlier trace says of a file holds when the joined trace first uses the file.
+            // The joined trace first uses the file in its earliest part, so the length of that part stays.
             if let Some(&bytes) = theirs.file_bytes.get(&number) {
                 self.meta.file_bytes.entry(number_here).or_insert(bytes);
             }
