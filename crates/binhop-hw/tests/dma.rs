@@ -46,6 +46,7 @@ fn act(lines: u64) -> impl Strategy<Value = Act> {
         8 => line.clone().prop_map(|line| Act::Do(Op::Load(line))),
         4 => line.clone().prop_map(|line| Act::Do(Op::Store(line))),
         1 => line.clone().prop_map(|line| Act::Do(Op::StoreThrough(line))),
+        2 => line.clone().prop_map(|line| Act::Do(Op::StorePast(line))),
         6 => line.clone().prop_map(|line| Act::Do(Op::Evict(line))),
         5 => line.clone().prop_map(|line| Act::Do(Op::DeviceRead(line))),
         6 => (line, prop::bool::weighted(0.8)).prop_map(|(line, whole)| Act::Do(Op::DeviceWrite(line, whole))),

@@ -47,6 +47,8 @@ pub enum Op {
     Store(u64),
     /// The processor stores into a line, and a write-through front passes the store down.
     StoreThrough(u64),
+    /// The processor stores a whole line past the front, which gives up its copy.
+    StorePast(u64),
     /// The front evicts a line, if it holds it.
     Evict(u64),
     /// A device reads a line.
@@ -184,6 +186,11 @@ impl DmaMachine {
                 if !self.front.get(&line).is_some_and(|copy| copy.dirty) {
                     seen.push((("partial store", line, false), self.partial_store(line)));
                 }
+            }
+            Op::StorePast(line) => {
+                let version = self.write(line, self.newest(line));
+                self.front.insert(line, FrontCopy { version, dirty: true, tagged: false });
+                seen.push((("write back", line, false), self.cpu_write(line, true)));
             }
             Op::Evict(line) => match self.front.get(&line).copied() {
                 Some(copy) if copy.dirty => {

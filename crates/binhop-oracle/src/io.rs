@@ -68,6 +68,7 @@ pub struct Sizes {
     pub cache_pages: usize,
     pub read_ahead: u64,
     pub request_pages: usize,
+    pub extent_pages: u64,
     pub dirty_pages: usize,
     pub dirty_age: u64,
     pub ring: u32,
@@ -233,13 +234,16 @@ impl Server {
             }
             pieces.last_mut().expect("the first byte begins a piece").1 += 1;
         }
-        for request in pieces.chunks(self.sizes.request_pages) {
-            let data: Vec<_> = request
-                .iter()
-                .map(|&(byte, length)| (IoPlace::User(user + byte), length, Some((file, offset + byte))))
-                .collect();
-            self.disk(!writes_file, &data);
+        let mut request: Vec<Data> = Vec::new();
+        for (byte, length) in pieces {
+            let at = offset + byte;
+            let new_extent = at.is_multiple_of(size) && self.begins_extent(at / size);
+            if !request.is_empty() && (new_extent || request.len() == self.sizes.request_pages) {
+                self.disk(!writes_file, &std::mem::take(&mut request));
+            }
+            request.push((IoPlace::User(user + byte), length, Some((file, at))));
         }
+        self.disk(!writes_file, &request);
     }
 
     /// Writes a file's dirty pages.
@@ -471,6 +475,11 @@ impl Server {
         *size = bytes.max(*size);
     }
 
+    /// Returns whether the page before this page lies elsewhere on the disk.
+    fn begins_extent(&self, page: u64) -> bool {
+        page.is_multiple_of(self.sizes.extent_pages)
+    }
+
     fn position(&self, file: u64, page: u64) -> Option<usize> {
         self.cached.iter().position(|cached| (cached.file, cached.page) == (file, page))
     }
@@ -573,7 +582,7 @@ impl Server {
                 break;
             }
             let missing = self.position(file, page).is_none();
-            if !missing || run.len() == self.sizes.request_pages {
+            if !missing || run.len() == self.sizes.request_pages || self.begins_extent(page) {
                 self.transfer_pages(true, file, &run);
                 run.clear();
             }
@@ -589,11 +598,13 @@ impl Server {
     fn flush_around(&mut self, file: u64, page: u64) {
         let most = self.sizes.request_pages;
         let mut pages = VecDeque::from([page]);
-        while pages.len() < most && pages[0] > 0 && self.is_dirty(file, pages[0] - 1) {
+        while pages.len() < most && !self.begins_extent(pages[0]) && self.is_dirty(file, pages[0] - 1) {
             pages.push_front(pages[0] - 1);
         }
-        while pages.len() < most && self.is_dirty(file, pages[pages.len() - 1] + 1) {
-            pages.push_back(pages[pages.len() - 1] + 1);
+        let mut next = page + 1;
+        while pages.len() < most && !self.begins_extent(next) && self.is_dirty(file, next) {
+            pages.push_back(next);
+            next += 1;
         }
         self.transfer_pages(false, file, pages.make_contiguous());
     }
@@ -609,7 +620,10 @@ impl Server {
         dirty.sort_unstable();
         let mut run: Vec<u64> = Vec::new();
         for page in dirty {
-            if run.last().is_some_and(|last| last + 1 != page) || run.len() == self.sizes.request_pages {
+            if run.last().is_some_and(|last| last + 1 != page)
+                || run.len() == self.sizes.request_pages
+                || self.begins_extent(page)
+            {
                 self.transfer_pages(false, file, &run);
                 run.clear();
             }
@@ -658,22 +672,34 @@ impl Server {
         self.slots[number] = (last + 1) % self.sizes.ring;
         let request = self.requests[number];
         self.requests[number] += 1;
-        let descriptor = |slot: u32, writes: bool| IoEvent::Device {
+        let descriptor = |slot: u32, writes: bool, bytes: u64| IoEvent::Device {
             ring,
             request,
             writes,
             at: IoPlace::Descriptor(ring, slot),
-            bytes: 16,
+            bytes,
             of: None,
         };
         if posts {
             self.events.extend(slots.iter().map(|&slot| IoEvent::Driver(true, ring, slot)));
         }
-        self.events.extend(slots.iter().map(|&slot| descriptor(slot, false)));
+        // The device fetches neighbours within a line of four descriptors at once.
+        let mut fetches: Vec<Vec<u32>> = Vec::new();
+        for slot in slots {
+            match fetches.last_mut() {
+                Some(fetch) if fetch[0] / 4 == slot / 4 && fetch[fetch.len() - 1] + 1 == slot => {
+                    fetch.push(slot);
+                }
+                _ => fetches.push(vec![slot]),
+            }
+        }
+        for fetch in fetches {
+            self.events.push(descriptor(fetch[0], false, 16 * fetch.len() as u64));
+        }
         for &(at, bytes, of) in data {
             self.events.push(IoEvent::Device { ring, request, writes, at, bytes, of });
         }
-        self.events.push(descriptor(last, true));
+        self.events.push(descriptor(last, true, 16));
         last
     }
 }

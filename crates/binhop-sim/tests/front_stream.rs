@@ -10,7 +10,7 @@ use arrow_array::types::Float64Type;
 use crate::common::{Event, Fixed, batch, event, run};
 use binhop_hw::TapEvent;
 use binhop_sim::device_data::{DeviceRequest, FrontEvent};
-use binhop_sim::io_path::{HALF, RUNNING_SPACE};
+use binhop_sim::io_path::{HALF, NON_TEMPORAL, RUNNING_SPACE};
 use binhop_sim::{Machine, Outcome, RunOptions, front_stream};
 use binhop_trace::event::{EventBatch, EventBuilder, map_flags};
 use binhop_trace::{Op, Source};
@@ -99,6 +99,22 @@ fn each_event_below_the_caches_is_the_expected_one() {
         read(6),
     ];
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected);
+}
+
+/// Lines that the processor stores past the caches leave every cache, and go down as writes of the processor.
+#[test]
+fn a_store_past_the_caches_is_a_write_of_the_processor() {
+    let mut rows = EventBuilder::default();
+    rows.push(Op::Store, 0, 8, 1);
+    rows.push_args(Op::DmaWrite, 0, 100, NON_TEMPORAL, [None, Some(RUNNING_SPACE)]); // all of line 0, a part of 1
+    rows.push(Op::Load, 0, 8, 1);
+    let expected = [
+        TapEvent::Read { line: 0, store: true },
+        TapEvent::WriteBack { line: 0 },
+        TapEvent::PartialStore { line: 1 },
+        TapEvent::Read { line: 0, store: false },
+    ];
+    assert_eq!(events(&machine(&[]), &rows.finish()).0, expected.map(FrontEvent::Line));
 }
 
 /// A device names a segment. It finds the segment where it is mapped: in the kernel's half, whichever process runs.

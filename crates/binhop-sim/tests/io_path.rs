@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result, VirtAddr};
 use binhop_os::Spaces;
-use binhop_os::io::IoConfig;
-use binhop_sim::io_path::{HALF, IoEvents, RUNNING_SPACE};
+use binhop_os::io::{FileWrites, IoConfig};
+use binhop_sim::io_path::{HALF, IoEvents, NON_TEMPORAL, RUNNING_SPACE};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::source::SegmentMeta;
 use binhop_trace::{EventBatch, Meta, Op, Source};
@@ -65,6 +65,8 @@ fn config() -> IoConfig {
         buffer: 2048,
         packet: 1500,
         coalesce: 1,
+        extent_pages: 1 << 20,
+        file_writes: FileWrites::Cached,
     }
 }
 
@@ -92,8 +94,12 @@ fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
 }
 
 fn followed_with(meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64) {
+    followed_by(config(), meta, events, each)
+}
+
+fn followed_by(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64) {
     let source = Rows { meta, batches: events.chunks(each).map(batch).collect() };
-    let mut path = IoEvents::new(Box::new(source), config()).unwrap();
+    let mut path = IoEvents::new(Box::new(source), config).unwrap();
     let mut all = Vec::new();
     while let Some(batch) = path.next_batch().unwrap() {
         all.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
@@ -163,6 +169,57 @@ fn a_read_by_hand() {
         next,
     ];
     assert_eq!((rows, unseen), (expected.to_vec(), 0));
+}
+
+/// A write of 200 bytes from byte 60 of a line on, past the caches: the whole lines are stores of their own kind.
+#[test]
+fn a_write_past_the_caches_by_hand() {
+    let non_temporal = IoConfig { file_writes: FileWrites::NonTemporal, ..config() };
+    let write = call(1, USER + 60, 200, FILE, Some(60));
+    let (rows, _) = followed_by(non_temporal, meta(), &[write], 1);
+    let copied: Vec<_> = rows
+        .iter()
+        .filter(|row| {
+            row.op == Op::Load
+                || row.count == NON_TEMPORAL
+                || row.addr == CACHE + 60
+                || row.addr == CACHE + 256
+        })
+        .map(|row| (row.op, row.addr, row.size, row.count, row.arg1))
+        .collect();
+    let load = |at, size| (Op::Load, USER + at, size, 1, None);
+    let store = |at, size| (Op::Store, CACHE + at, size, 1, None);
+    let past = |at| (Op::DmaWrite, at, 64, NON_TEMPORAL, Some(SEGMENT));
+    let expected = [
+        store(256 + 4, 60), // the fill of zeros behind the data, up to the end of its first line
+        load(60, 4),
+        store(60, 4),
+        load(64, 64),
+        past(64),
+        load(128, 64),
+        past(128),
+        load(192, 64),
+        past(192),
+        load(256, 4),
+        store(256, 4),
+    ];
+    assert_eq!(copied, expected[1..].to_vec());
+}
+
+/// A direct read goes from the device to the caller's memory: the kernel copies nothing.
+#[test]
+fn a_direct_read_by_hand() {
+    let mut direct = meta();
+    direct.direct_files.insert(FILE);
+    let (rows, _) = followed_with(direct, &[call(17, USER, 8192, FILE, Some(4096))], 1);
+    let data: Vec<_> = rows
+        .iter()
+        .filter(|row| row.op == Op::DmaWrite && row.count == 0)
+        .map(|row| (row.addr, row.size, row.arg0, row.arg1))
+        .collect();
+    let page = |at| (USER + at, 4096, Some(0), Some(RUNNING_SPACE));
+    assert_eq!(data, [page(0), page(4096)]);
+    assert!(!rows.iter().any(|row| matches!(row.op, Op::Load | Op::Store) && row.addr < HALF));
 }
 
 /// Batches may end anywhere, between a call and its ranges, too.

@@ -24,6 +24,7 @@ mod rows;
 mod sched;
 mod sor;
 mod stream;
+mod tb10;
 mod tree;
 mod tv;
 
@@ -37,6 +38,7 @@ use crate::data_rng::DataRng;
 use crate::program::{Command, Program, SeededStart};
 use crate::sched::{Discipline, ProcessMix};
 use crate::stream::{BATCH_ROWS, Columns};
+use crate::tb10::{FileInfo, file_copy, specweb, tpch};
 
 /// `WorkloadInfo` describes a workload to a user.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +56,14 @@ pub struct WorkloadInfo {
 
 #[derive(Clone, Copy, Debug)]
 enum Composition {
-    /// One program: its image, and the function that starts it.
-    Single(Image, SeededStart),
+    /// One program: its image, the function that starts it, and the files that its system calls name.
+    Single(Image, SeededStart, &'static [FileInfo]),
     /// A mix: the function that gives its commands, all their images, and when a process leaves the
     /// processor.
     Mix(fn(u64) -> Vec<Command>, &'static [Image], Discipline),
 }
 
-/// Every workload: those of KH90 in the order of its Table 2, then those of MB90 in the order of its Table 2.
+/// Every workload: those of KH90 in the order of its Table 2, those of MB90 in the order of its Table 2, and those of TB10.
 pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         name: "mult1",
@@ -112,28 +114,28 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
         what: "a timing verifier: longest paths over a large netlist, case by case",
         stands_for: "Tv (KH90, LF91)",
         multiprogrammed: false,
-        composition: Composition::Single(tv::IMAGE, tv::start),
+        composition: Composition::Single(tv::IMAGE, tv::start, &[]),
     },
     WorkloadInfo {
         name: "sor",
         what: "nonlinear successive over-relaxation on a very large sparse system",
         stands_for: "Sor (KH90, LF91)",
         multiprogrammed: false,
-        composition: Composition::Single(sor::IMAGE, sor::start),
+        composition: Composition::Single(sor::IMAGE, sor::start, &[]),
     },
     WorkloadInfo {
         name: "tree",
         what: "building large trees and searching them, in a Lisp heap with a copying collector",
         stands_for: "Tree (KH90, LF91)",
         multiprogrammed: false,
-        composition: Composition::Single(tree::IMAGE, tree::start),
+        composition: Composition::Single(tree::IMAGE, tree::start, &[]),
     },
     WorkloadInfo {
         name: "lin",
         what: "sparse LU, once a time step, of the supply net of a register file",
         stands_for: "Lin (KH90, LF91)",
         multiprogrammed: false,
-        composition: Composition::Single(lin::IMAGE, lin::start),
+        composition: Composition::Single(lin::IMAGE, lin::start, &[]),
     },
     WorkloadInfo {
         name: "timesharing",
@@ -160,6 +162,27 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
             mb90::UNIX_WITHOUT_FAULTS,
         ),
     },
+    WorkloadInfo {
+        name: "file-copy",
+        what: "copying files of 400 MB through the page cache, for `binhop io`",
+        stands_for: "File-copy (TB10)",
+        multiprogrammed: false,
+        composition: Composition::Single(file_copy::IMAGE, file_copy::start, file_copy::FILES),
+    },
+    WorkloadInfo {
+        name: "tpch",
+        what: "a query that scans a table on disk and joins it in memory, for `binhop io`",
+        stands_for: "TPC-H (TB10)",
+        multiprogrammed: false,
+        composition: Composition::Single(tpch::IMAGE, tpch::start, tpch::FILES),
+    },
+    WorkloadInfo {
+        name: "specweb",
+        what: "a web server with small packets and a large cache of items, for `binhop io`",
+        stands_for: "SPECweb2005 (TB10)",
+        multiprogrammed: false,
+        composition: Composition::Single(specweb::IMAGE, specweb::start, specweb::FILES),
+    },
 ];
 
 /// Returns the names of all workloads.
@@ -178,7 +201,7 @@ pub fn open(name: &str, seed: u64) -> Result<Workload> {
         Problem::request(name, "workload", "there is no built-in workload of this name", &remedy)
     })?;
     let engine = match info.composition {
-        Composition::Single(image, start) => {
+        Composition::Single(image, start, _) => {
             let mut cpu = Cpu::new(AddressSpace::new(image, 0));
             cpu.load_image();
             let program = start(DataRng::new(seed, 0), &mut cpu);
@@ -201,7 +224,16 @@ fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
         ..Meta::default()
     };
     let images: &[Image] = match &info.composition {
-        Composition::Single(image, _) => {
+        Composition::Single(image, _, files) => {
+            for file in *files {
+                meta.files.insert(file.id, file.path.to_owned());
+                if file.path.starts_with('/') {
+                    meta.file_bytes.insert(file.id, file.bytes);
+                }
+                if file.direct {
+                    meta.direct_files.insert(file.id);
+                }
+            }
             let process = ProcessMeta { command: Some(image.name.to_owned()), ..ProcessMeta::default() };
             meta.processes.insert(0, process);
             for (kind, name) in ["data", "heap", "stack"].into_iter().enumerate() {

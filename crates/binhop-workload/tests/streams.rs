@@ -9,7 +9,7 @@ use std::path::Path;
 use binhop_base::Class;
 use binhop_trace::event::{Cause, map_flags};
 use binhop_trace::{EventBatch, Op, Source};
-use binhop_workload::calibration::{TARGETS, TRIAL_TARGETS, Trial, measure, measure_trial};
+use binhop_workload::calibration::{DEVICE_TARGETS, TARGETS, TRIAL_TARGETS, Trial, measure, measure_trial};
 use binhop_workload::{WORKLOADS, names, open};
 
 /// Calls `with` for each of the first `rows` rows, with its batch and its position in the batch.
@@ -52,6 +52,9 @@ const FINGERPRINTS: &[(&str, u64)] = &[
     ("timesharing", 13300896956935554638),
     ("compute-bound", 7586718965684016019),
     ("client-server", 270841218790302494),
+    ("file-copy", 4661556866026065261),
+    ("tpch", 11905468630467184975),
+    ("specweb", 15286505321005762580),
 ];
 
 /// Returns the file and line where a list begins, for the message that a workload is missing from it.
@@ -93,16 +96,19 @@ fn an_unknown_name_is_refused() {
 fn every_workload_has_targets() {
     let place = place_of("src/calibration/mod.rs", "pub const TARGETS");
     let trials = place_of("src/calibration/trial.rs", "pub const TRIAL_TARGETS");
+    let devices = place_of("src/calibration/device_data.rs", "pub const DEVICE_TARGETS");
+    let of_devices: Vec<_> = DEVICE_TARGETS.iter().map(|target| target.workload).collect();
     let targets: Vec<_> = TARGETS.iter().map(|target| target.workload).collect();
     let of_trials: Vec<_> = TRIAL_TARGETS.iter().map(|target| target.workload).collect();
     for name in names() {
-        let has = targets.contains(&name) || of_trials.contains(&name);
+        let has = targets.contains(&name) || of_trials.contains(&name) || of_devices.contains(&name);
         assert!(
             has,
-            "workload `{name}` has no figures of the trace that it stands for: add a line to {place} or {trials}"
+            "workload `{name}` has no figures of the trace that it stands for: add a line to {place}, {trials} or {devices}"
         );
     }
-    assert_eq!([targets, of_trials].concat(), names(), "{place} and {trials} have the order of WORKLOADS");
+    let all = [targets, of_trials, of_devices].concat();
+    assert_eq!(all, names(), "{place}, {trials} and {devices} have the order of WORKLOADS");
 }
 
 /// `Region` is a mapping of one address space.

@@ -4,6 +4,29 @@ use alloc::string::ToString;
 
 use binhop_base::{Problem, Result};
 
+/// `FileWrites` is how the kernel copies what a call writes to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileWrites {
+    /// The stores go through the caches.
+    Cached,
+    /// Stores of whole lines pass the caches by (Linux 2.6.18 on, on x86-64: `__copy_from_user_inatomic_nocache`).
+    NonTemporal,
+}
+
+impl FileWrites {
+    /// Every way to copy.
+    pub const ALL: &'static [Self] = &[Self::Cached, Self::NonTemporal];
+
+    /// Returns the name users see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::NonTemporal => "non-temporal",
+        }
+    }
+}
+
 /// `IoConfig` holds the sizes of the path of device data.
 ///
 /// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
@@ -18,6 +41,8 @@ pub struct IoConfig {
     pub read_ahead: u64,
     /// The most pages of a request to the disk.
     pub request_pages: u64,
+    /// The pages of a file that lie side by side on the disk; at least 1. A request ends where they end.
+    pub extent_pages: u64,
     /// The most dirty pages that the flusher leaves alone.
     pub dirty_pages: u64,
     /// The instructions after which a dirty page is written.
@@ -30,6 +55,8 @@ pub struct IoConfig {
     pub packet: u64,
     /// The packets between two interrupts.
     pub coalesce: u32,
+    /// How the kernel copies what a call writes to a file.
+    pub file_writes: FileWrites,
 }
 
 impl IoConfig {
@@ -68,6 +95,9 @@ impl IoConfig {
                 rule,
                 "make it smaller, or the page cache and ring larger",
             );
+        }
+        if self.extent_pages == 0 {
+            return refuse(0, "extent", "an extent of a file has 1 page at least", "say 128MiB");
         }
         if !self.buffer.is_power_of_two() || self.buffer > self.page {
             return refuse(

@@ -7,7 +7,7 @@ use binhop_base::VirtAddr;
 use super::copies::{Side, copy, copy_pieces, pieces};
 use super::rings::Data;
 
-use super::{Emit, FileId, FilePage, IoPath, IoStep, Location};
+use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location};
 
 impl IoPath {
     /// Reads `bytes` of a file from byte `offset` through the page cache into the user's memory.
@@ -118,7 +118,7 @@ impl IoPath {
 
     /// Writes the run of dirty pages around a dirty page to the disk.
     pub(super) fn write_dirty(&mut self, page: FilePage, emit: Emit<'_>) {
-        let (first, pages) = self.cache.dirty_run(page, self.config.request_pages);
+        let (first, pages) = self.cache.dirty_run(page, self.config.request_pages, self.config.extent_pages);
         self.write_pages(first, pages, emit);
     }
 
@@ -185,7 +185,9 @@ impl IoPath {
         for page in first.page..end.min(first.page + pages) {
             let page = FilePage { page, ..first };
             let missing = !self.cache.contains(page);
-            if !run.is_empty() && (!missing || run.len() as u64 == self.config.request_pages) {
+            let ends = run.len() as u64 == self.config.request_pages
+                || page.page.is_multiple_of(self.config.extent_pages);
+            if !run.is_empty() && (!missing || ends) {
                 self.read_pages(&core::mem::take(&mut run), emit);
             }
             if missing {
@@ -226,7 +228,10 @@ impl IoPath {
         while let Some(first) = self.cache.first_dirty(next, end) {
             let most = self.config.request_pages.min(end - first.page);
             let mut pages = 1;
-            while pages < most && self.cache.is_dirty(FilePage { page: first.page + pages, ..first }) {
+            while pages < most
+                && !(first.page + pages).is_multiple_of(self.config.extent_pages)
+                && self.cache.is_dirty(FilePage { page: first.page + pages, ..first })
+            {
                 pages += 1;
             }
             self.write_pages(first, pages, emit);
@@ -243,13 +248,16 @@ impl IoPath {
         user: VirtAddr,
         emit: Emit<'_>,
     ) {
-        let size = self.config.page;
-        let cut = copy_pieces(user, offset, bytes, size);
-        for request in cut.chunks(self.config.request_pages as usize) {
-            let data = request.iter().map(|&(distance, length)| {
-                (Location::User(VirtAddr(user.0 + distance)), length, Some((file, offset + distance)))
-            });
-            self.disk.transfer(writes, data.collect(), &mut self.counts, emit);
+        let IoConfig { page, request_pages, extent_pages, .. } = self.config;
+        let extent = |distance: u64| (offset + distance) / page / extent_pages;
+        let cut = copy_pieces(user, offset, bytes, page);
+        for pieces in cut.chunk_by(|before, behind| extent(before.0) == extent(behind.0)) {
+            for request in pieces.chunks(request_pages as usize) {
+                let data = request.iter().map(|&(distance, length)| {
+                    (Location::User(VirtAddr(user.0 + distance)), length, Some((file, offset + distance)))
+                });
+                self.disk.transfer(writes, data.collect(), &mut self.counts, emit);
+            }
         }
     }
 

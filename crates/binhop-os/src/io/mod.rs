@@ -15,7 +15,9 @@
 //!   zeros. Files have no holes: a page that was never written is read as zeros.
 //! - The page used least recently leaves a full cache. If it is dirty, it is written to the device first, with its
 //!   dirty neighbours.
-//! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages.
+//! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. Pages
+//!   that do not lie side by side on the disk are not of one request: a file lies there in extents of
+//!   [`IoConfig::extent_pages`].
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
@@ -25,7 +27,7 @@
 //! - A store through a mapping is a [`fault`](IoPath::fault) if the page is not in the cache or not dirty. So each
 //!   transfer of a page to the disk ends the right to write to the page through mappings.
 //! - Every request has *descriptors* in a ring (TB10 §2.1), one for each piece of memory. The driver writes them, the
-//!   device reads them, transfers the data, and marks the last descriptor as done. At the interrupt the driver reads
+//!   device fetches them (a line of four at once), transfers the data, and marks the last descriptor as done. At the interrupt the driver reads
 //!   this descriptor.
 //! - The network's receive ring always holds buffers for packets to come, and uses them in turn. At an interrupt the
 //!   driver hands the buffers of the packets on and puts fresh buffers into their slots; the buffer freed last is
@@ -53,7 +55,7 @@ use alloc::collections::BTreeMap;
 
 use binhop_base::{Result, VirtAddr};
 
-pub use config::IoConfig;
+pub use config::{FileWrites, IoConfig};
 pub use counts::IoCounts;
 
 use page_cache::PageCache;

@@ -110,18 +110,22 @@ impl PageCache {
     }
 
     /// Returns the run of dirty neighbours around a dirty page: the first page and the number of pages, `most` at
-    /// most. The run begins as far before the page as that number allows.
-    pub(super) fn dirty_run(&self, page: FilePage, most: u64) -> (FilePage, u64) {
+    /// most. The run begins as far before the page as that number allows, and lies within one extent.
+    pub(super) fn dirty_run(&self, page: FilePage, most: u64, extent: u64) -> (FilePage, u64) {
         let mut first = page;
         let mut pages = 1;
         while pages < most
+            && !first.page.is_multiple_of(extent)
             && let Some(before) = first.page.checked_sub(1).map(|page| FilePage { page, ..first })
             && self.is_dirty(before)
         {
             first = before;
             pages += 1;
         }
-        while pages < most && self.is_dirty(FilePage { page: first.page + pages, ..first }) {
+        while pages < most
+            && !(first.page + pages).is_multiple_of(extent)
+            && self.is_dirty(FilePage { page: first.page + pages, ..first })
+        {
             pages += 1;
         }
         (first, pages)

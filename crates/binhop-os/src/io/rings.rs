@@ -9,6 +9,9 @@ use super::copies::{Side, copy, pieces};
 use super::queues::{Buffers, Queue, Waiting};
 use super::{BufferPool, Emit, FileId, IoConfig, IoCounts, IoStep, Location, RingId};
 
+/// The most descriptors that a device fetches at once: those of a line of 64 bytes.
+const DESCRIPTORS_OF_A_FETCH: u32 = 4;
+
 /// `Data` is a piece of memory that a request transfers: its first byte, its length, and the file and byte of a file's
 /// data.
 pub(super) type Data = (Location, u64, Option<(FileId, u64)>);
@@ -44,19 +47,19 @@ impl Ring {
         let request = self.requests;
         self.requests += 1;
         let ring = self.id;
-        let status = |slot: u32, writes: bool| {
-            let (at, bytes) = (Location::Descriptor(ring, slot), IoConfig::DESCRIPTOR);
-            IoStep::Transfer { ring, request, writes, at, bytes, of: None }
-        };
         if posts {
             slots.iter().for_each(|&slot| emit(IoStep::WriteDescriptor(ring, slot)));
         }
-        slots.iter().for_each(|&slot| emit(status(slot, false)));
+        for run in slots.chunk_by(|&before, &slot| before + 1 == slot && slot % DESCRIPTORS_OF_A_FETCH != 0) {
+            let (at, bytes) = (Location::Descriptor(ring, run[0]), IoConfig::DESCRIPTOR * run.len() as u64);
+            emit(IoStep::Transfer { ring, request, writes: false, at, bytes, of: None });
+        }
         for &(at, bytes, of) in data {
             emit(IoStep::Transfer { ring, request, writes, at, bytes, of });
         }
         let last = *slots.last().expect("a request has data");
-        emit(status(last, true));
+        let (at, bytes) = (Location::Descriptor(ring, last), IoConfig::DESCRIPTOR);
+        emit(IoStep::Transfer { ring, request, writes: true, at, bytes, of: None });
         last
     }
 

@@ -1,7 +1,9 @@
 //! Calls are followed by hand: the windows of read-ahead, the flusher, the rings, the rules of the configuration.
 
 use binhop_base::VirtAddr;
-use binhop_os::io::{BufferPool, FileId, FilePage, IoConfig, IoPath, IoStep, Location, QueueId, RingId};
+use binhop_os::io::{
+    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, QueueId, RingId,
+};
 
 const FILE: FileId = FileId(7);
 const USER: VirtAddr = VirtAddr(0x10_0000);
@@ -20,6 +22,8 @@ fn linux() -> IoConfig {
         buffer: 2048,
         packet: 1500,
         coalesce: 2,
+        extent_pages: 1 << 20,
+        file_writes: FileWrites::Cached,
     }
 }
 
@@ -177,6 +181,7 @@ fn sizes_that_break_a_rule_are_refused() {
         (IoConfig { request_pages: 513, ..linux() }, "half of the page cache"),
         (IoConfig { ring: 100, ..linux() }, "the ring's descriptors"),
         (IoConfig { buffer: 8192, ..linux() }, "at most a page"),
+        (IoConfig { extent_pages: 0, ..linux() }, "1 page at least"),
         (IoConfig { packet: 0, ..linux() }, "1 byte at least"),
         (IoConfig { packet: 9000, coalesce: 200, ..linux() }, "between two interrupts"),
     ];

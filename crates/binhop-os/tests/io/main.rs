@@ -7,7 +7,9 @@ mod contents;
 
 use binhop_base::VirtAddr;
 use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
-use binhop_os::io::{BufferPool, FileId, FilePage, IoConfig, IoPath, IoStep, Location, QueueId, RingId};
+use binhop_os::io::{
+    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, QueueId, RingId,
+};
 use proptest::prelude::*;
 
 use contents::World;
@@ -40,7 +42,7 @@ const KNOWN: u64 = 2;
 /// Sizes that obey the rules of `IoConfig`.
 fn sizes() -> impl Strategy<Value = IoConfig> {
     let cache = (2..24u64).prop_flat_map(|pages| (Just(pages), 1..=pages / 2, 1..=pages / 2, 0..pages));
-    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32).prop_map(
+    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, 1..40u64).prop_map(
         |(
             (cache_pages, read_ahead, request_pages, dirty_pages),
             dirty_age,
@@ -48,6 +50,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
             buffer,
             packet,
             coalesce,
+            extent_pages,
         )| IoConfig {
             page: PAGE,
             cache_pages,
@@ -59,6 +62,8 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
             buffer: 1 << buffer,
             packet,
             coalesce,
+            extent_pages,
+            file_writes: FileWrites::Cached,
         },
     )
 }
@@ -101,6 +106,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         buffer: config.buffer,
         packet: config.packet,
         coalesce: config.coalesce as usize,
+        extent_pages: config.extent_pages,
     }
 }
 

@@ -10,6 +10,9 @@
 //!   of the page cache and a mapping of the file share a frame.
 //! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
 //!   of its source ends. (Ours; `rows` has the instructions.)
+//! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a store
+//!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory.
+//! - Calls on files that the trace names as direct pass the page cache by: the device reads and writes the user's memory.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of Linux on x86-64, the system that the recorder knows (`calls`).
@@ -27,15 +30,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Result, VirtAddr};
-use binhop_os::io::{FileId, IoConfig, IoCounts, IoPath, IoStep, QueueId};
+use binhop_os::io::{FileId, FileWrites, IoConfig, IoCounts, IoPath, IoStep, QueueId};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use calls::{Call, Object, moves_between_files, objects};
 pub use layout::HALF;
 use layout::KernelLayout;
-pub use rows::RUNNING_SPACE;
 use rows::RowWriter;
+pub use rows::{NON_TEMPORAL, RUNNING_SPACE};
+
+/// The rows after which a batch ends.
+const BATCH_ROWS: usize = 1 << 16;
 
 /// `IoEvents` yields the events of a source, and behind each system call the events that the call causes in kernel and
 /// devices.
@@ -45,6 +51,8 @@ pub struct IoEvents {
     path: IoPath,
     objects: BTreeMap<u64, Object>,
     writer: RowWriter,
+    /// The batch that is being followed, and its first row that is not.
+    current: Option<(EventBatch, usize)>,
     /// The call whose ranges are being read.
     pending: Option<Call>,
     instructions: u64,
@@ -78,9 +86,10 @@ impl IoEvents {
         Ok(Self {
             objects: objects(&meta),
             path,
-            writer: RowWriter::new(layout),
+            writer: RowWriter::new(layout, config.file_writes == FileWrites::NonTemporal),
             meta,
             source,
+            current: None,
             pending: None,
             instructions: 0,
             unseen: 0,
@@ -95,10 +104,11 @@ impl IoEvents {
         Arc::clone(&self.counted)
     }
 
-    /// Takes in the rows of a batch, and adds them to `out`.
-    fn follow(&mut self, batch: &EventBatch, out: &mut EventBuilder) {
-        let mut copied = 0;
-        for row in 0..batch.len() {
+    /// Takes in the rows of a batch from row `first` on, and adds them to `out`. Returns the first row that is left when
+    /// `out` has the rows of a batch; a few calls may make more rows than a whole batch of a trace has.
+    fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Option<usize> {
+        let mut copied = first;
+        for row in first..batch.len() {
             let code = batch.op()[row];
             if code == Op::Range as u8 {
                 if let Some(call) = &mut self.pending {
@@ -110,6 +120,9 @@ impl IoEvents {
                 out.append(&batch.slice(copied, row - copied));
                 copied = row;
                 self.serve(out);
+                if out.len() >= BATCH_ROWS {
+                    return Some(row);
+                }
             }
             if code == Op::Fetch as u8 {
                 self.instructions += u64::from(batch.count()[row]);
@@ -120,6 +133,7 @@ impl IoEvents {
             }
         }
         out.append(&batch.slice(copied, batch.len() - copied));
+        None
     }
 
     /// Lets the path serve the call that is pending.
@@ -141,10 +155,12 @@ impl IoEvents {
             match (object, offset) {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
-                    if call.reads {
-                        path.read(FileId(id), at, bytes, user, emit);
-                    } else {
-                        path.write(FileId(id), at, bytes, user, emit);
+                    let direct = self.meta.direct_files.contains(&id);
+                    match (call.reads, direct) {
+                        (true, false) => path.read(FileId(id), at, bytes, user, emit),
+                        (true, true) => path.read_direct(FileId(id), at, bytes, user, emit),
+                        (false, false) => path.write(FileId(id), at, bytes, user, emit),
+                        (false, true) => path.write_direct(FileId(id), at, bytes, user, emit),
                     }
                     offset = Some(at + bytes);
                 }
@@ -176,8 +192,15 @@ impl Source for IoEvents {
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         let mut out = EventBuilder::default();
         while out.is_empty() && !self.ended {
-            match self.source.next_batch()? {
-                Some(batch) => self.follow(&batch, &mut out),
+            let next = match self.current.take() {
+                Some(current) => Some(current),
+                None => self.source.next_batch()?.map(|batch| (batch, 0)),
+            };
+            match next {
+                Some((batch, first)) => {
+                    let left = self.follow(&batch, first, &mut out);
+                    self.current = left.map(|row| (batch, row));
+                }
                 None => {
                     self.ended = true;
                     self.serve(&mut out);

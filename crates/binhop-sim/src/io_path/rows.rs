@@ -2,6 +2,7 @@
 //!
 //! # Instructions (ours)
 //! - A copy of up to 64 bytes takes 4 instructions: load, store, add, branch. A fill takes 3.
+//! - A store past the caches is one row of a whole line of 64 bytes.
 //! - A descriptor takes 4 instructions and one load or store of its 16 bytes.
 //! - An interrupt's handler executes 128 instructions in 512 bytes, one piece of code for each ring.
 //! - Each of these pieces of code has a place of its own in the kernel's text; an instruction has 4 bytes.
@@ -14,6 +15,9 @@ use super::layout::{KernelLayout, MapRow};
 
 /// The `arg1` of a transfer whose address is a virtual address of the address space that runs.
 pub const RUNNING_SPACE: u64 = u64::MAX;
+
+/// The number of the device that stands for the processor's stores past the caches.
+pub const NON_TEMPORAL: u32 = u32::MAX;
 
 /// The bytes that one load and one store copy.
 const WORD: u64 = 64;
@@ -51,13 +55,15 @@ const fn number(device: Device, at: Location) -> u32 {
 #[derive(Debug)]
 pub(super) struct RowWriter {
     layout: KernelLayout,
+    /// True if copies into the page cache pass the caches by.
+    non_temporal: bool,
     /// True between kernel-enter and kernel-leave.
     in_kernel: bool,
 }
 
 impl RowWriter {
-    pub(super) const fn new(layout: KernelLayout) -> Self {
-        Self { layout, in_kernel: false }
+    pub(super) const fn new(layout: KernelLayout, non_temporal: bool) -> Self {
+        Self { layout, non_temporal, in_kernel: false }
     }
 
     /// Writes the rows of a call's steps. Nothing is written for a call without steps.
@@ -72,6 +78,9 @@ impl RowWriter {
 
     fn step(&mut self, step: IoStep, out: &mut EventBuilder) {
         match step {
+            IoStep::Copy { from, to: Location::File(file, byte), bytes } if self.non_temporal => {
+                self.copy_past_caches(from, Location::File(file, byte), bytes, out);
+            }
             IoStep::Copy { from, to, bytes } => {
                 let (from, to) = (self.address(from, out), self.address(to, out));
                 for (start, length) in words(from, bytes) {
@@ -105,6 +114,23 @@ impl RowWriter {
                 if let Some((addr, pages)) = self.layout.drop_page(page) {
                     out.push(Op::Unmap, addr, 0, pages);
                 }
+            }
+        }
+    }
+
+    /// Writes the rows of a copy into the page cache that stores whole lines past the caches. A piece ends where a line of the
+    /// page cache ends; a piece that is no whole line is stored as usual.
+    fn copy_past_caches(&mut self, from: Location, to: Location, bytes: u64, out: &mut EventBuilder) {
+        let from = self.address(from, out);
+        let to = self.layout.place(to, &mut |row| push_map(row, out)).expect("the page cache has a place");
+        for (start, length) in words(to.addr, bytes) {
+            self.execute(COPY, out);
+            out.push(Op::Load, from + start, length, 1);
+            if u64::from(length) == WORD {
+                let args = [None, Some(to.segment)];
+                out.push_args(Op::DmaWrite, to.offset + start, length, NON_TEMPORAL, args);
+            } else {
+                out.push(Op::Store, to.addr + start, length, 1);
             }
         }
     }

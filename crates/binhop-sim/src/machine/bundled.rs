@@ -30,6 +30,8 @@ bundled! {
     "mb90-2b", "Mogul and Borg 1990, design 2b: design 2a with a level 1 of 8 + 8 KiB and a level 2 of 2 MiB";
     "jm97", "Jacob and Mudge 1997: virtual direct-mapped caches, split 8 KiB level 1 and split 512 KiB level 2, and a TLB of 64 entries, random placement";
     "softvm", "Jacob and Mudge 1997 without a TLB: the caches of jm97, and software that translates when the last level misses, random placement";
+    "opteron", "The traced computer of Tang et al. 2010: an AMD Opteron, split 64 KiB level 1 and 1 MiB level 2, random placement";
+    "tb10", "Tang et al. 2010: the caches of opteron, then a last level of 2 MiB and DDR2-666 memory, random placement";
     "two-level", "Split 32 KiB level 1 and 1 MiB level 2, direct-mapped, physical = virtual: what plain cache simulators model";
     "cachegrind-like", "What valgrind --tool=cachegrind simulates, counted as it counts: split 32 KiB 8-way level 1, 1 MiB 16-way last level, physical = virtual";
     "zen-4k", "A present-day core: 4 KiB pages, 32 + 48 KiB level 1, 1 MiB 16-way level 2, 16 MiB 16-way level 3, random placement";

@@ -135,7 +135,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
     let (io, schemes) = check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &place)?;
-    let dram = keys.dram.as_ref().map(|at| check_dram(&at.value, cycle_time, &place)).transpose()?;
+    let dram = keys.dram.as_ref().map(|at| check_dram(&at.value, cycle_time, &place)).transpose()?.flatten();
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),

@@ -100,11 +100,13 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// Returns the setting for which another setting stands: `translation=on` is `translation.active=true`.
+/// Returns the setting for which another setting stands: `translation=on` is `translation.active=true`,
+/// `dram=off` is `dram.preset=off`.
 fn shorthand<'a>(path: &'a str, text: &'a str) -> (&'a str, &'a str) {
     match (path, text) {
         ("translation", "on" | "true") => ("translation.active", "true"),
         ("translation", "off" | "false") => ("translation.active", "false"),
+        ("dram", preset) => ("dram.preset", preset),
         other => other,
     }
 }

@@ -12,8 +12,8 @@ choice!(PagePolicy);
 keys! {
     /// The keys of `[dram]`.
     DramKeys of "dram" {
-        preset: At<String> = "preset", form "\"ddr2-666\", \"ddr4-2400\", \"ddr4-3200\" or \"ddr5-4800\"",
-            "the memory: its parts and its timing";
+        preset: At<String> = "preset", form "\"ddr2-666\", \"ddr4-2400\", \"ddr4-3200\", \"ddr5-4800\" or \"off\"",
+            "the memory: its parts and its timing; off: memory has a fixed latency";
         channels: UpTo<64> = "channels", absent "1", "the channels, each with a controller; a power of two";
         mapping: Option<At<String>> = "mapping", form "an order of channel, rank, group, bank, row and column",
             absent "row-rank-bank-group-column-channel",
@@ -41,14 +41,20 @@ pub struct DramSetup {
     pub ratio: u64,
 }
 
-/// Checks the section of a machine at `machine`.
+/// The preset of a machine whose memory has a fixed latency.
+const OFF: &str = "off";
+
+/// Checks the section of a machine at `machine`. Returns `None` if the section is switched off.
 pub(super) fn check_dram(
     keys: &DramKeys,
     cycle_time: Option<Picoseconds>,
     machine: &str,
-) -> Result<DramSetup> {
+) -> Result<Option<DramSetup>> {
+    if keys.preset.value == OFF {
+        return Ok(None);
+    }
     let Some(preset) = DramPreset::of(&keys.preset.value) else {
-        let names = DRAM_PRESETS.iter().map(|preset| preset.name);
+        let names = DRAM_PRESETS.iter().map(|preset| preset.name).chain([OFF]);
         return Err(unknown(&keys.preset.value, &keys.preset.place, "preset is one of", names));
     };
     let mapping = match &keys.mapping {
@@ -76,5 +82,5 @@ pub(super) fn check_dram(
         Some(at) => u64::from(at.value.0),
         None => (preset.timing.cycle_ps + processor / 2) / processor,
     };
-    Ok(DramSetup { config, ratio: ratio.max(1) })
+    Ok(Some(DramSetup { config, ratio: ratio.max(1) }))
 }

@@ -6,11 +6,13 @@ use binhop_hw::{
     CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, SchemeConfig, SchemeKind,
     TreeConfig, WritePolicy,
 };
-use binhop_os::io::IoConfig;
+use binhop_os::io::{FileWrites, IoConfig};
 
-use super::forms::UpTo;
+use super::forms::{UpTo, choice};
 use super::keys::{At, keys};
 use super::memory::Memory;
+
+choice!(FileWrites);
 
 keys! {
     /// The keys of `[io]`.
@@ -21,6 +23,8 @@ keys! {
             "the longest window that is read ahead of a sequential reader";
         request: Option<At<Bytes>> = "request", absent "512KiB, or what page cache and ring have room for",
             "the longest request to the disk";
+        extent: Option<At<Bytes>> = "extent", absent "128MiB",
+            "the bytes of a file that lie side by side on the disk; a request ends where they end";
         dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
             "the dirty file data that the flusher leaves alone";
         dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
@@ -28,6 +32,8 @@ keys! {
         buffer: Option<At<Bytes>> = "buffer", absent "2KiB, or a page if that is less", "the buffer of a packet: a power of two, at most a page";
         packet: Bytes = "packet", absent "1500B", "the most bytes of a packet";
         coalesce: UpTo<65536> = "coalesce", absent "1", "the packets between two interrupts";
+        file_writes: FileWrites = "file-writes", absent "cached",
+            "the stores by which the kernel copies what a call writes to a file: past the caches, if non-temporal";
         last_level: Option<At<UpTo<1_000_000>>> = "last-level", absent "the last level's key in [cost]; 20 without [cost]",
             "cycles of an access to the last level, and of PBDC's ways";
         memory: Option<At<UpTo<1_000_000>>> = "memory",
@@ -51,6 +57,8 @@ const ROOMY: u64 = 256 << 20;
 const READ_AHEAD: u64 = 128 << 10;
 const REQUEST: u64 = 512 << 10;
 const BUFFER: u64 = 2 << 10;
+/// The longest extent of ext4 (Linux, `EXT_INIT_MAX_LEN` blocks of 4 KiB).
+const EXTENT: u64 = 128 << 20;
 /// TB10's access to the last level (Table 4), and our latency of memory.
 const LAST_LEVEL_CYCLES: u64 = 20;
 const MEMORY_CYCLES: u64 = 200;
@@ -94,6 +102,8 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         buffer: keys.buffer.as_ref().map_or(BUFFER.min(page), |at| at.value.0),
         packet: keys.packet.0,
         coalesce: keys.coalesce.0,
+        extent_pages: keys.extent.as_ref().map_or(EXTENT.div_ceil(page), |at| at.value.0 / page),
+        file_writes: keys.file_writes,
     };
     config.check().map_err(|mut problem| {
         problem.place = format!("{machine}: io.{}", problem.place);

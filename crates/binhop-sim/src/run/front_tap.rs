@@ -7,6 +7,7 @@ use binhop_hw::{Back, Front, RemovedLine, Request, TagBy, Tree};
 
 use crate::frame_map::LaneTranslation;
 use crate::front_event::{DeviceRequest, FrontEvent};
+use crate::io_path::NON_TEMPORAL;
 use crate::occasion::Occasion;
 
 /// `FrontTap` holds the events of a lane that were not taken yet. All caches of the lane have lines of one size.
@@ -79,7 +80,7 @@ impl FrontTap {
         }
     }
 
-    /// Notes what devices did at an occasion.
+    /// Notes what devices did at an occasion. A store of the processor past the caches is a write of the processor.
     pub(crate) fn note_device(
         &mut self,
         occasion: &Occasion,
@@ -91,7 +92,8 @@ impl FrontTap {
             unreachable!("only devices act in a run that taps the front")
         };
         let request = number as u32;
-        if let Some(bytes) = total {
+        let by_processor = device == NON_TEMPORAL;
+        if let Some(bytes) = total.filter(|_| !by_processor) {
             self.events.push(FrontEvent::Request(DeviceRequest { number, device, writes, bytes }));
         }
         self.removed.clear();
@@ -106,7 +108,11 @@ impl FrontTap {
                 Kind::Write => {
                     let first = (line << self.line_log2) - page;
                     let whole = offset <= first && first + (1 << self.line_log2) <= offset + bytes;
-                    TapEvent::DeviceWrite { line, whole, request }
+                    match (by_processor, whole) {
+                        (false, _) => TapEvent::DeviceWrite { line, whole, request },
+                        (true, true) => TapEvent::WriteBack { line },
+                        (true, false) => TapEvent::PartialStore { line },
+                    }
                 }
                 // Two caches may hold different ages of the line. The line is passed down once.
                 _ if self.told.contains(&line) => continue,

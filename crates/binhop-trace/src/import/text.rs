@@ -54,6 +54,7 @@ impl TextGrammar {
             segments,
             files,
             file_bytes,
+            direct_files,
         } = part;
         let meta = &mut self.meta;
         meta.page_size = page_size.or(meta.page_size);
@@ -70,6 +71,7 @@ impl TextGrammar {
         meta.segments.extend(segments);
         meta.files.extend(files);
         meta.file_bytes.extend(file_bytes);
+        meta.direct_files.extend(direct_files);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `Meta` says what is known about a trace besides its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The page size that is assumed where a trace does not name its own.
 pub(crate) const ASSUMED_PAGE: u64 = 4096;
@@ -36,6 +36,10 @@ pub struct Meta {
     /// The bytes of each file id when the trace first uses the file, where they are known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub file_bytes: BTreeMap<u64, u64>,
+    /// The file ids whose calls pass the page cache by (`O_DIRECT`): a device transfers their data from and to the memory of
+    /// the process that calls.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub direct_files: BTreeSet<u64>,
 }
 
 /// `ProcessMeta` describes the process of an address space.

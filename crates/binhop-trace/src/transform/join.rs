@@ -146,6 +146,9 @@ impl Joined {
             if let Some(&bytes) = theirs.file_bytes.get(&number) {
                 self.meta.file_bytes.entry(number_here).or_insert(bytes);
             }
+            if theirs.direct_files.contains(&number) {
+                self.meta.direct_files.insert(number_here);
+            }
         }
     }
 

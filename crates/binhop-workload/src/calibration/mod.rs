@@ -1,6 +1,7 @@
 //! Calibration: the documents' figures for the traces that the built-in workloads represent, and a
 //! measurement of a stream's structure to compare with them.
 
+mod device_data;
 mod trial;
 
 use std::collections::HashSet;
@@ -9,6 +10,7 @@ use binhop_base::Result;
 use binhop_trace::event::Cause;
 use binhop_trace::{Op, Source};
 
+pub use device_data::{DEVICE_TARGETS, DeviceTarget, RequestTarget};
 pub use trial::{ProgramSize, SWITCHES, TRIAL_TARGETS, Trial, TrialTarget, measure_trial};
 
 /// `Target` holds KH90's and LF91's figures for one workload.
