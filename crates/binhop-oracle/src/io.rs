@@ -69,6 +69,7 @@ pub struct Sizes {
     pub read_ahead: u64,
     pub request_pages: usize,
     pub extent_pages: u64,
+    pub disk_rate: Option<u64>,
     pub dirty_pages: usize,
     pub dirty_age: u64,
     pub ring: u32,
@@ -114,6 +115,10 @@ pub struct Server {
     /// The files whose size is known before their first call.
     pub known: Vec<u64>,
     readers: BTreeMap<u64, Reader>,
+    /// The requests that the disk has not served yet, the first at the front: the file, the pages.
+    arriving: Vec<(u64, Vec<u64>)>,
+    /// The time at which the disk began with the first of them.
+    disk_began: u64,
     slots: [u32; 3],
     requests: [u64; 3],
     posted: Vec<u32>,
@@ -141,6 +146,8 @@ impl Server {
             files: BTreeMap::new(),
             known: Vec::new(),
             readers: BTreeMap::new(),
+            arriving: Vec::new(),
+            disk_began: 0,
             slots: [0; 3],
             requests: [0; 3],
             posted: Vec::new(),
@@ -179,8 +186,10 @@ impl Server {
             let kept = exist.filter(|byte| !(start..start + length).contains(byte)).count();
             if self.position(file, page).is_some() {
                 self.touch(file, page);
+                self.wait_for(file, page);
             } else if kept > 0 {
                 self.fetch(file, vec![page]);
+                self.wait_for(file, page);
             } else {
                 self.join(file, page);
                 let before = start - page * size;
@@ -276,6 +285,7 @@ impl Server {
             } else {
                 self.fetch(file, vec![page]);
             }
+            self.wait_for(file, page);
             self.events.push(IoEvent::Zero(IoPlace::File(file, bytes), cut));
             self.soil(file, page);
             self.flush_some();
@@ -285,6 +295,16 @@ impl Server {
     /// Lets time pass.
     pub fn pass_time(&mut self, now: u64) {
         self.now = self.now.max(now);
+        while let Some((_, pages)) = self.arriving.first() {
+            let bytes = pages.len() as u64 * self.sizes.page;
+            let end =
+                self.disk_began + bytes * 1_000_000 / self.sizes.disk_rate.expect("requests wait for a disk");
+            if end > self.now {
+                break;
+            }
+            self.disk_began = end;
+            self.serve_first();
+        }
         while let Some(page) = self.oldest_dirty()
             && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age)
         {
@@ -505,6 +525,7 @@ impl Server {
     }
 
     fn drop_page(&mut self, file: u64, page: u64) {
+        self.wait_for(file, page);
         if let Some(place) = self.position(file, page) {
             self.cached.remove(place);
             self.events.push(IoEvent::Drop(file, page));
@@ -536,6 +557,7 @@ impl Server {
         };
         let mut asked: Vec<u64> = Vec::new();
         if cached {
+            self.wait_for(file, page);
             self.touch(file, page);
         }
         let next = if cached { reader.marker == Some(page) } else { page != 0 && end == Some(page) };
@@ -572,6 +594,7 @@ impl Server {
         }
         self.readers.insert(file, reader);
         self.fetch(file, asked);
+        self.wait_for(file, page);
     }
 
     /// Reads the pages that are missing and exist, in requests of neighbours.
@@ -583,7 +606,7 @@ impl Server {
             }
             let missing = self.position(file, page).is_none();
             if !missing || run.len() == self.sizes.request_pages || self.begins_extent(page) {
-                self.transfer_pages(true, file, &run);
+                self.ask_disk(file, &run);
                 run.clear();
             }
             if missing {
@@ -591,7 +614,32 @@ impl Server {
                 run.push(page);
             }
         }
-        self.transfer_pages(true, file, &run);
+        self.ask_disk(file, &run);
+    }
+
+    /// Asks the disk for pages. It serves the request at once, or in its turn.
+    fn ask_disk(&mut self, file: u64, pages: &[u64]) {
+        if self.sizes.disk_rate.is_none() {
+            self.transfer_pages(true, file, pages);
+        } else if !pages.is_empty() {
+            if self.arriving.is_empty() {
+                self.disk_began = self.now;
+            }
+            self.arriving.push((file, pages.to_vec()));
+        }
+    }
+
+    fn serve_first(&mut self) {
+        let (file, pages) = self.arriving.remove(0);
+        self.transfer_pages(true, file, &pages);
+    }
+
+    /// Lets the disk serve requests until a page is here.
+    fn wait_for(&mut self, file: u64, page: u64) {
+        while self.arriving.iter().any(|(of, pages)| *of == file && pages.contains(&page)) {
+            self.disk_began = self.now;
+            self.serve_first();
+        }
     }
 
     /// Writes the pages around a dirty one: first as many as possible before it, then behind it.

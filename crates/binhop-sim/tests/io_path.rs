@@ -66,6 +66,7 @@ fn config() -> IoConfig {
         packet: 1500,
         coalesce: 1,
         extent_pages: 1 << 20,
+        disk_rate: None,
         file_writes: FileWrites::Cached,
     }
 }

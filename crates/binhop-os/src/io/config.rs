@@ -1,6 +1,7 @@
 //! `IoConfig` holds the sizes of the path.
 
 use alloc::string::ToString;
+use core::num::NonZeroU64;
 
 use binhop_base::{Problem, Result};
 
@@ -43,6 +44,9 @@ pub struct IoConfig {
     pub request_pages: u64,
     /// The pages of a file that lie side by side on the disk; at least 1. A request ends where they end.
     pub extent_pages: u64,
+    /// The bytes that the disk reads into the page cache while the processor executes a million instructions. `None`: the disk
+    /// reads at once.
+    pub disk_rate: Option<NonZeroU64>,
     /// The most dirty pages that the flusher leaves alone.
     pub dirty_pages: u64,
     /// The instructions after which a dirty page is written.

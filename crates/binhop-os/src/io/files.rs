@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use binhop_base::VirtAddr;
 
+use super::arriving::PageRun;
 use super::copies::{Side, copy, copy_pieces, pieces};
 use super::rings::Data;
 
@@ -136,6 +137,7 @@ impl IoPath {
     fn bring(&mut self, page: FilePage, needed: u64, emit: Emit<'_>) {
         let most = self.config.read_ahead;
         let window = if self.cache.contains(page) {
+            self.wait_for(page, emit);
             self.counts.cache_hits += 1;
             self.cache.use_now(page);
             self.file(page.file).ahead.hit(page.page, most)
@@ -145,6 +147,7 @@ impl IoPath {
         };
         if let Some(window) = window {
             self.fetch(FilePage { page: window.first, ..page }, window.pages, emit);
+            self.wait_for(page, emit);
         }
     }
 
@@ -157,6 +160,7 @@ impl IoPath {
             self.counts.cache_misses += 1;
             self.fetch(page, 1, emit);
         }
+        self.wait_for(page, emit);
     }
 
     /// Brings a page into the cache of which a call writes `length` bytes from byte `start` of the page on.
@@ -181,31 +185,47 @@ impl IoPath {
     /// Reads those of `pages` pages from `first` on that the file has and the cache does not hold.
     fn fetch(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
         let end = self.file(first.file).bytes.div_ceil(self.config.page);
-        let mut run: Vec<FilePage> = Vec::new();
+        let mut run: Option<PageRun> = None;
         for page in first.page..end.min(first.page + pages) {
             let page = FilePage { page, ..first };
             let missing = !self.cache.contains(page);
-            let ends = run.len() as u64 == self.config.request_pages
+            let ends = run.is_some_and(|run| run.pages == self.config.request_pages)
                 || page.page.is_multiple_of(self.config.extent_pages);
-            if !run.is_empty() && (!missing || ends) {
-                self.read_pages(&core::mem::take(&mut run), emit);
+            if !missing || ends {
+                self.read_pages(run.take(), emit);
             }
             if missing {
                 self.make_room(emit);
                 self.cache.use_now(page);
-                run.push(page);
+                run.get_or_insert(PageRun { first: page, pages: 0 }).pages += 1;
             }
         }
-        if !run.is_empty() {
-            self.read_pages(&run, emit);
+        self.read_pages(run, emit);
+    }
+
+    /// Asks the disk for pages.
+    fn read_pages(&mut self, run: Option<PageRun>, emit: Emit<'_>) {
+        match run {
+            Some(run) if self.config.disk_rate.is_some() => self.arriving.push(run, self.now),
+            Some(run) => self.receive_pages(run, emit),
+            None => {}
         }
     }
 
-    fn read_pages(&mut self, pages: &[FilePage], emit: Emit<'_>) {
+    /// Lets the disk serve a request for pages.
+    pub(super) fn receive_pages(&mut self, PageRun { first, pages }: PageRun, emit: Emit<'_>) {
         let size = self.config.page;
-        let data = pages.iter().map(|&page| file_data(page, size));
-        self.disk.transfer(true, data.collect(), &mut self.counts, emit);
-        self.counts.pages_read += pages.len() as u64;
+        let pages = first.page..first.page + pages;
+        let data: Vec<_> = pages.map(|page| file_data(FilePage { page, ..first }, size)).collect();
+        self.counts.pages_read += data.len() as u64;
+        self.disk.transfer(true, data, &mut self.counts, emit);
+    }
+
+    /// Waits until a page of the cache has arrived.
+    fn wait_for(&mut self, page: FilePage, emit: Emit<'_>) {
+        while let Some(run) = self.arriving.next_before(page, self.now) {
+            self.receive_pages(run, emit);
+        }
     }
 
     fn write_pages(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
@@ -274,8 +294,9 @@ impl IoPath {
         }
     }
 
-    /// Drops a page, dirty or not, if the cache holds it.
+    /// Drops a page, dirty or not, if the cache holds it. A page that arrives is locked until then.
     fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
+        self.wait_for(page, emit);
         if self.cache.remove(page) {
             emit(IoStep::Dropped(page));
         }

@@ -18,6 +18,10 @@
 //! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. Pages
 //!   that do not lie side by side on the disk are not of one request: a file lies there in extents of
 //!   [`IoConfig::extent_pages`].
+//! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window arrive when
+//!   their time has come. A call that needs a page that has not arrived waits for its request and all before it, as a
+//!   processor does that is faster than its disk. Descriptors are written when a request is served. Writes to
+//!   the disk are served at once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
@@ -42,6 +46,7 @@
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
 //! one, and a request is complete when the call goes on.
 
+mod arriving;
 mod config;
 mod copies;
 mod counts;
@@ -58,6 +63,7 @@ use binhop_base::{Result, VirtAddr};
 pub use config::{FileWrites, IoConfig};
 pub use counts::IoCounts;
 
+use arriving::Arriving;
 use page_cache::PageCache;
 use queues::{Buffers, Queue};
 use read_ahead::ReadAhead;
@@ -194,6 +200,7 @@ struct File {
 pub struct IoPath {
     config: IoConfig,
     cache: PageCache,
+    arriving: Arriving,
     files: BTreeMap<FileId, File>,
     disk: Ring,
     network: Network,
@@ -218,6 +225,7 @@ impl IoPath {
         config.check()?;
         Ok(Self {
             cache: PageCache::default(),
+            arriving: Arriving::default(),
             files: BTreeMap::new(),
             disk: Ring::new(RingId::Disk, config.ring),
             network: Network::new(config.ring),
@@ -251,10 +259,15 @@ impl IoPath {
         self.cache.by_use()
     }
 
-    /// Tells the path how many instructions have been executed, and writes the pages that have been dirty for too
+    /// Tells the path how many instructions have been executed, lets the pages arrive whose time has come, and writes the pages that have been dirty for too
     /// long. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
         self.now = self.now.max(now);
+        if let Some(rate) = self.config.disk_rate {
+            while let Some(run) = self.arriving.due(self.now, rate, self.config.page) {
+                self.receive_pages(run, emit);
+            }
+        }
         while let Some((page, since)) = self.cache.dirty_longest()
             && since.saturating_add(self.config.dirty_age) <= self.now
         {

@@ -23,6 +23,7 @@ fn linux() -> IoConfig {
         packet: 1500,
         coalesce: 2,
         extent_pages: 1 << 20,
+        disk_rate: None,
         file_writes: FileWrites::Cached,
     }
 }
@@ -101,6 +102,29 @@ fn a_write_of_part_of_a_page() {
     let zeros = |byte, bytes| IoStep::Fill { at: Location::File(FILE, byte), bytes };
     let copy = IoStep::Copy { from: Location::User(USER), to: Location::File(FILE, PAGE + 10), bytes: 6 };
     assert_eq!(steps, [zeros(PAGE, 10), zeros(PAGE + 16, PAGE - 16), copy]);
+}
+
+/// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
+#[test]
+fn pages_arrive_at_the_rate_of_the_disk() {
+    let rate = core::num::NonZeroU64::new(2 * PAGE);
+    let mut path = IoPath::new(IoConfig { disk_rate: rate, read_ahead: 4, ..linux() }).unwrap();
+    path.set_bytes(FILE, 64 * PAGE);
+    let mut read = |now: u64, page: u64| {
+        let mut steps = Vec::new();
+        path.pass_time(now, &mut |step| steps.push(step));
+        path.read(FILE, page * PAGE, PAGE, USER, &mut |step| steps.push(step));
+        requests(&steps)
+    };
+    // The first window has pages 0 and 1, the marker is page 1: the next window, 2 to 5, is on its way.
+    assert_eq!(read(0, 0), [(true, 0, 2)]);
+    assert_eq!(read(0, 1), []);
+    // After 2 million instructions it has arrived. Page 2 is its marker; the reader waits for the window behind it.
+    assert_eq!(read(1_999_999, 1), []);
+    assert_eq!(read(2_000_000, 1), [(true, 2, 4)]);
+    assert_eq!(read(2_000_000, 2), []);
+    assert_eq!(read(2_000_000, 5), []);
+    assert_eq!(read(2_000_001, 6), [(true, 6, 4)]);
 }
 
 /// TB10 §2.1, steps 1 to 8, with two packets and one interrupt.

@@ -5,6 +5,8 @@
 mod by_hand;
 mod contents;
 
+use std::num::NonZeroU64;
+
 use binhop_base::VirtAddr;
 use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
 use binhop_os::io::{
@@ -39,10 +41,17 @@ const PAGE: u64 = 64;
 /// The file whose length may be known before the first call.
 const KNOWN: u64 = 2;
 
+/// A disk that reads at once, or a page in some tens of instructions.
+fn disk_rate() -> impl Strategy<Value = Option<NonZeroU64>> {
+    prop::option::of(
+        (1..64u64).prop_map(|instructions| NonZeroU64::new(PAGE * 1_000_000 / instructions).unwrap()),
+    )
+}
+
 /// Sizes that obey the rules of `IoConfig`.
 fn sizes() -> impl Strategy<Value = IoConfig> {
     let cache = (2..24u64).prop_flat_map(|pages| (Just(pages), 1..=pages / 2, 1..=pages / 2, 0..pages));
-    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, 1..40u64).prop_map(
+    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, (1..40u64, disk_rate())).prop_map(
         |(
             (cache_pages, read_ahead, request_pages, dirty_pages),
             dirty_age,
@@ -50,7 +59,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
             buffer,
             packet,
             coalesce,
-            extent_pages,
+            (extent_pages, disk_rate),
         )| IoConfig {
             page: PAGE,
             cache_pages,
@@ -63,6 +72,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
             packet,
             coalesce,
             extent_pages,
+            disk_rate,
             file_writes: FileWrites::Cached,
         },
     )
@@ -107,6 +117,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         packet: config.packet,
         coalesce: config.coalesce as usize,
         extent_pages: config.extent_pages,
+        disk_rate: config.disk_rate.map(NonZeroU64::get),
     }
 }
 

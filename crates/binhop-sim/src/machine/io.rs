@@ -1,6 +1,8 @@
 //! `io` declares the keys of the section `[io]`: the path of device data, and what stands behind the front where schemes
 //! for device data are compared.
 
+use std::num::NonZeroU64;
+
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::{
     CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, SchemeConfig, SchemeKind,
@@ -25,6 +27,8 @@ keys! {
             "the longest request to the disk";
         extent: Option<At<Bytes>> = "extent", absent "128MiB",
             "the bytes of a file that lie side by side on the disk; a request ends where they end";
+        disk_rate: Option<At<Bytes>> = "disk-rate", absent "the disk reads at once",
+            "the bytes that the disk reads into the page cache while the processor executes a million instructions";
         dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
             "the dirty file data that the flusher leaves alone";
         dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
@@ -91,6 +95,15 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         None => pages(otherwise).min(room).max(1),
     };
     let half = cache_pages / 2;
+    if let Some(at) = keys.disk_rate.as_ref().filter(|at| at.value.0 == 0) {
+        let remedy = "leave it out for a disk that reads at once";
+        return Err(Problem::request(
+            "0B",
+            &at.place,
+            "a disk reads some bytes in a million instructions",
+            remedy,
+        ));
+    }
     let config = IoConfig {
         page,
         cache_pages,
@@ -103,6 +116,7 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         packet: keys.packet.0,
         coalesce: keys.coalesce.0,
         extent_pages: keys.extent.as_ref().map_or(EXTENT.div_ceil(page), |at| at.value.0 / page),
+        disk_rate: keys.disk_rate.as_ref().and_then(|at| NonZeroU64::new(at.value.0)),
         file_writes: keys.file_writes,
     };
     config.check().map_err(|mut problem| {
