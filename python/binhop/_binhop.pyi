@@ -492,13 +492,16 @@ def device_data(
     *,
     workload: str,
     seeds: list[int],
-    schemes: list[str],
+    schemes: list[tuple[str, str, Machine]],
     path: bool,
     threads: int,
     length: int | None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> DeviceDataOutcome:
-    """Simulates the front of a machine under each seed, and the schemes behind it."""
+    """Simulates the front of a machine under each seed, and the schemes behind it.
+
+    Each scheme has its name in results, its kind, and the machine whose last level and settings it has.
+    """
 
 def schemes() -> list[tuple[str, str]]:
     """Returns (name, meaning) of each scheme for device data."""

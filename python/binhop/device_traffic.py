@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop
@@ -150,7 +151,7 @@ def device_data(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str] | Mapping[str, tuple[str, Sequence[str]]] | None = None,
     path: bool = True,
     seeds: int | Iterable[int] | None = None,
     length: int | str | None = None,
@@ -168,7 +169,10 @@ def device_data(
             Its section `[io]` has the sizes of the path and the settings of the schemes.
         trace: As for `simulate`.
         schemes: The schemes (`binhop.schemes()`), beside the baseline `snooping-cache`. Default: all that the
-            machine's last level can have.
+            machine's last level can have. A mapping compares one scheme in several forms: each name in results
+            has the scheme and settings of the machine, as in `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`.
+            The settings may change the last level, `[dram]`, and the keys of schemes in `[io]`. Speed-ups are
+            against the baseline on the machine itself.
         path: Whether the system calls of the trace make the kernel copy data and devices transfer them. False
             leaves the transfers that the trace itself has.
         seeds: The number of placements, or their seeds. Default: 4, and 1 if nothing is random.
@@ -196,7 +200,8 @@ def device_data(
         rule = "a built-in workload never ends"
         raise RequestError(opened.name, "length", rule, "say how many references, as in length=50_000_000")
     bound = whole_number(length, "length")
-    names, notes = _schemes(chosen, schemes)
+    forms, notes = _forms(chosen, schemes)
+    names = [name for name, _, _ in forms]
     numbers = (
         list(range(SEEDS))
         if seeds is None and chosen.is_random
@@ -207,7 +212,7 @@ def device_data(
         opened.stream(),
         workload=opened.name,
         seeds=numbers,
-        schemes=names,
+        schemes=forms,
         path=path,
         threads=thread_count(threads),
         length=bound,
@@ -251,6 +256,26 @@ def schemes() -> pl.DataFrame:
     'off'
     """
     return pl.DataFrame([*_binhop.schemes()], schema=["name", "meaning"], orient="row")
+
+
+def _forms(
+    machine: Machine, asked: Sequence[str] | Mapping[str, tuple[str, Sequence[str]]] | None
+) -> tuple[list[tuple[str, str, Machine]], list[str]]:
+    """Returns name, scheme and machine of each form of a scheme, the baseline first, and notes."""
+    if not isinstance(asked, Mapping):
+        names, notes = _schemes(machine, asked)
+        return [(name, name, machine) for name in names], notes
+    known = [name for name, _ in _binhop.schemes()]
+    forms = [(BASELINE, BASELINE, machine)]
+    for name, (scheme, settings) in asked.items():
+        if scheme not in known:
+            raise _binhop.unknown(str(scheme), f"schemes: {name}", "no scheme has this name", known)
+        if name == BASELINE:
+            raise RequestError(
+                name, "schemes", "the baseline has the settings of the machine", "give the form another name"
+            )
+        forms.append((str(name), scheme, machine.with_settings(*settings)))
+    return forms, []
 
 
 def _schemes(machine: Machine, asked: Sequence[str] | None) -> tuple[list[str], list[str]]:

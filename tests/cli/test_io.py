@@ -175,3 +175,36 @@ def test_memory_with_a_controller_reports_its_cycles_and_rows(command: Command, 
         value for metric, value in of.items() if metric.endswith((".reads", ".writes")) and "dram." in metric
     )
     assert "preset is one of" in command.refused(*asked[:-1], "ddr3")
+
+
+def test_forms_of_a_scheme_count_what_each_counts_in_a_run_of_its_own(by_hand: Path) -> None:
+    machine = binhop.Machine.parse(MACHINE)
+    forms = {"small": ("ddc", ["io.dma-cache=256B"]), "slow": ("shared-cache", ["io.memory=500"])}
+    together = binhop.device_data(machine, by_hand, schemes=forms, path=False)
+    assert together.schemes == [BASELINE, "small", "slow"]
+    for name, (scheme, settings) in forms.items():
+        own = binhop.device_data(machine.with_settings(*settings), by_hand, schemes=[scheme], path=False)
+        columns = ("metric", "value")
+        assert (
+            together.results.filter(scheme=name).select(columns).rows()
+            == own.results.filter(scheme=scheme).select(columns).rows()
+        )
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (("ddc", ["cache.l1.size=2KiB"]), "the caches before the last level"),
+        (("ddc", ["io.ring=8"]), "the path of device data"),
+        (("dcc", []), "did you mean ddc"),
+    ],
+)
+def test_a_form_that_needs_another_front_is_refused(
+    by_hand: Path, form: tuple[str, list[str]], words: str
+) -> None:
+    with pytest.raises(binhop.RequestError, match=words):
+        binhop.device_data(binhop.Machine.parse(MACHINE), by_hand, schemes={"form": form}, path=False)
+    with pytest.raises(binhop.RequestError, match="another name"):
+        binhop.device_data(
+            binhop.Machine.parse(MACHINE), by_hand, schemes={BASELINE: ("ddc", [])}, path=False
+        )

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use binhop_base::{Problem, Result};
 use binhop_hw::SchemeKind;
 use binhop_sim::device_data::{
-    ComparedSchemes, PlacementData, compare_schemes, device_name, direction_name, figures,
+    ComparedSchemes, PlacementData, SchemeSetup, compare_schemes, device_name, direction_name, figures,
 };
 use binhop_sim::io_path::{IoEvents, PathCounts};
 use binhop_sim::{Machine, RunOptions};
@@ -41,7 +41,8 @@ pub(crate) struct PyDeviceDataOutcome {
     machine: String,
 }
 
-/// Simulates the front of a machine under each seed, and the schemes behind it. With `path`, the system calls of the
+/// Simulates the front of a machine under each seed, and the schemes behind it: for each the name in results, the scheme, and
+/// the machine whose last level and settings it has. With `path`, the system calls of the
 /// trace make kernel and devices reference memory.
 #[pyfunction]
 #[pyo3(signature = (machine, stream, *, workload, seeds, schemes, path, threads, length, progress=None))]
@@ -52,13 +53,15 @@ pub(crate) fn device_data(
     stream: &PyStream,
     workload: String,
     seeds: Vec<u64>,
-    schemes: Vec<String>,
+    schemes: Vec<(String, String, Py<PyMachine>)>,
     path: bool,
     threads: usize,
     length: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyDeviceDataOutcome> {
     let known = stream.references();
+    let schemes = schemes.iter().map(|(name, kind, of)| scheme_setup(&machine.0, name, kind, &of.get().0));
+    let schemes = schemes.collect::<Result<Vec<_>>>().or_raise(py)?;
     let progress = ProgressCallback::new(progress, length);
     let source = stream.take().or_raise(py)?;
     let options = RunOptions {
@@ -89,16 +92,20 @@ pub(crate) fn device_data(
     })
 }
 
+/// Returns the scheme of machine `of` that is to stand behind the front of `machine`.
+fn scheme_setup(machine: &Machine, name: &str, kind: &str, of: &Machine) -> Result<SchemeSetup> {
+    machine.check_same_front(of)?;
+    of.scheme_setup(SchemeKind::parse(kind, "schemes")?, name)
+}
+
 fn compare(
     machine: &Machine,
     source: Box<dyn Source>,
     options: &RunOptions,
-    schemes: &[String],
+    schemes: &[SchemeSetup],
     path: bool,
     progress: &mut dyn FnMut(&binhop_sim::Progress) -> Result<()>,
 ) -> Result<(ComparedSchemes, Option<PathCounts>)> {
-    let schemes = schemes.iter().map(|name| machine.scheme(SchemeKind::parse(name, "schemes")?));
-    let schemes = schemes.collect::<Result<Vec<_>>>()?;
     let mut counts = None;
     let source: Box<dyn Source> = if path {
         let events = IoEvents::new(source, *machine.io())?;
@@ -107,7 +114,7 @@ fn compare(
     } else {
         source
     };
-    let found = compare_schemes(machine, source, options, &schemes, progress)?;
+    let found = compare_schemes(machine, source, options, schemes, progress)?;
     Ok((found, counts.map(|counts| *counts.lock().unwrap_or_else(PoisonError::into_inner))))
 }
 
@@ -155,7 +162,7 @@ fn figures_table(placements: &[PlacementData]) -> RecordBatch {
         .collect();
     record_batch([
         ("seed", numbers(rows.iter().map(|(seed, _)| Some(*seed)))),
-        ("scheme", texts(rows.iter().map(|(_, figure)| figure.scheme))),
+        ("scheme", texts(rows.iter().map(|(_, figure)| figure.scheme.as_ref()))),
         ("metric", texts(rows.iter().map(|(_, figure)| Some(&figure.metric)))),
         ("unit", texts(rows.iter().map(|(_, figure)| Some(figure.unit)))),
         ("value", numbers(rows.iter().map(|(_, figure)| Some(figure.value)))),

@@ -202,7 +202,8 @@ fn each_flow_has_the_distances_counted_by_hand() {
 }
 
 fn compared(machine: &Machine, trace: &EventBatch, kinds: &[SchemeKind], threads: usize) -> ComparedSchemes {
-    let schemes: Vec<_> = kinds.iter().map(|&kind| machine.scheme(kind).unwrap()).collect();
+    let schemes: Vec<_> =
+        kinds.iter().map(|&kind| machine.scheme_setup(kind, kind.name()).unwrap()).collect();
     let options = RunOptions { seeds: vec![3, 8], threads, ..RunOptions::default() };
     let source = Box::new(Fixed::new(trace.clone(), 7));
     compare_schemes(machine, source, &options, &schemes, &mut |_| Ok(())).unwrap()

@@ -11,7 +11,7 @@ use binhop_hw::{
 use binhop_trace::Source;
 
 use super::{Characterisation, FrontEvent};
-use crate::machine::Machine;
+use crate::machine::{Machine, SchemeSetup};
 use crate::options::RunOptions;
 use crate::progress::Progress;
 use crate::results::Outcome;
@@ -38,8 +38,10 @@ pub struct PlacementData {
 }
 
 /// `SchemeData` holds the counts of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemeData {
+    /// The name in results.
+    pub name: String,
     /// The scheme.
     pub config: SchemeConfig,
     /// The counts of references, device data and fates.
@@ -67,17 +69,18 @@ pub fn compare_schemes(
     machine: &Machine,
     source: Box<dyn Source>,
     options: &RunOptions,
-    schemes: &[SchemeConfig],
+    schemes: &[SchemeSetup],
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<ComparedSchemes> {
     let front = machine.front()?;
     let mut listeners = Vec::new();
     for (placement, &seed) in options.seeds.iter().enumerate() {
         listeners.push(Listener { placement, part: Part::Characterisation(Box::default()) });
-        for &config in schemes {
-            let config = SchemeConfig { seed, ..config };
-            let memory = SchemeMemory::of(machine)?;
-            let part = Part::Scheme { config, scheme: make_scheme(&config)?, memory };
+        for setup in schemes {
+            let config = SchemeConfig { seed, ..setup.config };
+            let name = setup.name.clone();
+            let (scheme, memory) = (make_scheme(&config)?, SchemeMemory::of(setup)?);
+            let part = Part::Scheme { name, config, scheme, memory };
             listeners.push(Listener { placement, part });
         }
     }
@@ -151,7 +154,7 @@ struct Listener {
 /// `Part` is what stands behind a front.
 enum Part {
     Characterisation(Box<Characterisation>),
-    Scheme { config: SchemeConfig, scheme: Box<dyn Scheme>, memory: SchemeMemory },
+    Scheme { name: String, config: SchemeConfig, scheme: Box<dyn Scheme>, memory: SchemeMemory },
 }
 
 /// `SchemeMemory` is the memory behind a scheme.
@@ -161,10 +164,10 @@ enum SchemeMemory {
 }
 
 impl SchemeMemory {
-    fn of(machine: &Machine) -> Result<Self> {
-        Ok(match machine.dram() {
-            Some(setup) => Self::Dram(Box::new(DramMemory::new(setup.config, setup.ratio)?)),
-            None => Self::Fixed(machine.memory_of_schemes()),
+    fn of(setup: &SchemeSetup) -> Result<Self> {
+        Ok(match setup.dram {
+            Some(dram) => Self::Dram(Box::new(DramMemory::new(dram.config, dram.ratio)?)),
+            None => Self::Fixed(setup.fixed),
         })
     }
 
@@ -229,7 +232,7 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                 let seed = seeds[placement];
                 placements.push(PlacementData { seed, characterisation, schemes: Vec::new() });
             }
-            Part::Scheme { config, scheme, memory } => {
+            Part::Scheme { name, config, scheme, memory } => {
                 check_scheme(&config, &*scheme)?;
                 let of = &mut placements[placement];
                 check_references(&of.characterisation, config, scheme.counters())?;
@@ -237,6 +240,7 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                 check_memory(config, scheme.counters(), dram.as_ref())?;
                 let lines = |cache| scheme.line_counters(cache).copied();
                 of.schemes.push(SchemeData {
+                    name,
                     config,
                     counters: *scheme.counters(),
                     last_level: lines(ServedBy::LastLevel).unwrap_or_default(),

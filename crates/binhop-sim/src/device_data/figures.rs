@@ -11,8 +11,8 @@ use crate::results::MetricInfo;
 /// `Figure` is a count of one placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The name of the scheme; `None` for what the front lets through.
-    pub scheme: Option<&'static str>,
+    /// The name of the scheme in results; `None` for what the front lets through.
+    pub scheme: Option<String>,
     /// The name of the metric.
     pub metric: String,
     /// The unit.
@@ -89,8 +89,9 @@ pub fn figures(data: &PlacementData) -> Vec<Figure> {
         }
     }
     for scheme in &data.schemes {
-        let of = Some(scheme.config.kind.name());
-        let mut push = |metric: String, unit, value| found.push(Figure { scheme: of, metric, unit, value });
+        let mut push = |metric: String, unit, value| {
+            found.push(Figure { scheme: Some(scheme.name.clone()), metric, unit, value });
+        };
         for &class in TapClass::ALL {
             let put = |info: &CounterInfo, _, value| {
                 push(format!("{}.{}", class.name(), info.name), info.unit, value);

@@ -14,6 +14,7 @@ mod flow;
 mod requests;
 
 pub use crate::front_event::{DeviceRequest, FrontEvent};
+pub use crate::machine::SchemeSetup;
 pub use characterisation::{Characterisation, ClassCounts};
 pub use compare::{ComparedSchemes, DramData, PlacementData, SchemeData, compare_schemes};
 pub use figures::{Figure, device_data_metrics, device_name, direction_name, figures};

@@ -10,6 +10,7 @@ use binhop_hw::{
 };
 use binhop_os::io::{FileWrites, IoConfig};
 
+use super::DramSetup;
 use super::forms::{UpTo, choice};
 use super::keys::{At, keys};
 use super::memory::Memory;
@@ -77,6 +78,19 @@ pub(super) struct SchemeKeys {
     prefetch: u32,
     pbdc_ways: u32,
     ddio_ways: u32,
+}
+
+/// `SchemeSetup` is a scheme to compare: what results call it, its settings, and the memory behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemeSetup {
+    /// The name in results. No two schemes of a comparison have the same.
+    pub name: String,
+    /// The scheme.
+    pub config: SchemeConfig,
+    /// The memory behind the scheme, if it has no controller.
+    pub fixed: FixedLatency,
+    /// The memory with a controller.
+    pub dram: Option<DramSetup>,
 }
 
 /// Checks the section of a machine at `machine`. What the section leaves out is fitted to the machine.

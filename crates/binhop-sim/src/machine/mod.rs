@@ -39,6 +39,7 @@ pub(crate) use cache::MOST_LINES;
 pub use check::keys;
 pub use dram::DramSetup;
 use io::SchemeKeys;
+pub use io::SchemeSetup;
 pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
@@ -195,6 +196,43 @@ impl Machine {
             problem
         })?;
         Ok(config)
+    }
+
+    /// Returns a scheme for device data with the memory behind it. Results call it `name`.
+    ///
+    /// # Errors
+    /// See [`scheme`](Machine::scheme).
+    pub fn scheme_setup(&self, kind: SchemeKind, name: &str) -> Result<SchemeSetup> {
+        Ok(SchemeSetup {
+            name: name.to_owned(),
+            config: self.scheme(kind)?,
+            fixed: self.memory_of_schemes(),
+            dram: self.dram().copied(),
+        })
+    }
+
+    /// Checks that another machine has the same front, memory, placement and path, so that its scheme can stand behind the
+    /// front of this machine.
+    ///
+    /// # Errors
+    /// A part differs.
+    pub fn check_same_front(&self, other: &Self) -> Result<()> {
+        let fronts = [self.front()?, other.front()?];
+        let parts = [
+            ("the caches before the last level", fronts[0].tree().config() == fronts[1].tree().config()),
+            ("memory", self.memory() == other.memory()),
+            ("placement", self.placement() == other.placement()),
+            ("the path of device data", self.io() == other.io()),
+        ];
+        match parts.iter().find(|(_, same)| !same) {
+            None => Ok(()),
+            Some((part, _)) => Err(Problem::request(
+                part,
+                &format!("machine {}", other.name()),
+                "schemes that are compared stand behind one front, under the same placements and requests",
+                "change the last level, [dram], or the keys of schemes in [io]; compare other machines in runs of their own",
+            )),
+        }
     }
 
     /// Returns the memory of fixed latency behind every scheme for device data, if there is no [`dram`](Machine::dram).
