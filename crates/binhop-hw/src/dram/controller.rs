@@ -6,11 +6,13 @@
 //! it, and issues the command with the least cycle; rules of order decide among equals. So time in which nothing can happen
 //! costs nothing.
 //!
-//! The requests of a queue stand in the order of their age. Each bank has two masks over the places of each queue: the
-//! requests for the bank, and those for its open row.
+//! A command that is found but lies in the future is kept: a request that comes meanwhile changes the choice of its own
+//! bank alone. Each bank has two masks over the places of each queue ([`queue`](super::queue)): the requests for the bank,
+//! and those for its open row.
 
 use binhop_base::Result;
 
+use super::queue::{Needed, RequestQueue, SEQUENCE_BITS, Waiting};
 use super::{
     DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters, DramTiming, DramUseCounters,
     PagePolicy,
@@ -43,28 +45,6 @@ impl DramListener for () {}
 const CLOSED: u32 = u32::MAX;
 const READS: usize = 0;
 const WRITES: usize = 1;
-
-/// `Waiting` is a request in a queue.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    /// The bank, counted through the ranks of the channel.
-    bank: u32,
-    row: u32,
-    line: u64,
-    arrival: u64,
-    number: u64,
-    class: u8,
-    /// The commands that the request needed before its row was open.
-    needed: Needed,
-}
-
-/// `Needed` says which commands a request needed before its row was open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needed {
-    Nothing,
-    Activate,
-    Precharge,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Bank {
@@ -103,6 +83,48 @@ struct NextCommand {
     kind: DramCommandKind,
     /// The place of the request in its queue; of a command without a request, the bank or rank.
     place: u32,
+    /// Cycle, order and age of the request that the command serves, as one number that is least for the next command.
+    key: u64,
+}
+
+/// `BankChoice` is the command that a bank needs next for a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct BankChoice {
+    /// The first cycle at which the bank takes it.
+    ready: u64,
+    /// Order and age, as the low bits of a key.
+    rest: u64,
+    /// The limit of the group and rank that applies.
+    limit: u32,
+    /// The place of the request in its queue.
+    place: u32,
+}
+
+/// The bits of a key below the cycle: the order, and below it the number of the request in its queue.
+const KEY_BITS: u32 = SEQUENCE_BITS + 2;
+/// The orders of commands among equals: transfers go first, then what opens and closes rows for requests.
+const TRANSFER: u64 = 1;
+const OTHER: u64 = 2;
+
+/// `Limits` has the first cycle at which groups and ranks take a transfer or an activate, for each bank group.
+#[derive(Clone, Debug)]
+struct Limits(Vec<u64>);
+
+impl Limits {
+    /// The limit of a precharge, which groups and ranks do not limit.
+    const NONE: usize = 0;
+
+    fn new(groups: usize) -> Self {
+        Self(vec![0; 2 * groups + 1])
+    }
+
+    const fn transfer(group: usize) -> usize {
+        2 * group + 1
+    }
+
+    const fn activate(group: usize) -> usize {
+        2 * group + 2
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -112,17 +134,26 @@ struct Channel {
     queue: usize,
     marks: (usize, usize),
     closes: bool,
-    queues: [Vec<Waiting>; 2],
+    queues: [RequestQueue; 2],
     /// For each queue and bank, the places of the requests for the bank.
     places: [Vec<u64>; 2],
     /// For each queue and bank, the places of the requests for the open row.
     wanted: [Vec<u64>; 2],
     /// For each queue, the banks with requests.
     busy: [u64; 2],
+    /// For each queue and bank with requests, the command that the bank needs next.
+    choices: [Vec<BankChoice>; 2],
+    /// For each queue, what groups and ranks allow.
+    limits: [Limits; 2],
+    /// The cycle of the first refresh that is due.
+    first_due: u64,
     banks: Vec<Bank>,
     groups: Vec<Group>,
     ranks: Vec<Rank>,
     banks_of_rank: u32,
+    groups_of_rank: usize,
+    /// The next command, if it is known, and the queue that goes then.
+    known: Option<(NextCommand, usize)>,
     /// The first cycle for the next command.
     next: u64,
     /// True while writes go first.
@@ -146,22 +177,31 @@ impl Channel {
             transfer: 0,
         };
         let (ranks, refi) = (u64::from(organisation.ranks), config.timing.refi);
+        let groups = (organisation.ranks * organisation.bank_groups) as usize;
         Self {
             number,
             timing: config.timing,
             queue: config.queue as usize,
             marks: (config.drain_high as usize, config.drain_low as usize),
             closes: config.pages == PagePolicy::Closed,
-            queues: [Vec::new(), Vec::new()],
+            queues: [RequestQueue::new(), RequestQueue::new()],
             places: [vec![0; banks as usize], vec![0; banks as usize]],
             wanted: [vec![0; banks as usize], vec![0; banks as usize]],
             busy: [0; 2],
+            choices: [
+                vec![BankChoice::default(); banks as usize],
+                vec![BankChoice::default(); banks as usize],
+            ],
+            limits: [Limits::new(groups), Limits::new(groups)],
+            first_due: refi / ranks,
             banks: (0..banks).map(bank).collect(),
-            groups: vec![Group::default(); (organisation.ranks * organisation.bank_groups) as usize],
+            groups: vec![Group::default(); groups],
             ranks: (0..ranks)
                 .map(|rank| Rank { due: (rank + 1) * refi / ranks, ..Rank::default() })
                 .collect(),
             banks_of_rank,
+            groups_of_rank: organisation.bank_groups as usize,
+            known: None,
             next: 0,
             drains: false,
             last: READS,
@@ -197,45 +237,77 @@ impl Channel {
             order: 0,
             kind,
             place: rank as u32,
+            key: 0,
         }
+    }
+
+    /// Chooses the command that a bank needs next for a queue, from the state of the bank alone.
+    #[inline]
+    fn choose(&mut self, queue: usize, number: usize) {
+        let places = self.places[queue][number];
+        if places == 0 {
+            self.busy[queue] &= !(1 << number);
+            return;
+        }
+        self.busy[queue] |= 1 << number;
+        let (bank, wanted) = (&self.banks[number], self.wanted[queue][number]);
+        let group = bank.group as usize;
+        let (ready, order, limit) = match (wanted != 0, bank.open == CLOSED) {
+            (true, _) => (bank.transfer, TRANSFER, Limits::transfer(group)),
+            (false, true) => (bank.activate, OTHER, Limits::activate(group)),
+            (false, false) => (bank.precharge, OTHER, Limits::NONE),
+        };
+        let place = self.queues[queue].oldest(if wanted != 0 { wanted } else { places });
+        let rest = order << SEQUENCE_BITS | self.queues[queue].at(place).sequence;
+        self.choices[queue][number] = BankChoice { ready, rest, limit: limit as u32, place };
+    }
+
+    /// Returns the key of a bank's command: its cycle, then its order, then the age of its request. The least key is next.
+    #[inline(always)]
+    fn key(&self, queue: usize, number: usize) -> u64 {
+        let choice = &self.choices[queue][number];
+        let cycle = choice.ready.max(self.limits[queue].0[choice.limit as usize]).max(self.next);
+        cycle << KEY_BITS | choice.rest
+    }
+
+    /// Returns the command of a bank's choice with its key.
+    #[inline(always)]
+    fn command(&self, key: u64, bank: usize, going: usize) -> NextCommand {
+        let (cycle, order) = (key >> KEY_BITS, key >> SEQUENCE_BITS & 3);
+        let kind = match (order, going) {
+            (TRANSFER, READS) => DramCommandKind::Read,
+            (TRANSFER, _) => DramCommandKind::Write,
+            _ if self.banks[bank].open == CLOSED => DramCommandKind::Activate,
+            _ => DramCommandKind::Precharge,
+        };
+        NextCommand { cycle, order: order as u8, kind, place: self.choices[going][bank].place, key }
     }
 
     /// Finds the next command. `going` is the queue that goes.
     #[inline]
     fn find(&self, going: usize) -> NextCommand {
         let now = self.next;
-        // The least key has the least cycle, then the least order, then the oldest request.
         let (mut key, mut bank_of_key) = (u64::MAX, 0);
         let mut busy = self.busy[going];
         while busy != 0 {
             let number = busy.trailing_zeros() as usize;
             busy &= busy - 1;
-            let bank = &self.banks[number];
-            let (rank, group) = (&self.ranks[bank.rank as usize], &self.groups[bank.group as usize]);
-            let wanted = self.wanted[going][number];
-            let transfer = bank.transfer.max(group.transfer[going]).max(rank.transfer[going]);
-            let activate = bank.activate.max(group.activate).max(rank.activate).max(rank.window[rank.oldest]);
-            let other = if bank.open == CLOSED { activate } else { bank.precharge };
-            let (ready, order, places) =
-                if wanted != 0 { (transfer, 1, wanted) } else { (other, 2, self.places[going][number]) };
-            let cycle = ready.max(now);
-            let found = cycle << 8 | order << 6 | u64::from(places.trailing_zeros());
-            // A rank whose refresh is due takes no other command.
-            if found < key && cycle < rank.due {
-                (key, bank_of_key) = (found, number);
-            }
+            let found = self.key(going, number);
+            bank_of_key = if found < key { number } else { bank_of_key };
+            key = key.min(found);
         }
-        let mut best =
-            NextCommand { cycle: u64::MAX, order: u8::MAX, kind: DramCommandKind::Refresh, place: 0 };
+        if key >> KEY_BITS >= self.first_due {
+            (key, bank_of_key) = self.before_refreshes(going);
+        }
+        let mut best = NextCommand {
+            cycle: u64::MAX,
+            order: u8::MAX,
+            kind: DramCommandKind::Refresh,
+            place: 0,
+            key: u64::MAX,
+        };
         if key != u64::MAX {
-            let (cycle, order) = (key >> 8, (key >> 6 & 3) as u8);
-            let kind = match (order, going) {
-                (1, READS) => DramCommandKind::Read,
-                (1, _) => DramCommandKind::Write,
-                _ if self.banks[bank_of_key].open == CLOSED => DramCommandKind::Activate,
-                _ => DramCommandKind::Precharge,
-            };
-            best = NextCommand { cycle, order, kind, place: (key & 63) as u32 };
+            best = self.command(key, bank_of_key, going);
         }
         if self.closes {
             for (place, bank) in self.banks.iter().enumerate() {
@@ -247,9 +319,12 @@ impl Channel {
                     && cycle < self.ranks[bank.rank as usize].due
                 {
                     let kind = DramCommandKind::Precharge;
-                    best = NextCommand { cycle, order: 3, kind, place: place as u32 };
+                    best = NextCommand { cycle, order: 3, kind, place: place as u32, key: 0 };
                 }
             }
+        }
+        if best.cycle < self.first_due {
+            return best;
         }
         for rank in 0..self.ranks.len() {
             if self.ranks[rank].due <= best.cycle {
@@ -262,23 +337,82 @@ impl Channel {
         best
     }
 
+    /// Returns the least key, and its bank, of commands that come before the refresh of their rank is due. A rank whose
+    /// refresh is due takes no other command.
+    #[cold]
+    fn before_refreshes(&self, going: usize) -> (u64, usize) {
+        let (mut key, mut bank_of_key) = (u64::MAX, 0);
+        for number in (0..self.banks.len()).filter(|number| self.busy[going] >> number & 1 == 1) {
+            let found = self.key(going, number);
+            if found < key && found >> KEY_BITS < self.ranks[self.banks[number].rank as usize].due {
+                (key, bank_of_key) = (found, number);
+            }
+        }
+        (key, bank_of_key)
+    }
+
     /// Puts a request at the end of its queue.
     #[inline]
     fn add(&mut self, queue: usize, waiting: Waiting) {
-        let (bank, place) = (waiting.bank as usize, 1 << self.queues[queue].len());
+        if self.queues[queue].is_spread() {
+            self.close_gaps(queue);
+        }
+        let bank = waiting.bank as usize;
+        let place = self.queues[queue].push(waiting);
         self.places[queue][bank] |= place;
         if self.banks[bank].open == waiting.row {
             self.wanted[queue][bank] |= place;
         }
-        self.busy[queue] |= 1 << bank;
-        self.queues[queue].push(waiting);
+        let before = self.choices[queue][bank].place;
+        self.choose(queue, bank);
+        self.reconsider(queue, bank, before);
+    }
+
+    /// Keeps the known command true after a request for a bank came. `before` is the place that the bank had chosen.
+    #[inline]
+    fn reconsider(&mut self, queue: usize, bank: usize, before: u32) {
+        let Some((known, going)) = self.known else { return };
+        let serves = known.order == TRANSFER as u8 || known.order == OTHER as u8;
+        // A row that is closed after use may be wanted now.
+        if self.closes {
+            self.known = None;
+        } else if queue == going && serves && known.place == before {
+            self.known = None;
+        } else if queue == going {
+            let key = self.key(queue, bank);
+            let due = self.first_due;
+            let of_known =
+                known.cycle.min(u64::MAX >> KEY_BITS) << KEY_BITS | u64::from(known.order) << SEQUENCE_BITS;
+            if !serves || key >> KEY_BITS >= due {
+                self.known = None;
+            } else if key < of_known | known.key & ((1 << SEQUENCE_BITS) - 1) {
+                self.known = Some((self.command(key, bank, going), going));
+            }
+        }
+    }
+
+    /// Moves the requests of a queue to its first places, and numbers them anew.
+    #[cold]
+    fn close_gaps(&mut self, queue: usize) {
+        self.known = None;
+        self.queues[queue].close_gaps();
+        self.places[queue].fill(0);
+        self.wanted[queue].fill(0);
+        for (place, waiting) in self.queues[queue].iter() {
+            let bank = waiting.bank as usize;
+            self.places[queue][bank] |= place;
+            if self.banks[bank].open == waiting.row {
+                self.wanted[queue][bank] |= place;
+            }
+        }
+        (0..self.banks.len()).for_each(|bank| self.choose(queue, bank));
     }
 
     /// Returns whether a write of a line of this bank waits.
     fn writes_wait_for(&self, bank: usize, line: u64) -> bool {
         let mut places = self.places[WRITES][bank];
         while places != 0 {
-            if self.queues[WRITES][places.trailing_zeros() as usize].line == line {
+            if self.queues[WRITES].at(places.trailing_zeros()).line == line {
                 return true;
             }
             places &= places - 1;
@@ -286,18 +420,22 @@ impl Channel {
         false
     }
 
-    /// Takes a request out of its queue. The younger requests move up.
+    /// Takes a request out of its queue.
     #[inline]
-    fn take(&mut self, queue: usize, place: usize) -> Waiting {
+    fn take(&mut self, queue: usize, place: u32) -> Waiting {
         let waiting = self.queues[queue].remove(place);
-        let below = (1 << place) - 1;
-        let without = |mask: &mut u64| *mask = *mask & below | (*mask >> 1) & !below;
-        self.places[queue].iter_mut().for_each(without);
-        self.wanted[queue].iter_mut().for_each(without);
-        if self.places[queue][waiting.bank as usize] == 0 {
-            self.busy[queue] &= !(1 << waiting.bank);
-        }
+        let bank = waiting.bank as usize;
+        let others = !(1 << place);
+        self.places[queue][bank] &= others;
+        self.wanted[queue][bank] &= others;
         waiting
+    }
+
+    /// Chooses anew for a bank whose state has changed.
+    #[inline]
+    fn changed(&mut self, bank: usize) {
+        self.choose(READS, bank);
+        self.choose(WRITES, bank);
     }
 
     /// Issues the next command if its cycle is before `end`. Returns whether it did.
@@ -308,11 +446,17 @@ impl Channel {
             return false;
         }
         let going = self.going();
-        let next = self.find(going);
+        let next = match self.known {
+            Some((known, of)) if of == going => known,
+            _ => self.find(going),
+        };
         if next.cycle >= end {
+            self.known = Some((next, going));
             return false;
         }
-        let NextCommand { cycle, order, kind, place } = next;
+        self.known = None;
+        let NextCommand { cycle, order, kind, place, .. } = next;
+        assert!(cycle >> (u64::BITS - KEY_BITS) == 0, "a memory runs for fewer than 2^40 cycles");
         self.next = cycle + 1;
         let (channel, banks_of_rank) = (self.number, self.banks_of_rank);
         let at = |rank: u32, bank: u32, row: u32| {
@@ -328,7 +472,7 @@ impl Channel {
                 let bank = if order == 3 {
                     place
                 } else {
-                    let waiting = &mut self.queues[going][place as usize];
+                    let waiting = self.queues[going].at_mut(place);
                     waiting.needed = Needed::Precharge;
                     waiting.bank
                 };
@@ -337,7 +481,7 @@ impl Channel {
                 self.counters.precharges += 1;
             }
             DramCommandKind::Activate => {
-                let waiting = &mut self.queues[going][place as usize];
+                let waiting = self.queues[going].at_mut(place);
                 if waiting.needed == Needed::Nothing {
                     waiting.needed = Needed::Activate;
                 }
@@ -346,7 +490,7 @@ impl Channel {
                 self.open(bank as usize, row, cycle);
             }
             DramCommandKind::Read | DramCommandKind::Write => {
-                let waiting = self.take(going, place as usize);
+                let waiting = self.take(going, place);
                 listener.command(&at(self.banks[waiting.bank as usize].rank, waiting.bank, waiting.row));
                 let end = self.transfer(waiting.bank as usize, going, cycle);
                 let count = &mut counts[waiting.class as usize];
@@ -378,18 +522,20 @@ impl Channel {
             self.counters.precharges += 1;
             return;
         }
-        for bank in &mut self.banks[banks] {
-            bank.activate = bank.activate.max(cycle + self.timing.rfc);
+        for bank in banks {
+            self.banks[bank].activate = self.banks[bank].activate.max(cycle + self.timing.rfc);
+            self.changed(bank);
         }
         self.ranks[rank].due += self.timing.refi;
+        self.first_due = self.ranks.iter().map(|rank| rank.due).min().expect("a channel has ranks");
         self.counters.refreshes += 1;
     }
 
     fn close(&mut self, bank: usize, cycle: u64) {
         self.wanted.iter_mut().for_each(|wanted| wanted[bank] = 0);
-        let bank = &mut self.banks[bank];
-        bank.open = CLOSED;
-        bank.activate = bank.activate.max(cycle + self.timing.rp);
+        self.banks[bank].open = CLOSED;
+        self.banks[bank].activate = self.banks[bank].activate.max(cycle + self.timing.rp);
+        self.changed(bank);
     }
 
     fn open(&mut self, number: usize, row: u32, cycle: u64) {
@@ -400,7 +546,7 @@ impl Channel {
             while places != 0 {
                 let place = places.trailing_zeros();
                 places &= places - 1;
-                wanted |= u64::from(self.queues[queue][place as usize].row == row) << place;
+                wanted |= u64::from(self.queues[queue].at(place).row == row) << place;
             }
             self.wanted[queue][number] = wanted;
         }
@@ -415,6 +561,32 @@ impl Channel {
         rank.window[rank.oldest] = cycle + timing.faw;
         rank.oldest = (rank.oldest + 1) % 4;
         self.counters.activates += 1;
+        self.changed(number);
+        self.limit_activates(self.banks[number].rank as usize);
+    }
+
+    /// Notes what a rank and its groups allow, after an activate.
+    #[inline]
+    fn limit_activates(&mut self, rank: usize) {
+        let of = &self.ranks[rank];
+        let limit = of.activate.max(of.window[of.oldest]);
+        for group in rank * self.groups_of_rank..(rank + 1) * self.groups_of_rank {
+            let limit = limit.max(self.groups[group].activate);
+            for limits in &mut self.limits {
+                limits.0[Limits::activate(group)] = limit;
+            }
+        }
+    }
+
+    /// Notes what ranks and groups allow, after a transfer.
+    #[inline]
+    fn limit_transfers(&mut self) {
+        for (number, group) in self.groups.iter().enumerate() {
+            let rank = &self.ranks[number / self.groups_of_rank];
+            for (direction, limits) in self.limits.iter_mut().enumerate() {
+                limits.0[Limits::transfer(number)] = group.transfer[direction].max(rank.transfer[direction]);
+            }
+        }
     }
 
     /// Notes a transfer. Returns the cycle at which its data end.
@@ -451,6 +623,8 @@ impl Channel {
         self.counters.bus += timing.burst;
         self.counters.turns += u64::from(direction != self.last);
         self.last = direction;
+        self.changed(number);
+        self.limit_transfers();
         end
     }
 }
@@ -512,7 +686,7 @@ impl Dram {
         channel.next = channel.next.max(enters);
         self.entered = enters;
         let (DramRequest { line, arrival, class, .. }, needed) = (*request, Needed::Nothing);
-        channel.add(direction, Waiting { bank, row, line, arrival, number, class, needed });
+        channel.add(direction, Waiting { bank, row, line, arrival, number, sequence: 0, class, needed });
         (number, enters)
     }
 

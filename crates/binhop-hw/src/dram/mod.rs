@@ -24,6 +24,7 @@ mod mapping;
 mod memory;
 mod organisation;
 mod presets;
+mod queue;
 mod timing;
 
 pub use config::{DramConfig, PagePolicy};
