@@ -169,10 +169,10 @@ def device_data(
             Its section `[io]` has the sizes of the path and the settings of the schemes.
         trace: As for `simulate`.
         schemes: The schemes (`binhop.schemes()`), beside the baseline `snooping-cache`. Default: all that the
-            machine's last level can have. A mapping compares one scheme in several forms: each name in results
-            has the scheme and settings of the machine, as in `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`.
-            The settings may change the last level, `[dram]`, and the keys of schemes in `[io]`. Speed-ups are
-            against the baseline on the machine itself.
+            machine's last level can have. A mapping compares one scheme in several forms: each name in
+            results has the scheme and settings of the machine, as in
+            `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`. The settings may change the last level, `[dram]`,
+            and the keys of schemes in `[io]`. Speed-ups are against the baseline on the machine itself.
         path: Whether the system calls of the trace make the kernel copy data and devices transfer them. False
             leaves the transfers that the trace itself has.
         seeds: The number of placements, or their seeds. Default: 4, and 1 if nothing is random.

@@ -9,7 +9,7 @@ use std::path::Path;
 use binhop_base::Class;
 use binhop_trace::event::{Cause, map_flags};
 use binhop_trace::{EventBatch, Op, Source};
-use binhop_workload::calibration::{DEVICE_TARGETS, TARGETS, TRIAL_TARGETS, Trial, measure, measure_trial};
+use binhop_workload::calibration::{OF_DEVICES, TARGETS, TRIAL_TARGETS, Trial, measure, measure_trial};
 use binhop_workload::{WORKLOADS, names, open};
 
 /// Calls `with` for each of the first `rows` rows, with its batch and its position in the batch.
@@ -96,18 +96,17 @@ fn an_unknown_name_is_refused() {
 fn every_workload_has_targets() {
     let place = place_of("src/calibration/mod.rs", "pub const TARGETS");
     let trials = place_of("src/calibration/trial.rs", "pub const TRIAL_TARGETS");
-    let devices = place_of("src/calibration/device_data.rs", "pub const DEVICE_TARGETS");
-    let of_devices: Vec<_> = DEVICE_TARGETS.iter().map(|target| target.workload).collect();
+    let devices = place_of("src/calibration/mod.rs", "pub const OF_DEVICES");
     let targets: Vec<_> = TARGETS.iter().map(|target| target.workload).collect();
     let of_trials: Vec<_> = TRIAL_TARGETS.iter().map(|target| target.workload).collect();
     for name in names() {
-        let has = targets.contains(&name) || of_trials.contains(&name) || of_devices.contains(&name);
+        let has = targets.contains(&name) || of_trials.contains(&name) || OF_DEVICES.contains(&name);
         assert!(
             has,
             "workload `{name}` has no figures of the trace that it stands for: add a line to {place}, {trials} or {devices}"
         );
     }
-    let all = [targets, of_trials, of_devices].concat();
+    let all = [targets, of_trials, OF_DEVICES.to_vec()].concat();
     assert_eq!(all, names(), "{place}, {trials} and {devices} have the order of WORKLOADS");
 }
 

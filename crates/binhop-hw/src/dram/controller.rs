@@ -374,9 +374,7 @@ impl Channel {
         let Some((known, going)) = self.known else { return };
         let serves = known.order == TRANSFER as u8 || known.order == OTHER as u8;
         // A row that is closed after use may be wanted now.
-        if self.closes {
-            self.known = None;
-        } else if queue == going && serves && known.place == before {
+        if self.closes || queue == going && serves && known.place == before {
             self.known = None;
         } else if queue == going {
             let key = self.key(queue, bank);

@@ -84,7 +84,8 @@ pub fn compare_schemes(
             listeners.push(Listener { placement, part });
         }
     }
-    let threads = (options.threads.saturating_sub(1)).min(listeners.len());
+    // The front works less than the schemes, so it shares a processor with one of their threads.
+    let threads = if options.threads > 1 { options.threads.min(listeners.len()) } else { 0 };
     let run = |take: &mut dyn FnMut(usize, &[FrontEvent]) -> Result<()>| {
         front_stream(&front, source, options, take, progress)
     };

@@ -1,7 +1,6 @@
 //! Calibration: the documents' figures for the traces that the built-in workloads represent, and a
 //! measurement of a stream's structure to compare with them.
 
-mod device_data;
 mod trial;
 
 use std::collections::HashSet;
@@ -10,7 +9,6 @@ use binhop_base::Result;
 use binhop_trace::event::Cause;
 use binhop_trace::{Op, Source};
 
-pub use device_data::{DEVICE_TARGETS, DeviceTarget, RequestTarget};
 pub use trial::{ProgramSize, SWITCHES, TRIAL_TARGETS, Trial, TrialTarget, measure_trial};
 
 /// `Target` holds KH90's and LF91's figures for one workload.
@@ -29,6 +27,10 @@ pub struct Target {
 
 /// Data references per instruction (MB90 Table 4, trial A: 149 M / 555 M).
 pub const DATA_PER_INSTRUCTION: f64 = 0.27;
+
+/// The workloads that represent TB10's applications. The document's figures for them stand beside its study
+/// (`python/binhop/reproduce/tb10/expected.csv`), which measures them.
+pub const OF_DEVICES: &[&str] = &["file-copy", "tpch", "specweb"];
 
 /// The documents' figures, in the order of KH90's Table 2.
 pub const TARGETS: &[Target] = &[

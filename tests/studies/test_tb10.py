@@ -1,0 +1,144 @@
+"""Tests the study of TB10: its plan, its workloads, the files of a run, and the page made anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import binhop
+from binhop.reproduce import tb10
+from binhop.reproduce.tb10 import forms, page, paper, study
+from binhop.reproduce.tb10.data import Tb10Data
+from binhop.reproduce.tb10.forms import BASELINE, Form, ddc, every_form, pbdc, sensitive_forms
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHORT = study.Tb10Scale({"file-copy": 60_000, "tpch": 60_000, "specweb": 120_000}, 2, 0.5)
+"""A scale of seconds."""
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tb10") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(study.SCALES, "smoke", SHORT)
+        assert tb10.run("smoke", out) == out
+    return out
+
+
+def test_the_forms_are_those_of_the_figures_and_tables() -> None:
+    every = every_form()
+    names = [form.name for form in every]
+    assert len(names) == len(set(names))
+    told = paper.expected().filter(quantity=paper.SPEED_UP)["row"].unique().to_list()
+    assert set(told) <= set(names), "every form of which the document states a speed-up is run"
+    assert {form.baseline for form in every} <= set(every)
+    assert {form.baseline for form in sensitive_forms()} <= set(sensitive_forms())
+    assert ddc(64).settings()[-3:] == ["io.dma-cache=64KiB", "io.dma-cache-ways=4", "io.prefetch=4"]
+    assert pbdc(2).name == "pbdc 2M through 2-way P"
+
+
+def test_paper_scale_has_the_documents_references() -> None:
+    plan = study.jobs(study.SCALES["paper"])
+    whole = {job.workload: job for job in plan if job.kind == "forms"}
+    assert [*whole] == [*study.WORKLOADS]
+    assert all(job.forms == tuple(every_form()) for job in whole.values())
+    assert all(job.tap == study.MEMORY for job in whole.values())
+    assert {job.tap for job in plan} == {study.MEMORY, study.LEVEL_2}
+    assert 'size = "256KiB"' in study.machine(study.LEVEL_2).resolved()
+
+
+def test_every_setting_of_the_sensitivity_table_changes_the_machine() -> None:
+    own = study.machine(study.MEMORY)
+    for setting in filter(None, forms.SENSITIVITY):
+        assert own.with_settings(setting).resolved() != own.resolved(), setting
+
+
+def test_everything_is_there(smoke: Path) -> None:
+    stems = (
+        "figure-3",
+        "figures-4-5-6-15",
+        "figures-13-16",
+        "figures-14-17",
+        "figures-18-19",
+        "figures-20-21",
+    )
+    figures = {f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")}
+    tables = {f"{stem}.csv" for stem in ("tables-1-2", "tables-5-6", "sensitivity")}
+    rest = {
+        "report.md",
+        "claims.json",
+        "provenance.json",
+        "run.json",
+        *(f"{of}.parquet" for of in study.TABLES),
+    }
+    assert {path.name for path in smoke.iterdir()} == figures | tables | rest
+    told = json.loads((smoke / "claims.json").read_text())
+    assert [(claim["id"], claim["verdict"]) for claim in told] == [
+        (f"T{number}", "undecided") for number in range(1, 12)
+    ]
+
+
+def test_forms_count_what_each_counts_in_a_run_of_its_own(smoke: Path) -> None:
+    data = Tb10Data.read(smoke)
+    for form in (ddc(64, write="back"), replace(Form("shared-cache"), fixed=True)):
+        own = binhop.device_data(
+            study.machine(study.MEMORY).with_settings(*form.settings()),
+            "file-copy",
+            schemes=[form.scheme],
+            seeds=2,
+            length=SHORT.references["file-copy"],
+        )
+        rows = own.results.filter(scheme=form.scheme).select("seed", "metric", "value")
+        for seed, counts in enumerate(data.runs("file-copy", form)):
+            assert dict(rows.filter(seed=seed).select("metric", "value").iter_rows()) == counts
+
+
+def test_shares_are_of_all_references(smoke: Path) -> None:
+    data = Tb10Data.read(smoke)
+    for workload in study.WORKLOADS:
+        shares = [data.share(workload, row).mean for row in paper.rows_of("Table 1", workload)]
+        assert sum(shares) == pytest.approx(100)
+        assert (data.speed_ups(workload, BASELINE) == 0).all()
+    assert data.cpu_lines_evicted("file-copy", pbdc(1)) == 0
+
+
+def test_the_page_is_redrawn_from_the_counts_alone(smoke: Path, tmp_path: Path) -> None:
+    for name in (*(f"{of}.parquet" for of in study.TABLES), "provenance.json"):
+        (tmp_path / name).write_bytes((smoke / name).read_bytes())
+    for made in tb10.report(tmp_path):
+        assert made.read_bytes() == (smoke / made.name).read_bytes(), made.name
+
+
+@pytest.mark.parametrize(
+    ("ours", "told", "is_share", "close"),
+    [(11.0, 10.0, False, "yes"), (11.1, 10.0, False, "no"), (0.3, 0.2, True, "yes"), (0.5, 0.2, True, "no")],
+)
+def test_close_means_a_tenth_or_a_factor_of_two(ours: float, told: float, is_share: bool, close: str) -> None:
+    assert page._close(ours, told, is_share=is_share) == close
+
+
+@pytest.mark.long
+def test_the_workloads_have_the_documents_shares_and_sizes(tmp_path: Path) -> None:
+    """The shares of Tables 1 and 2 come out of calls and caches, in the steady state."""
+    lengths = {"file-copy": 60_000_000, "tpch": 40_000_000, "specweb": 120_000_000}
+    for workload, length in lengths.items():
+        found = binhop.device_data("tb10", workload, schemes=["off"], seeds=1, length=length)
+        counts = found.results.with_columns(
+            pl.lit(workload).alias("workload"), pl.lit("forms").alias("kind"), pl.col("scheme").alias("form")
+        )
+        data = Tb10Data(counts, found.sizes, found.distances, {"scale": "quick", "confidence": 0.95})
+        for row in paper.rows_of("Table 1", workload):
+            told = paper.figure("Table 1", workload, row, "percent-of-references")
+            assert told is not None
+            assert page._close(data.share(workload, row).mean, told, is_share=True) == "yes", (workload, row)
+        for row in (row for row in paper.rows_of("Table 2", workload) if " " in row):
+            told = paper.figure("Table 2", workload, row, "percent-of-device-references")
+            assert told is not None
+            share = data.request_share(workload, row).mean
+            assert page._close(share, told, is_share=True) == "yes", (workload, row, share)
