@@ -18,6 +18,10 @@
 
 /* An iovec has at most 1024 parts, and a message has two or three ranges more. */
 #define MOST_RANGES 1200
+/* Valgrind's headers may lack this number. */
+#ifndef __NR_copy_file_range
+#define __NR_copy_file_range 326
+#endif
 /* Valgrind's headers do not have these constants of poll. */
 #define POLLIN 1
 #define POLLOUT 4
@@ -32,6 +36,8 @@ typedef struct {
    UInt number;
    UWord arguments[6];
    ULong device, inode, offset;
+   /* The file that a call between two files writes to. */
+   ULong to_device, to_inode, to_offset;
    UInt ranges, room;
    ULong *range;
 } Thread;
@@ -83,17 +89,13 @@ static Bool is_of_a_file(UInt number)
    }
 }
 
-static void find_file(Thread *thread)
+/* Finds the file of a descriptor, and writes its name. Returns whether it is a regular file. */
+static Bool find(Int fd, ULong *device, ULong *inode)
 {
-   thread->device = thread->inode = 0;
-   thread->offset = NO_OFFSET;
-   thread->regular = False;
-   if (!is_of_a_file(thread->number)) return;
    struct vg_stat file;
-   Int fd = (Int)thread->arguments[0];
-   if (VG_(fstat)(fd, &file) != 0) return;
-   thread->device = file.dev;
-   thread->inode = file.ino;
+   if (VG_(fstat)(fd, &file) != 0) return False;
+   *device = file.dev;
+   *inode = file.ino;
    UInt at = (UInt)((file.dev * 31 + file.ino) % NAMED);
    if (named[at].inode != file.ino || named[at].device != file.dev) {
       HChar link[64], path[4097];
@@ -102,14 +104,49 @@ static void find_file(Thread *thread)
       path[length > 0 ? length : 0] = 0;
       BH_(name_file)(file.dev, file.ino, VKI_S_ISREG(file.mode) ? (ULong)file.size : WIRE_NO_BYTES, path);
    }
-   thread->regular = VKI_S_ISREG(file.mode);
+   return VKI_S_ISREG(file.mode);
+}
+
+/* Returns the offset of a descriptor. A call between two files gets a pointer to the offset, or NULL for the descriptor's own. */
+static ULong offset_of(Int fd, Addr pointer)
+{
+   if (pointer != 0) {
+      Bool valid = VG_(am_is_valid_for_client)(pointer, sizeof(ULong), VKI_PROT_READ);
+      return valid ? *(const ULong *)pointer : NO_OFFSET;
+   }
+   Off64T now = VG_(lseek)(fd, 0, VKI_SEEK_CUR);
+   return now >= 0 ? (ULong)now : NO_OFFSET;
+}
+
+/* Finds both files of a call that moves bytes between two files. */
+static void find_two_files(Thread *thread)
+{
+   const UWord *given = thread->arguments;
+   Bool sends = thread->number == __NR_sendfile;
+   Int from = (Int)given[sends ? 1 : 0], to = (Int)given[sends ? 0 : 2];
+   thread->regular = find(from, &thread->device, &thread->inode);
+   if (thread->regular) thread->offset = offset_of(from, sends ? given[2] : given[1]);
+   if (find(to, &thread->to_device, &thread->to_inode)) thread->to_offset = offset_of(to, sends ? 0 : given[3]);
+}
+
+static void find_file(Thread *thread)
+{
+   thread->device = thread->inode = thread->to_device = thread->to_inode = 0;
+   thread->offset = thread->to_offset = NO_OFFSET;
+   thread->regular = False;
+   if (thread->number == __NR_sendfile || thread->number == __NR_splice || thread->number == __NR_copy_file_range) {
+      find_two_files(thread);
+      return;
+   }
+   if (!is_of_a_file(thread->number)) return;
+   Int fd = (Int)thread->arguments[0];
+   thread->regular = find(fd, &thread->device, &thread->inode);
    if (!thread->regular) return;
    if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
        || thread->number == __NR_pwritev) {
       thread->offset = thread->arguments[3];
    } else {
-      Off64T at_now = VG_(lseek)(fd, 0, VKI_SEEK_CUR);
-      if (at_now >= 0) thread->offset = (ULong)at_now;
+      thread->offset = offset_of(fd, 0);
    }
 }
 
@@ -238,7 +275,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    }
    forked = False;
    cut_messages(thread, result);
-   BH_(record)(WIRE_LEAVE, 7 + 2 * thread->ranges);
+   BH_(record)(WIRE_LEAVE, 10 + 2 * thread->ranges);
    BH_(put)((ULong)tid << 32 | number);
    BH_(put)(BH_(now)());
    BH_(put)(sr_isError(result) ? -(ULong)sr_Err(result) : (ULong)sr_Res(result));
@@ -246,6 +283,9 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    BH_(put)(thread->device);
    BH_(put)(thread->inode);
    BH_(put)(thread->offset);
+   BH_(put)(thread->to_device);
+   BH_(put)(thread->to_inode);
+   BH_(put)(thread->to_offset);
    for (UInt i = 0; i < 2 * thread->ranges; i++) BH_(put)(thread->range[i]);
    /* After this flush the reader can read the child's words, however long the parent computes now. */
    if (has_child) BH_(flush)();

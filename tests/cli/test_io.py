@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -208,3 +209,17 @@ def test_a_form_that_needs_another_front_is_refused(
         binhop.device_data(
             binhop.Machine.parse(MACHINE), by_hand, schemes={BASELINE: ("ddc", [])}, path=False
         )
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_recorded_copy_moves_its_file(command: Command, tmp_path: Path) -> None:
+    """cp copies with copy_file_range, or with read and write where it is older."""
+    size = 3_000_000
+    (tmp_path / "from").write_bytes(bytes(size))
+    trace = tmp_path / "cp.parquet"
+    command.ok("record", "-o", str(trace), "--", "cp", str(tmp_path / "from"), str(tmp_path / "to"))
+    found = binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=1)
+    counts = dict(found.results.filter(pl.col("scheme").is_null()).select("metric", "value").iter_rows())
+    assert counts["disk.write.bytes"] >= size, "the disk reads the file into the page cache"
+    assert found.provenance["path"]["written"] >= size
+    assert found.provenance["path"]["unseen"] == 0

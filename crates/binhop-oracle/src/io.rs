@@ -178,34 +178,104 @@ impl Server {
 
     /// Writes to a file.
     pub fn write(&mut self, file: u64, offset: u64, bytes: u64, user: u64) {
-        let size = self.sizes.page;
         for (start, length) in self.parts(offset, bytes) {
-            let page = start / size;
-            let end = *self.files.entry(file).or_default();
-            let exist = (page * size..page * size + size).filter(|&byte| byte < end);
-            let kept = exist.filter(|byte| !(start..start + length).contains(byte)).count();
-            if self.position(file, page).is_some() {
-                self.touch(file, page);
-                self.wait_for(file, page);
-            } else if kept > 0 {
-                self.fetch(file, vec![page]);
-                self.wait_for(file, page);
-            } else {
-                self.join(file, page);
-                let before = start - page * size;
-                let behind = size - before - length;
-                if before > 0 {
-                    self.events.push(IoEvent::Zero(IoPlace::File(file, page * size), before));
-                }
-                if behind > 0 {
-                    self.events.push(IoEvent::Zero(IoPlace::File(file, start + length), behind));
-                }
-            }
-            self.soil(file, page);
-            self.reach(file, start + length);
+            self.prepare(file, start, length);
             self.copy(IoPlace::File(file, start), user + start - offset, length, true);
         }
         self.flush_some();
+    }
+
+    /// Makes a page ready for a write of some of its bytes, and notes the write.
+    fn prepare(&mut self, file: u64, start: u64, length: u64) {
+        let size = self.sizes.page;
+        let page = start / size;
+        let end = *self.files.entry(file).or_default();
+        let exist = (page * size..page * size + size).filter(|&byte| byte < end);
+        let kept = exist.filter(|byte| !(start..start + length).contains(byte)).count();
+        if self.position(file, page).is_some() {
+            self.touch(file, page);
+            self.wait_for(file, page);
+        } else if kept > 0 {
+            self.fetch(file, vec![page]);
+            self.wait_for(file, page);
+        } else {
+            self.join(file, page);
+            let before = start - page * size;
+            let behind = size - before - length;
+            if before > 0 {
+                self.events.push(IoEvent::Zero(IoPlace::File(file, page * size), before));
+            }
+            if behind > 0 {
+                self.events.push(IoEvent::Zero(IoPlace::File(file, start + length), behind));
+            }
+        }
+        self.soil(file, page);
+        self.reach(file, start + length);
+    }
+
+    /// Copies between two files.
+    pub fn copy_file(&mut self, (from, offset): (u64, u64), (to, to_offset): (u64, u64), bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let size = self.sizes.page;
+        self.reach(from, offset + bytes);
+        let last = (offset + bytes - 1) / size;
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for byte in 0..bytes {
+            match pieces.last_mut() {
+                Some(piece)
+                    if !(offset + byte).is_multiple_of(size) && !(to_offset + byte).is_multiple_of(size) =>
+                {
+                    piece.1 += 1;
+                }
+                _ => pieces.push((byte, 1)),
+            }
+        }
+        for (number, &(byte, length)) in pieces.iter().enumerate() {
+            let page = (offset + byte) / size;
+            self.bring(from, page, last - page + 1);
+            self.touch(from, page);
+            self.prepare(to, to_offset + byte, length);
+            self.events.push(IoEvent::Copy(
+                IoPlace::File(from, offset + byte),
+                IoPlace::File(to, to_offset + byte),
+                length,
+            ));
+            if number % 16 == 15 || number + 1 == pieces.len() {
+                self.flush_some();
+            }
+        }
+        self.readers.entry(from).or_default().last = Some(last);
+    }
+
+    /// Sends a part of a file from the page cache.
+    pub fn send_file(&mut self, file: u64, offset: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        let last = (offset + bytes - 1) / self.sizes.page;
+        for (start, length) in self.parts(offset, bytes) {
+            let page = start / self.sizes.page;
+            self.bring(file, page, last - page + 1);
+            let mut sent = 0;
+            while sent < length {
+                let mut done = Vec::new();
+                for _ in 0..self.sizes.coalesce {
+                    let packet = (length - sent).min(self.sizes.packet);
+                    if packet > 0 {
+                        let at = start + sent;
+                        let data = [(IoPlace::File(file, at), packet, Some((file, at)))];
+                        done.push(self.request(SEND, false, true, &data));
+                    }
+                    sent += packet;
+                }
+                self.events.push(IoEvent::Interrupt(SEND));
+                self.events.extend(done.into_iter().map(|slot| IoEvent::Driver(false, SEND, slot)));
+            }
+        }
+        self.readers.entry(file).or_default().last = Some(last);
     }
 
     /// Touches a page of a mapped file.

@@ -83,7 +83,10 @@ fn listen(mut control: File, directory: &Path, spools: &Arc<Spools>, max_images:
         }
         let hello: Vec<u64> = words(&bytes);
         if hello[0] != wire::HELLO << 56 | wire::VERSION {
-            break; // no recorder of this version wrote this
+            // The programs would wait for a reader that never comes.
+            spools
+                .give_up("a recorder of another version wrote into the pipe: the recording ended".to_owned());
+            break;
         }
         let key = (hello[1], hello[2]);
         let parent = (hello[4] != wire::NO_IMAGE).then_some((hello[3], hello[4]));
@@ -220,15 +223,34 @@ mod tests {
 
     use super::*;
 
+    /// Announces an image of this version of the pipe's format.
+    fn announce(directory: &Path, version: u64, (pid, number): ImageKey) {
+        let hello = [wire::HELLO << 56 | version, pid, number, 1, wire::NO_IMAGE, 0];
+        let bytes: Vec<u8> = hello.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut control = OpenOptions::new().write(true).open(directory.join(CONTROL)).unwrap();
+        control.write_all(&bytes).unwrap();
+    }
+
+    /// A recorder of another version ends the recording. Before, its program waited for a reader for ever.
+    #[test]
+    fn a_recorder_of_another_version_ends_the_recording() {
+        let directory = std::env::temp_dir().join(format!("binhop-version-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let spools = Arc::new(Spools::new(&directory));
+        let mut pipes = Pipes::listen(&directory, Arc::clone(&spools), 3).unwrap();
+        announce(&directory, wire::VERSION - 1, (1, 0));
+        pipes.listener.take().unwrap().join().unwrap();
+        assert!(spools.gave_up().unwrap().contains("another version"));
+        drop(pipes);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// Makes an image's pipe and announces the image, as the recorder does. Returns the path of the pipe.
     fn image(directory: &Path, (pid, number): ImageKey) -> PathBuf {
         let path = directory.join(format!("{pid}.{number}"));
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .unwrap();
-        let hello = [wire::HELLO << 56 | wire::VERSION, pid, number, 1, wire::NO_IMAGE, 0];
-        let bytes: Vec<u8> = hello.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let mut control = OpenOptions::new().write(true).open(directory.join(CONTROL)).unwrap();
-        control.write_all(&bytes).unwrap();
+        announce(directory, wire::VERSION, (pid, number));
         path
     }
 

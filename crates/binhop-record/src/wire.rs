@@ -13,7 +13,7 @@ macro_rules! wire {
 }
 
 wire! {
-    VERSION = 2;
+    VERSION = 3;
     RUN = 0xA1;
     RECORD = 0xA2;
     NOT_MADE = 0xA3;

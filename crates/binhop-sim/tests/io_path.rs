@@ -223,6 +223,36 @@ fn a_direct_read_by_hand() {
     assert!(!rows.iter().any(|row| matches!(row.op, Op::Load | Op::Store) && row.addr < HALF));
 }
 
+/// Calls between two files: from page cache to page cache, from the page cache to the card; what is not known is counted.
+#[test]
+fn calls_between_two_files_by_hand() {
+    let between = |number, offset, bytes, to, at| {
+        let range = Event { arg0: Some(to), arg1: at, ..row(Op::Range, 0, bytes, 3) };
+        [call(number, 0, 0, FILE, Some(offset)), range]
+    };
+    let other = 11;
+    let mut both = meta();
+    both.files.insert(other, "/copy".to_owned());
+    let copied = |events: &[Event]| {
+        let (rows, unseen) = followed_with(both.clone(), events, 7);
+        let bytes =
+            |op| -> u64 { rows.iter().filter(|row| row.op == op).map(|row| u64::from(row.size)).sum() };
+        let sent = rows.iter().filter(|row| row.op == Op::DmaRead && row.count == 1);
+        let pages = sent.map(|row| (row.addr, row.size, row.arg1)).collect::<Vec<_>>();
+        (bytes(Op::Load), bytes(Op::Store), pages, unseen)
+    };
+    // copy_file_range: 5,000 bytes are loaded and stored once, beside one descriptor that is written and read.
+    let (loaded, stored, sent, unseen) = copied(&between(326, 0, 5000, other, Some(0)));
+    assert_eq!((loaded, sent, unseen), (5000 + 16, vec![], 0));
+    assert_eq!(stored, 5000 + 16 * 2 + (2 * 4096 - 5000), "the end of the last page is filled with zeros");
+    // sendfile: nothing is copied. The card reads the page cache in packets of 1,500 bytes.
+    let (_, _, sent, unseen) = copied(&between(40, 4096, 2000, SOCKET, None));
+    assert_eq!((sent, unseen), (vec![(4096, 1500, Some(SEGMENT)), (5596, 500, Some(SEGMENT))], 0));
+    assert_eq!(copied(&between(275, 0, 100, PIPE, None)).3, 1);
+    assert_eq!(copied(&between(326, 0, 100, other, None)).3, 1, "nobody knows where the bytes go");
+    assert_eq!(copied(&[call(326, 0, 0, FILE, Some(0))]).3, 0, "a call that moved nothing");
+}
+
 /// Batches may end anywhere, between a call and its ranges, too.
 #[test]
 fn rows_do_not_depend_on_batches() {

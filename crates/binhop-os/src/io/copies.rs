@@ -40,18 +40,20 @@ pub(super) enum Side {
 pub(super) fn copy(kernel: Location, side: Side, user: VirtAddr, bytes: u64, page: u64, emit: Emit<'_>) {
     for (start, length) in pieces(user.0, bytes, page) {
         let theirs = Location::User(VirtAddr(start));
-        let ours = behind(kernel, start - user.0);
+        let ours = kernel.behind(start - user.0);
         let (from, to) = if side == Side::From { (ours, theirs) } else { (theirs, ours) };
         emit(IoStep::Copy { from, to, bytes: length });
     }
 }
 
-/// Returns the byte that lies `bytes` behind another.
-fn behind(memory: Location, bytes: u64) -> Location {
-    match memory {
-        Location::User(user) => Location::User(VirtAddr(user.0 + bytes)),
-        Location::File(file, byte) => Location::File(file, byte + bytes),
-        Location::Buffer(pool, number, byte) => Location::Buffer(pool, number, byte + bytes),
-        Location::Descriptor(..) => unreachable!("descriptors are not copied"),
+impl Location {
+    /// Returns the byte that lies `bytes` behind this one.
+    pub(super) fn behind(self, bytes: u64) -> Self {
+        match self {
+            Self::User(user) => Self::User(VirtAddr(user.0 + bytes)),
+            Self::File(file, byte) => Self::File(file, byte + bytes),
+            Self::Buffer(pool, number, byte) => Self::Buffer(pool, number, byte + bytes),
+            Self::Descriptor(..) => unreachable!("descriptors are not copied"),
+        }
     }
 }

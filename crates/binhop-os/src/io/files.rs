@@ -10,6 +10,9 @@ use super::rings::Data;
 
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location};
 
+/// The pieces that a call between two files moves before the flusher works: the pages of a pipe (Linux, `PIPE_DEF_BUFFERS`).
+const COPIED_AT_ONCE: usize = 16;
+
 impl IoPath {
     /// Reads `bytes` of a file from byte `offset` through the page cache into the user's memory.
     pub fn read(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
@@ -43,6 +46,63 @@ impl IoPath {
         }
         self.counts.written += bytes;
         self.balance(emit);
+    }
+
+    /// Copies `bytes` of a file from byte `offset` on to byte `to_offset` of a file, from page cache to page cache
+    /// (`copy_file_range`, `sendfile` between files). The flusher works after each [`COPIED_AT_ONCE`] pages.
+    pub fn copy_file(
+        &mut self,
+        (from, offset): (FileId, u64),
+        (to, to_offset): (FileId, u64),
+        bytes: u64,
+        emit: Emit<'_>,
+    ) {
+        if bytes == 0 {
+            return;
+        }
+        let size = self.config.page;
+        self.reach(from, offset + bytes);
+        let end = (offset + bytes).div_ceil(size);
+        let cut = copy_pieces(VirtAddr(to_offset), offset, bytes, size);
+        for some in cut.chunks(COPIED_AT_ONCE) {
+            for &(distance, length) in some {
+                let (start, target) = (offset + distance, to_offset + distance);
+                let source = FilePage { file: from, page: start / size };
+                self.bring(source, end - source.page, emit);
+                // The page stays while a page of the copy takes a place.
+                self.cache.use_now(source);
+                let page = FilePage { file: to, page: target / size };
+                self.make_writable(page, target % size, length, emit);
+                self.cache.soil(page, self.now);
+                self.reach(to, target + length);
+                let (from, to) = (Location::File(from, start), Location::File(to, target));
+                emit(IoStep::Copy { from, to, bytes: length });
+            }
+            self.balance(emit);
+        }
+        self.file(from).ahead.end_call(end - 1);
+        self.counts.read += bytes;
+        self.counts.written += bytes;
+    }
+
+    /// Sends `bytes` of a file from byte `offset` on to the network (`sendfile`). The card reads the pages of the page cache;
+    /// nothing is copied. A packet lies in one page.
+    pub fn send_file(&mut self, file: FileId, offset: u64, bytes: u64, emit: Emit<'_>) {
+        if bytes == 0 {
+            return;
+        }
+        let size = self.config.page;
+        self.reach(file, offset + bytes);
+        let end = (offset + bytes).div_ceil(size);
+        for (start, length) in pieces(offset, bytes, size) {
+            let page = FilePage { file, page: start / size };
+            self.bring(page, end - page.page, emit);
+            let at = (Location::File(file, start), length, Some((file, start)));
+            self.network.send_in_place(at, &self.config, &mut self.counts, emit);
+        }
+        self.file(file).ahead.end_call(end - 1);
+        self.counts.read += bytes;
+        self.counts.sent += bytes;
     }
 
     /// Brings a page into the cache because the processor touches it in a mapping of the file. `writes` says that the

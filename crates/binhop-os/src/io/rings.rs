@@ -133,6 +133,30 @@ impl Network {
         }
     }
 
+    /// Sends a piece of a page from where it lies.
+    pub(super) fn send_in_place(
+        &mut self,
+        (at, bytes, of): Data,
+        config: &IoConfig,
+        counts: &mut IoCounts,
+        emit: Emit<'_>,
+    ) {
+        let packets: Vec<(u64, u64)> = pieces(0, bytes, config.packet).collect();
+        for batch in packets.chunks(config.coalesce as usize) {
+            let mut sent: Vec<u32> = vec![];
+            for &(start, packet) in batch {
+                let data = (at.behind(start), packet, of.map(|(file, byte)| (file, byte + start)));
+                sent.push(self.send.request(false, true, &[data], emit));
+            }
+            counts.packets += batch.len() as u64;
+            counts.interrupts += 1;
+            emit(IoStep::Interrupt(RingId::Send));
+            for last in sent {
+                emit(IoStep::ReadDescriptor(RingId::Send, last));
+            }
+        }
+    }
+
     /// Sends `bytes` of the user's memory.
     pub(super) fn send(
         &mut self,

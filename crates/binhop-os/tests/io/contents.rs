@@ -86,6 +86,17 @@ impl World {
                     all[offset as usize..(offset + bytes) as usize].copy_from_slice(&numbers);
                 }
             }
+            Call::CopyFile(.., 0, _, _) | Call::SendFile(_, _, 0) => self.sent.clear(),
+            Call::CopyFile(file, offset, bytes, to, at) => {
+                let all = self.file(file, offset + bytes);
+                let numbers = all[offset as usize..(offset + bytes) as usize].to_vec();
+                self.file(to, at + bytes)[at as usize..(at + bytes) as usize].copy_from_slice(&numbers);
+            }
+            Call::SendFile(file, offset, bytes) => {
+                let all = self.file(file, offset + bytes);
+                self.expected = all[offset as usize..(offset + bytes) as usize].to_vec();
+                self.sent.clear();
+            }
             Call::Fault(file, page, _) => {
                 let bytes = page * self.page + self.mapped(file);
                 self.file(file, bytes);
@@ -189,7 +200,7 @@ impl World {
                 self.expected = queue.drain(..bytes as usize).collect();
                 user
             }
-            Call::Send(..) => {
+            Call::Send(..) | Call::SendFile(..) => {
                 assert_eq!(self.sent, self.expected, "{call:?}");
                 return;
             }

@@ -22,6 +22,8 @@ enum Call {
     Read(u64, u64, u64, u64),
     Write(u64, u64, u64, u64),
     Fault(u64, u64, bool),
+    CopyFile(u64, u64, u64, u64, u64),
+    SendFile(u64, u64, u64),
     ReadDirect(u64, u64, u64, u64),
     WriteDirect(u64, u64, u64, u64),
     SyncFile(u64),
@@ -88,6 +90,8 @@ fn call() -> impl Strategy<Value = Call> {
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Read(f, o, b, u)),
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Write(f, o, b, u)),
         2 => (file.clone(), 0..30u64, any::<bool>()).prop_map(|(f, p, w)| Call::Fault(f, p, w)),
+        3 => (ranged.clone(), file.clone(), offset.clone()).prop_map(|((f, o, b, _), t, p)| Call::CopyFile(f, o, b, (f + 1 + t % 2) % 3, p)),
+        2 => ranged.clone().prop_map(|(f, o, b, _)| Call::SendFile(f, o, b)),
         1 => ranged.clone().prop_map(|(f, o, b, u)| Call::ReadDirect(f, o, b, u)),
         1 => ranged.prop_map(|(f, o, b, u)| Call::WriteDirect(f, o, b, u)),
         1 => file.clone().prop_map(Call::SyncFile),
@@ -179,6 +183,14 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::ReadDirect(f, o, b, u) => {
             fast.read_direct(FileId(f), o, b, VirtAddr(u), emit);
             slow.direct(false, f, o, b, u);
+        }
+        Call::CopyFile(f, o, b, to, at) => {
+            fast.copy_file((FileId(f), o), (FileId(to), at), b, emit);
+            slow.copy_file((f, o), (to, at), b);
+        }
+        Call::SendFile(f, o, b) => {
+            fast.send_file(FileId(f), o, b, emit);
+            slow.send_file(f, o, b);
         }
         Call::WriteDirect(f, o, b, u) => {
             fast.write_direct(FileId(f), o, b, VirtAddr(u), emit);

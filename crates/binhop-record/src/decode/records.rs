@@ -130,6 +130,13 @@ impl Decoder {
         for (_, range) in ranges.iter().enumerate().filter(|(index, _)| Some(*index) != main) {
             self.event(Op::Range, range.0, range.1, range.2, [None, None]);
         }
+        let (device, inode, offset) = (words[7], words[8], words[9]);
+        if inode != 0 && result > 0 {
+            let file = self.catalog().file((device, inode));
+            let offset = (offset != u64::MAX).then_some(offset);
+            let bytes = u32::try_from(result).unwrap_or(u32::MAX);
+            self.event(Op::Range, 0, bytes, BETWEEN_FILES, [Some(file), offset]);
+        }
     }
 
     fn maps(
@@ -198,11 +205,13 @@ impl Decoder {
 }
 
 /// The number of words in a call's record before the ranges.
-const CALL_WORDS: usize = 7;
+const CALL_WORDS: usize = 10;
 
 /// `count` of a range row: the kernel read the range, or wrote it.
 const READ: u32 = 1;
 const WRITTEN: u32 = 2;
+/// `count` of a range row that names the file, socket or pipe to which a call between two files writes.
+const BETWEEN_FILES: u32 = 3;
 
 /// The calls whose second argument is a buffer, of which they move at most as many bytes as their result. The
 /// numbers are those of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.

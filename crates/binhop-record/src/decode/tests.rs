@@ -3,6 +3,9 @@
 
 use proptest::prelude::*;
 
+use binhop_trace::Op;
+use binhop_trace::event::Event;
+
 use super::*;
 
 type Row = (u8, u64, u32, u32);
@@ -176,7 +179,7 @@ fn a_signal_cuts_a_block_at_the_instruction_it_struck() {
 fn a_call_moves_at_most_its_result() {
     let call = |number: u64, result: i64, ranges: &[u64]| {
         let mut decoder = decoder(FetchRows::Run);
-        let mut words = vec![1 << 32 | number, 5, result as u64, 0x2000, 3, 7, 4096];
+        let mut words = vec![1 << 32 | number, 5, result as u64, 0x2000, 3, 7, 4096, 0, 0, u64::MAX];
         words.extend_from_slice(ranges);
         decoder.feed(&record(wire::LEAVE, &words)).unwrap();
         rows(&mut decoder)
@@ -198,6 +201,30 @@ fn a_call_moves_at_most_its_result() {
     let vectors = [0x4000, 32, 0x5000, 100 | by_kernel, 0x6000, 200 | by_kernel];
     let expected = [(syscall, 0x6000, 200, 19), (range, 0x4000, 32, 1), (range, 0x5000, 100, 2)];
     assert_eq!(call(19, 300, &vectors), expected);
+}
+
+/// A call between two files names both, each with its offset, and the bytes that it moved.
+#[test]
+fn a_call_between_two_files_names_both() {
+    let call = |result: i64, to: [u64; 3]| {
+        let mut decoder = decoder(FetchRows::Run);
+        let words = [[1 << 32 | 326, 5, result as u64, 0, 3, 7, 4096].as_slice(), &to].concat();
+        decoder.feed(&record(wire::LEAVE, &words)).unwrap();
+        decoder.image_ends();
+        let mut events = Vec::new();
+        while let Some(piece) = decoder.piece() {
+            if let Piece::Rows(batch) = piece {
+                events.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
+            }
+        }
+        events
+    };
+    let row = |op, size, count, arg0, arg1| Event { op, addr: 0, size, count, arg0, arg1 };
+    let main = row(Op::Syscall, 0, 326, Some(1), Some(4096));
+    let target = |offset| row(Op::Range, 5000, 3, Some(2), offset);
+    assert_eq!(call(5000, [3, 8, 64]), [main, target(Some(64))]);
+    assert_eq!(call(5000, [3, 8, u64::MAX]), [main, target(None)]);
+    assert_eq!(call(-11, [3, 8, 64]), [main], "a call that failed moved nothing");
 }
 
 #[test]

@@ -9,6 +9,8 @@ use binhop_trace::event::Event;
 const READ_BY_KERNEL: u32 = 1;
 /// The `count` of a range that the kernel has written.
 const WRITTEN_BY_KERNEL: u32 = 2;
+/// The `count` of a range that names what a call between two files writes to.
+const WRITTEN_TO: u32 = 3;
 
 /// `Object` is the kind of what a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,20 +64,34 @@ const CALLS: [(u32, bool, Ranges); 14] = [
     (46, false, Ranges::Main),        // sendmsg
 ];
 
-/// The calls that move data between two objects: sendfile, splice, tee and `copy_file_range`. A trace does not name their
-/// objects.
+/// The calls that move data between two objects: sendfile, splice, tee and `copy_file_range`.
 const BETWEEN_FILES: [u32; 4] = [40, 275, 276, 326];
 
-/// Returns whether a call moves data between two objects.
-pub(super) fn moves_between_files(event: &Event) -> bool {
-    BETWEEN_FILES.contains(&event.count)
+/// `Moves` says from where to where a call moves data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moves {
+    /// From the object to the user.
+    ToUser,
+    /// From the user to the object.
+    FromUser,
+    /// From the object to another object.
+    Between,
 }
 
-/// `Call` is a system call that moves data between an object and the user.
+/// `Target` is what a call between two objects writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) object: Option<u64>,
+    pub(super) offset: Option<u64>,
+    pub(super) bytes: u64,
+}
+
+/// `Call` is a system call that moves data of an object.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// True if the call brings data to the user.
-    pub(super) reads: bool,
+    pub(super) moves: Moves,
+    /// What a call between two objects writes to, if the trace names it. A call that moved nothing names none.
+    pub(super) target: Option<Target>,
     /// The number of the file, socket or pipe.
     pub(super) object: Option<u64>,
     pub(super) offset: Option<u64>,
@@ -87,14 +103,26 @@ pub(super) struct Call {
 impl Call {
     /// Returns the call of a row; `None` if it moves no data.
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let &(_, reads, buffers) = CALLS.iter().find(|&&(number, ..)| number == event.count)?;
+        let known = CALLS.iter().find(|&&(number, ..)| number == event.count);
+        let (moves, buffers) = match known {
+            Some(&(_, true, buffers)) => (Moves::ToUser, buffers),
+            Some(&(_, false, buffers)) => (Moves::FromUser, buffers),
+            None if BETWEEN_FILES.contains(&event.count) => (Moves::Between, Ranges::Main),
+            None => return None,
+        };
         let main = (event.addr, event.size);
-        let pieces = if event.size > 0 { vec![main] } else { vec![] };
-        Some(Self { reads, object: event.arg0, offset: event.arg1, buffers, has_list: false, pieces })
+        let pieces = if event.size > 0 && moves != Moves::Between { vec![main] } else { vec![] };
+        let (object, offset) = (event.arg0, event.arg1);
+        Some(Self { moves, target: None, object, offset, buffers, has_list: false, pieces })
     }
 
     /// Adds a further range of the call.
-    pub(super) fn add_range(&mut self, start: u64, bytes: u32, mode: u32) {
+    pub(super) fn add_range(&mut self, event: &Event) {
+        let Event { addr: start, size: bytes, count: mode, arg0: object, arg1: offset, .. } = *event;
+        if mode == WRITTEN_TO {
+            self.target = Some(Target { object, offset, bytes: bytes.into() });
+            return;
+        }
         let is_data = match self.buffers {
             Ranges::Main => false,
             Ranges::Written => mode == WRITTEN_BY_KERNEL,

@@ -18,7 +18,9 @@
 //! - The numbers of system calls are those of Linux on x86-64, the system that the recorder knows (`calls`).
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
 //!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
-//!   nothing says where its bytes come from. So is a call that moves data between two files or sockets.
+//!   nothing says where its bytes come from.
+//! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
+//!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
 //!
 //! A file that is touched through a mapping alone does not enter the page cache here: the trace has no event for it.
 
@@ -34,7 +36,7 @@ use binhop_os::io::{FileId, FileWrites, IoConfig, IoCounts, IoPath, IoStep, Queu
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use calls::{Call, Object, moves_between_files, objects};
+use calls::{Call, Moves, Object, objects};
 pub use layout::HALF;
 use layout::KernelLayout;
 use rows::RowWriter;
@@ -112,7 +114,7 @@ impl IoEvents {
             let code = batch.op()[row];
             if code == Op::Range as u8 {
                 if let Some(call) = &mut self.pending {
-                    call.add_range(batch.addr()[row], batch.size()[row], batch.count()[row]);
+                    call.add_range(&Event::of(batch, row));
                 }
                 continue;
             }
@@ -127,9 +129,7 @@ impl IoEvents {
             if code == Op::Fetch as u8 {
                 self.instructions += u64::from(batch.count()[row]);
             } else if code == Op::Syscall as u8 {
-                let event = Event::of(batch, row);
-                self.pending = Call::of(&event);
-                self.unseen += u64::from(moves_between_files(&event));
+                self.pending = Call::of(&Event::of(batch, row));
             }
         }
         out.append(&batch.slice(copied, batch.len() - copied));
@@ -144,6 +144,12 @@ impl IoEvents {
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
+        if call.moves == Moves::Between {
+            self.unseen += u64::from(!between(path, &self.objects, &call, emit));
+            writer.write(&steps, out);
+            return;
+        }
+        let reads = call.moves == Moves::ToUser;
         let mut offset = call.offset;
         for (user, bytes) in call.pieces() {
             let (bytes, user) = (u64::from(bytes), VirtAddr(user));
@@ -156,7 +162,7 @@ impl IoEvents {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
                     let direct = self.meta.direct_files.contains(&id);
-                    match (call.reads, direct) {
+                    match (reads, direct) {
                         (true, false) => path.read(FileId(id), at, bytes, user, emit),
                         (true, true) => path.read_direct(FileId(id), at, bytes, user, emit),
                         (false, false) => path.write(FileId(id), at, bytes, user, emit),
@@ -164,9 +170,9 @@ impl IoEvents {
                     }
                     offset = Some(at + bytes);
                 }
-                (Some((id, Object::Socket)), _) if call.reads => path.receive(QueueId(id), bytes, user, emit),
+                (Some((id, Object::Socket)), _) if reads => path.receive(QueueId(id), bytes, user, emit),
                 (Some((_, Object::Socket)), _) => path.send(bytes, user, emit),
-                (Some((id, Object::Pipe)), _) if call.reads => {
+                (Some((id, Object::Pipe)), _) if reads => {
                     path.read_pipe(QueueId(id), bytes, user, emit);
                 }
                 (Some((id, Object::Pipe)), _) => path.write_pipe(QueueId(id), bytes, user, emit),
@@ -178,6 +184,34 @@ impl IoEvents {
         }
         writer.write(&steps, out);
     }
+}
+
+/// Lets the path serve a call between two objects. Returns false if the trace does not say enough, or if the path does not
+/// know such a call.
+fn between(
+    path: &mut IoPath,
+    objects: &BTreeMap<u64, Object>,
+    call: &Call,
+    emit: &mut dyn FnMut(IoStep),
+) -> bool {
+    let kind = |id: Option<u64>| id.and_then(|id| Some((id, *objects.get(&id)?)));
+    // A call that moved nothing has no target.
+    let Some(target) = call.target else { return call.object.is_some() };
+    let ends = |start: u64| start.checked_add(target.bytes).is_none_or(|end| end > IoPath::LARGEST);
+    if call.offset.is_some_and(ends) || target.offset.is_some_and(ends) {
+        return false;
+    }
+    match (kind(call.object), call.offset, kind(target.object), target.offset) {
+        (Some((from, Object::File)), Some(at), Some((to, Object::File)), Some(to_at)) => {
+            path.copy_file((FileId(from), at), (FileId(to), to_at), target.bytes, emit);
+        }
+        (Some((file, Object::File)), Some(at), Some((_, Object::Socket)), _) => {
+            path.send_file(FileId(file), at, target.bytes, emit);
+        }
+        (Some((_, Object::Other)), ..) | (_, _, Some((_, Object::Other)), _) => {}
+        _ => return false,
+    }
+    true
 }
 
 impl Source for IoEvents {
