@@ -406,11 +406,12 @@ impl Channel {
         (0..self.banks.len()).for_each(|bank| self.choose(queue, bank));
     }
 
-    /// Returns whether a write of a line of this bank waits.
-    fn writes_wait_for(&self, bank: usize, line: u64) -> bool {
-        let mut places = self.places[WRITES][bank];
+    /// Returns whether a request of a queue waits for a line of this bank.
+    #[inline]
+    fn waits_for(&self, queue: usize, bank: usize, line: u64) -> bool {
+        let mut places = self.places[queue][bank];
         while places != 0 {
-            if self.queues[WRITES].at(places.trailing_zeros()).line == line {
+            if self.queues[queue].at(places.trailing_zeros()).line == line {
                 return true;
             }
             places &= places - 1;
@@ -654,8 +655,8 @@ impl Dram {
         Ok(Self { config, channels, entered: 0, numbers: 0, counts })
     }
 
-    /// Takes a request: it enters its queue at its arrival, or when the queue has room. Returns its number, counted from 0,
-    /// and the cycle at which it entered.
+    /// Takes a request: it enters its queue at its arrival, or when the queue has room. A write also stays
+    /// outside until no read of its line waits. Returns its number, counted from 0, and the cycle at which it entered.
     ///
     /// Commands of cycles before that are issued. A request's data may be done later: see [`DramListener::done`].
     pub fn push(&mut self, request: &DramRequest, listener: &mut impl DramListener) -> (u64, u64) {
@@ -669,7 +670,7 @@ impl Dram {
         let direction = usize::from(request.write);
         let mut enters = request.arrival.max(self.entered);
         while channel.step(enters, &mut self.counts, listener) {}
-        if direction == READS && channel.writes_wait_for(bank as usize, request.line) {
+        if direction == READS && channel.waits_for(WRITES, bank as usize, request.line) {
             self.entered = enters;
             let count = &mut self.counts[request.class as usize];
             count.forwarded += 1;
@@ -677,7 +678,9 @@ impl Dram {
             listener.done(number, enters + 1);
             return (number, enters);
         }
-        while channel.queues[direction].len() >= channel.queue {
+        while channel.queues[direction].len() >= channel.queue
+            || (direction == WRITES && channel.waits_for(READS, bank as usize, request.line))
+        {
             channel.step(u64::MAX, &mut self.counts, listener);
             enters = enters.max(channel.next);
         }

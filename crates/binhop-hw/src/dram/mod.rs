@@ -6,6 +6,8 @@
 //! at most.
 //! - A request enters the queue of its direction at its arrival. If the queue is full, the request and all behind it wait
 //!   until a place is free. A read of a line that waits in the queue of writes is answered from there.
+//! - A write of a line for which a read waits stays outside its queue until the read is issued, and all requests behind
+//!   it wait too. So a write never passes an older read of its line.
 //! - Reads go first. Writes go while no read waits. Once the writes reach the upper mark, they go until the lower mark.
 //! - *First ready, first come first served*: of the requests in the queue that goes, the oldest whose row is open and
 //!   whose transfer the timing allows goes first. Otherwise the oldest for which the timing allows an activate or a
