@@ -23,6 +23,9 @@ LAST_SEED = 2**64 - 1
 SEEDS = 32
 """The default number of placements in a run."""
 
+MOST_PLACEMENTS = 1024
+"""The default of the greatest number of placements, where a precision decides their number."""
+
 
 def thread_count(threads: int | str | None, name: str = "threads") -> int:
     """Returns the number of threads to use. None stands for all threads that the process may use.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from binhop import _binhop
 from binhop._binhop import Machine
-from binhop.arguments import SEEDS, shown, whole_number
+from binhop.arguments import MOST_PLACEMENTS, SEEDS, shown, whole_number
 from binhop.errors import RequestError
 from binhop.kept_runs import NotKeptError
 from binhop.lazy_imports import pl
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from binhop.kept_runs import KeptRuns
-
-MOST = 1024
-"""The default of the greatest number of placements."""
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)")
 
@@ -76,15 +73,15 @@ def share(until: float | str, place: str = "until") -> float:
 def most_seeds(seeds: object, place: str = "seeds") -> int:
     """Returns the greatest number of placements of a run that goes on until its interval is narrow."""
     if seeds is None:
-        return MOST
+        return MOST_PLACEMENTS
     if not isinstance(seeds, int | str) or isinstance(seeds, bool):
         rule = "with until, seeds is the greatest number of placements, which are numbered from 0"
         raise RequestError(
-            shown(seeds), place, rule, f"give a number, as in seeds={MOST}, or leave until out"
+            shown(seeds), place, rule, f"give a number, as in seeds={MOST_PLACEMENTS}, or leave until out"
         )
     seeds = whole_number(seeds, place)
     if seeds < 2:
-        raise RequestError(str(seeds), place, "an interval needs two placements", f"allow {MOST}")
+        raise RequestError(str(seeds), place, "an interval needs two placements", f"allow {MOST_PLACEMENTS}")
     if seeds > _binhop.MOST_SEEDS:
         rule = f"one run makes at most {_binhop.MOST_SEEDS} placements"
         raise RequestError(str(seeds), place, rule, f"allow {_binhop.MOST_SEEDS} or fewer")
@@ -267,5 +264,5 @@ def relative(half: float, mean: float) -> float:
     return half / abs(mean) if mean else math.inf
 
 
-__all__ = ["MOST", "extend", "in_rounds", "most_seeds", "readable_again", "relative", "rounds", "share"]
+__all__ = ["extend", "in_rounds", "most_seeds", "readable_again", "relative", "rounds", "share"]
 __all__ += ["reached_width", "simulate_until", "traces_until"]

@@ -28,7 +28,7 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
     return found
 
 
-COMMANDS = commands(typer.main.get_command(app))
+COMMANDS = commands(typer.main.get_command(app()))
 DOCUMENTS = [path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))]
 TESTS = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import binhop
@@ -147,9 +148,11 @@ def test_no_command_is_answered_with_the_help(command: Command) -> None:
 def test_calibration_shows_target_beside_measured(command: Command) -> None:
     out = command.ok("workloads", "--calibrate", "--length", "50k").stdout
     assert max(map(len, out.splitlines())) <= 80
-    for workload in binhop.workloads()["name"]:
+    # What TB10's applications stand for is measured by `binhop reproduce tb10`.
+    measured = binhop.workloads().filter(~pl.col("stands_for").str.contains("TB10"))["name"]
+    for workload in measured:
         assert re.search(rf"^{re.escape(workload)} +target", out, re.MULTILINE), workload
-    assert out.count("measured") >= binhop.workloads().height
+    assert out.count("measured") >= len(measured)
 
 
 def test_help_names_every_command(command: Command) -> None:

@@ -19,7 +19,7 @@ from tests.conftest import COMMAND, Command
 if TYPE_CHECKING:
     from pathlib import Path
 
-TREE = typer.main.get_command(app)
+TREE = typer.main.get_command(app())
 
 
 def completed(directory: Path, line: str, shell: str = "bash") -> list[str]:

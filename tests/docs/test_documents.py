@@ -32,7 +32,7 @@ BEGINNERS = ("README.md", "quick-start.md")
 """The guides whose commands `make test` runs. `make test-long` runs those of the others."""
 ENDS = {"|", ">", ">>", "<", "&&", ";", "2>"}
 """The words of a shell that end a command's own words."""
-COMMANDS = typer.main.get_command(app)
+COMMANDS = typer.main.get_command(app())
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 

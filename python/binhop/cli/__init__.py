@@ -14,8 +14,8 @@ from typer.exceptions import Abort, TyperException
 
 from binhop import interrupts
 from binhop.cli import show, streams
-from binhop.cli.app import app
-from binhop.cli.record import ProgramsOwn
+from binhop.cli.app import COMMANDS, app
+from binhop.cli.exit_codes import ProgramsOwn
 from binhop.errors import BinhopError, RequestError
 from binhop.file_names import decodable
 
@@ -56,7 +56,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if words[:1] != ["record"]:  # the words after `record` may belong to another program
             for word in words:
                 decodable(word, "")
-        code = app(words, prog_name="binhop", standalone_mode=False)
+        # A known command needs no other: to import all of them takes longer than a short run.
+        chosen = words[:1] if words[:1] and words[0] in COMMANDS and COMPLETE not in os.environ else COMMANDS
+        code = app(chosen)(words, prog_name="binhop", standalone_mode=False)
     except BinhopError as error:
         return _tell(error)
     except (KeyboardInterrupt, Abort):

@@ -1,42 +1,66 @@
-"""Lists the commands of the command line."""
+"""Lists the commands of the command line.
+
+A command's module is imported only where the command runs, or where all commands are shown.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from binhop import __version__
-from binhop.cli import (
-    compare,
-    device_data,
-    doctor,
-    export,
-    lists,
-    mix,
-    paging,
-    record,
-    reproduce,
-    reuse,
-    run,
-    show,
-    surface,
-    sweep,
-    switches,
-    trace,
-    traces,
-    translate,
-)
+from binhop.cli import show
 from binhop.cli.panels import RecordingCommand, SimulationCommand
 
-app = typer.Typer(
-    name="binhop",
-    help="Simulates a memory system with the operating system in the loop: miss counts as a distribution "
-    "over page placements.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from typer.core import TyperCommand
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`Entry` is a command: its module in `binhop.cli`, and its function, or its group of commands.
+
+    `kind` groups the options in its help, and `settings` say how its words are read.
+    """
+
+    module: str
+    function: str
+    kind: type[TyperCommand] | None = None
+    settings: Mapping[str, Any] | None = None
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "run": Entry("run", "run", SimulationCommand),
+    "compare": Entry("compare", "compare", SimulationCommand),
+    "sweep": Entry("sweep", "sweep", SimulationCommand),
+    "paging": Entry("paging", "paging", SimulationCommand),
+    "reuse": Entry("reuse", "reuse", SimulationCommand),
+    "switches": Entry("switches", "switches", SimulationCommand),
+    "surface": Entry("surface", "surface", SimulationCommand),
+    "translate": Entry("translate", "translate", SimulationCommand),
+    "io": Entry("device_data", "io", SimulationCommand),
+    "reproduce": Entry("reproduce", "reproduce"),
+    "report": Entry("reproduce", "report"),
+    "record": Entry("record", "record", RecordingCommand, {"allow_interspersed_args": False}),
+    "import": Entry("traces", "import_"),
+    "export": Entry("export", "export"),
+    "trace": Entry("trace", "app"),
+    "mix": Entry("mix", "mix"),
+    "inspect": Entry("traces", "inspect"),
+    "lint": Entry("traces", "lint"),
+    "doctor": Entry("doctor", "doctor"),
+    "machines": Entry("lists", "machines"),
+    "workloads": Entry("lists", "workloads"),
+    "policies": Entry("lists", "policies"),
+    "counters": Entry("lists", "counters"),
+    "formats": Entry("lists", "formats"),
+}
+"""Every command, in the order of the help."""
 
 
 def _version(wanted: bool) -> None:
@@ -45,7 +69,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
@@ -54,29 +77,23 @@ def _root(
     """The options that every command shares: none but these."""
 
 
-app.command("run", cls=SimulationCommand)(run.run)
-app.command("compare", cls=SimulationCommand)(compare.compare)
-app.command("sweep", cls=SimulationCommand)(sweep.sweep)
-app.command("paging", cls=SimulationCommand)(paging.paging)
-app.command("reuse", cls=SimulationCommand)(reuse.reuse)
-app.command("switches", cls=SimulationCommand)(switches.switches)
-app.command("surface", cls=SimulationCommand)(surface.surface)
-app.command("translate", cls=SimulationCommand)(translate.translate)
-app.command("io", cls=SimulationCommand)(device_data.io)
-app.command("reproduce")(reproduce.reproduce)
-app.command("report")(reproduce.report)
-app.command("record", cls=RecordingCommand, context_settings={"allow_interspersed_args": False})(
-    record.record
-)
-app.command("import")(traces.import_)
-app.command("export")(export.export)
-app.add_typer(trace.app)
-app.command("mix")(mix.mix)
-app.command("inspect")(traces.inspect)
-app.command("lint")(traces.lint)
-app.command("doctor")(doctor.doctor)
-app.command("machines")(lists.machines)
-app.command("workloads")(lists.workloads)
-app.command("policies")(lists.policies)
-app.command("counters")(lists.counters)
-app.command("formats")(lists.formats)
+def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Returns the command line with these commands."""
+    made = typer.Typer(
+        name="binhop",
+        help="Simulates a memory system with the operating system in the loop: miss counts as a distribution "
+        "over page placements.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_root)
+    for name in names:
+        entry = COMMANDS[name]
+        what = getattr(import_module(f"binhop.cli.{entry.module}"), entry.function)
+        if isinstance(what, typer.Typer):
+            made.add_typer(what)
+        else:
+            settings = None if entry.settings is None else {**entry.settings}
+            made.command(name, cls=entry.kind, context_settings=settings)(what)
+    return made

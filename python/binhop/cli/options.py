@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import binhop
+from binhop.arguments import MOST_PLACEMENTS
 from binhop.claims import RESULT, Claims
 from binhop.cli import completion, show
 from binhop.errors import RequestError
@@ -17,7 +18,6 @@ from binhop.numbers import count, like
 from binhop.run_options import KEYWORDS
 from binhop.summary import check_confidence
 from binhop.traces import distinct
-from binhop.until import MOST
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,7 +35,7 @@ Seeds = Annotated[
     str | None,
     typer.Option(
         help="The number of placements. Default: 32, and 1 if nothing is random. With --until, the greatest "
-        f"number; default: {MOST}."
+        f"number; default: {MOST_PLACEMENTS}."
     ),
 ]
 Until = Annotated[

@@ -21,6 +21,7 @@ import binhop
 from binhop import recorder
 from binhop.claims import ORDER, Claims, made_by
 from binhop.cli import show
+from binhop.cli.exit_codes import ProgramsOwn
 from binhop.cli.options import Force, positive
 from binhop.cli.traces import Quiet  # noqa: TC001  # typer reads it
 from binhop.errors import RequestError
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 _EVERY = 0.2
 # The seconds after which processes that the command left behind are reported.
 _PATIENCE = 5
-
-
-class ProgramsOwn(int):
-    """`ProgramsOwn` is the exit code of the recorded program. binhop gives it no meaning."""
 
 
 def record(
