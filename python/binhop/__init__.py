@@ -21,6 +21,7 @@ from binhop.errors import BinhopError, RequestError, RunError
 if TYPE_CHECKING:
     from binhop.comparison.result import Comparison
     from binhop.comparison.run import compare
+    from binhop.cost_surface import switch_surface
     from binhop.details import export_memory, placements, repeated_misses
     from binhop.device_traffic import DeviceDataResult, device_data, schemes
     from binhop.faults import PagingResult, paging
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from binhop.results import Result
     from binhop.reuse_distances import ReuseResult, reuse
     from binhop.run import explain, simulate, simulate_all
-    from binhop.switch_surface import switch_surface
     from binhop.switching import SwitchResult, switches
     from binhop.traces import Trace
     from binhop.translation import TranslationResult, translate
@@ -66,13 +66,16 @@ _HOMES = {
     "binhop.results": ("Result",),
     "binhop.reuse_distances": ("ReuseResult", "reuse"),
     "binhop.run": ("explain", "simulate", "simulate_all"),
-    "binhop.switch_surface": ("switch_surface",),
+    "binhop.cost_surface": ("switch_surface",),
     "binhop.switching": ("SwitchResult", "switches"),
     "binhop.traces": ("Trace",),
     "binhop.translation": ("TranslationResult", "translate"),
     "binhop.until": ("simulate_until",),
 }
-"""The names that are imported when they are first used, by module: a command needs few of them."""
+"""The names that are imported when they are first used, by module: a command needs few of them.
+
+No name is that of a module of the package: an imported module would take its place.
+"""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if not TYPE_CHECKING:

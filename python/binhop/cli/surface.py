@@ -15,11 +15,11 @@ from binhop.cli.delivery import delivering
 from binhop.cli.progress import progress
 from binhop.cli.switches import SEEDS, Seeds
 from binhop.cli.translate import named
+from binhop.cost_surface import SurfaceResult, surface_of
 from binhop.errors import RequestError
 from binhop.numbers import count
 from binhop.run_options import extended
 from binhop.switch_cost import CONFIDENCE
-from binhop.switch_surface import SurfaceResult, surface_of
 from binhop.tables import TEXT
 
 
