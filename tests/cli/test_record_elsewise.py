@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,7 @@ from binhop import _binhop, recorder
 from binhop.errors import RunError
 from binhop.recording import FALLBACK_LOSES
 from tests.cli.test_record import sound, totals
-from tests.conftest import COMMAND
+from tests.conftest import COMMAND, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +62,7 @@ BROKEN = """
 import os, struct, sys
 runs = int(sys.argv[-1])
 (directory,) = [word.removeprefix("--to=") for word in sys.argv if word.startswith("--to=")]
-RUN, RECORD, HELLO = 0xA1, 0xA2, 0xA4
+RUN, RECORD, HELLO, VERSION = 0xA1, 0xA2, 0xA4, WIRE_VERSION
 def record(kind, *words):
     return [RECORD << 56 | kind << 48 | len(words), *words]
 load = 1 << 63 | 1 << 32 | 8
@@ -73,11 +74,11 @@ for time in range(runs // 100):
 words += [0x7777]
 os.mkfifo(f"{directory}/{os.getpid()}.0")
 with open(f"{directory}/control", "wb", buffering=0) as control:
-    control.write(struct.pack("<6Q", HELLO << 56 | 2, os.getpid(), 0, 1, 0xFFFFFFFF, 0))
+    control.write(struct.pack("<6Q", HELLO << 56 | VERSION, os.getpid(), 0, 1, 0xFFFFFFFF, 0))
 with open(f"{directory}/{os.getpid()}.0", "wb") as pipe:
     pipe.write(struct.pack(f"<{len(words)}Q", *words))
 sys.exit(5)
-"""
+""".replace("WIRE_VERSION", re.search(r"WIRE_VERSION (\d+)", (ROOT / "recorder" / "wire.h").read_text())[1])
 
 
 @pytest.mark.parametrize("runs", [0, 5000])
