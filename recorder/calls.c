@@ -107,7 +107,8 @@ static Bool find(Int fd, ULong *device, ULong *inode)
    return VKI_S_ISREG(file.mode);
 }
 
-/* Returns the offset of a descriptor. A call between two files gets a pointer to the offset, or NULL for the descriptor's own. */
+/* Returns the offset of a descriptor. A call between two files gets a pointer to the offset, or NULL for the descriptor's
+   own. */
 static ULong offset_of(Int fd, Addr pointer)
 {
    if (pointer != 0) {

@@ -5,7 +5,8 @@
 /// The front keeps these rules:
 /// - It reads a line that it does not hold, or holds clean. (A front whose instruction cache does not look at the data
 ///   cache may read a line for the one that the other holds dirty, unless an inclusive cache stands behind both.)
-/// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the last clean copy of a line leaves.
+/// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
+///   last clean copy of a line leaves.
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.

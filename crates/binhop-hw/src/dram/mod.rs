@@ -19,6 +19,7 @@
 //!
 //! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch time.
 
+mod channel;
 mod config;
 mod controller;
 mod counters;
@@ -27,15 +28,17 @@ mod memory;
 mod organisation;
 mod presets;
 mod queue;
+mod request;
 mod timing;
 
 pub use config::{DramConfig, PagePolicy};
-pub use controller::{Dram, DramListener, DramRequest};
+pub use controller::Dram;
 pub use counters::{DramCounters, DramUseCounters};
 pub use mapping::{AddressMapping, DramAddress};
 pub use memory::DramMemory;
 pub use organisation::DramOrganisation;
 pub use presets::{DRAM_PRESETS, DramPreset};
+pub use request::{DramListener, DramRequest};
 pub use timing::DramTiming;
 
 /// `DramCommandKind` is a command of a controller.

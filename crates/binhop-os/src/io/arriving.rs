@@ -47,8 +47,8 @@ impl Arriving {
         self.runs.pop_front()
     }
 
-    /// Returns and removes the first request, if the request that holds a page is in the queue. The processor waits for it, so the
-    /// disk begins with the next request at the time `now`.
+    /// Returns and removes the first request, if a request of the queue holds a page. The processor waits for the page, so
+    /// the disk begins with the next request at the time `now`.
     pub(super) fn next_before(&mut self, page: FilePage, now: u64) -> Option<PageRun> {
         if !self.runs.iter().any(|run| run.holds(page)) {
             return None;

@@ -28,7 +28,7 @@ impl FileWrites {
     }
 }
 
-/// `IoConfig` holds the sizes of the path of device data.
+/// `IoConfig` holds the sizes of the path of device data, and how the path works.
 ///
 /// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
 /// cache until its call has copied it; a request and the packets between two interrupts fit into a ring.
@@ -44,8 +44,8 @@ pub struct IoConfig {
     pub request_pages: u64,
     /// The pages of a file that lie side by side on the disk; at least 1. A request ends where they end.
     pub extent_pages: u64,
-    /// The bytes that the disk reads into the page cache while the processor executes a million instructions. `None`: the disk
-    /// reads at once.
+    /// The bytes that the disk reads into the page cache while the processor executes a million instructions. `None`:
+    /// the disk reads at once.
     pub disk_rate: Option<NonZeroU64>,
     /// The most dirty pages that the flusher leaves alone.
     pub dirty_pages: u64,
@@ -59,7 +59,7 @@ pub struct IoConfig {
     pub packet: u64,
     /// The packets between two interrupts.
     pub coalesce: u32,
-    /// How the kernel copies what a call writes to a file.
+    /// The stores by which the kernel copies what a call writes to a file.
     pub file_writes: FileWrites,
 }
 

@@ -10,7 +10,8 @@ use super::rings::Data;
 
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location};
 
-/// The pieces that a call between two files moves before the flusher works: the pages of a pipe (Linux, `PIPE_DEF_BUFFERS`).
+/// The pieces that a call between two files moves before the flusher works: the pages of a pipe (Linux,
+/// `PIPE_DEF_BUFFERS`).
 const COPIED_AT_ONCE: usize = 16;
 
 impl IoPath {
@@ -85,8 +86,8 @@ impl IoPath {
         self.counts.written += bytes;
     }
 
-    /// Sends `bytes` of a file from byte `offset` on to the network (`sendfile`). The card reads the pages of the page cache;
-    /// nothing is copied. A packet lies in one page.
+    /// Sends `bytes` of a file from byte `offset` on to the network (`sendfile`). The card reads the pages of the page
+    /// cache; nothing is copied. A packet lies in one page (ours).
     pub fn send_file(&mut self, file: FileId, offset: u64, bytes: u64, emit: Emit<'_>) {
         if bytes == 0 {
             return;

@@ -31,8 +31,8 @@
 //! - A store through a mapping is a [`fault`](IoPath::fault) if the page is not in the cache or not dirty. So each
 //!   transfer of a page to the disk ends the right to write to the page through mappings.
 //! - Every request has *descriptors* in a ring (TB10 §2.1), one for each piece of memory. The driver writes them, the
-//!   device fetches them (a line of four at once), transfers the data, and marks the last descriptor as done. At the interrupt the driver reads
-//!   this descriptor.
+//!   device fetches them (a line of four at once), transfers the data, and marks the last descriptor as done. At the
+//!   interrupt the driver reads this descriptor.
 //! - The network's receive ring always holds buffers for packets to come, and uses them in turn. At an interrupt the
 //!   driver hands the buffers of the packets on and puts fresh buffers into their slots; the buffer freed last is
 //!   used first. So the ring's size decides how much memory packets pass through.
@@ -259,8 +259,8 @@ impl IoPath {
         self.cache.by_use()
     }
 
-    /// Tells the path how many instructions have been executed, lets the pages arrive whose time has come, and writes the pages that have been dirty for too
-    /// long. Time never goes back.
+    /// Tells the path how many instructions have been executed. The pages arrive whose time has come, and the pages are
+    /// written that have been dirty for too long. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
         self.now = self.now.max(now);
         if let Some(rate) = self.config.disk_rate {

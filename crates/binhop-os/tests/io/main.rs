@@ -90,7 +90,8 @@ fn call() -> impl Strategy<Value = Call> {
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Read(f, o, b, u)),
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Write(f, o, b, u)),
         2 => (file.clone(), 0..30u64, any::<bool>()).prop_map(|(f, p, w)| Call::Fault(f, p, w)),
-        3 => (ranged.clone(), file.clone(), offset.clone()).prop_map(|((f, o, b, _), t, p)| Call::CopyFile(f, o, b, (f + 1 + t % 2) % 3, p)),
+        3 => (ranged.clone(), file.clone(), offset.clone())
+            .prop_map(|((f, o, b, _), t, p)| Call::CopyFile(f, o, b, (f + 1 + t % 2) % 3, p)),
         2 => ranged.clone().prop_map(|(f, o, b, _)| Call::SendFile(f, o, b)),
         1 => ranged.clone().prop_map(|(f, o, b, u)| Call::ReadDirect(f, o, b, u)),
         1 => ranged.prop_map(|(f, o, b, u)| Call::WriteDirect(f, o, b, u)),

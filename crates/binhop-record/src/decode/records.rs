@@ -6,7 +6,7 @@
 //! is cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The
 //! recorder itself cuts the ranges of messages, because only the recorder knows which of them are buffers.
 
-use binhop_trace::event::{Cause, Op};
+use binhop_trace::event::{Cause, Op, range_kinds};
 
 use super::{Decoder, PAGE};
 use crate::areas::{Area, Areas};
@@ -117,7 +117,11 @@ impl Decoder {
                 bytes
             };
             let by_kernel = range[1] >> wire::BY_KERNEL == 1;
-            (start, u32::try_from(all).unwrap_or(u32::MAX), if by_kernel { WRITTEN } else { READ })
+            (
+                start,
+                u32::try_from(all).unwrap_or(u32::MAX),
+                if by_kernel { range_kinds::WRITTEN } else { range_kinds::READ },
+            )
         };
         let ranges: Vec<(u64, u32, u32)> =
             words[CALL_WORDS..].chunks_exact(2).map(moved).filter(|range| range.1 > 0).collect();
@@ -135,7 +139,7 @@ impl Decoder {
             let file = self.catalog().file((device, inode));
             let offset = (offset != u64::MAX).then_some(offset);
             let bytes = u32::try_from(result).unwrap_or(u32::MAX);
-            self.event(Op::Range, 0, bytes, BETWEEN_FILES, [Some(file), offset]);
+            self.event(Op::Range, 0, bytes, range_kinds::TARGET, [Some(file), offset]);
         }
     }
 
@@ -206,12 +210,6 @@ impl Decoder {
 
 /// The number of words in a call's record before the ranges.
 const CALL_WORDS: usize = 10;
-
-/// `count` of a range row: the kernel read the range, or wrote it.
-const READ: u32 = 1;
-const WRITTEN: u32 = 2;
-/// `count` of a range row that names the file, socket or pipe to which a call between two files writes.
-const BETWEEN_FILES: u32 = 3;
 
 /// The calls whose second argument is a buffer, of which they move at most as many bytes as their result. The
 /// numbers are those of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.

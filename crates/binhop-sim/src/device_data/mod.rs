@@ -2,8 +2,8 @@
 //!
 //! [`compare_schemes`] is the entry. A front ([`Machine::front`](crate::Machine::front)) simulates the private caches of a
 //! machine, once for each placement. What it lets through ([`FrontEvent`]) goes to one [`Characterisation`] and to
-//! every scheme ([`SchemeSetup`]), each of which simulates the last level of its machine. Nothing flows back, so one front serves them
-//! all.
+//! every scheme ([`SchemeSetup`]), each of which simulates the last level of its machine. Nothing flows back, so one
+//! front serves them all.
 //!
 //! The metrics are declared in `figures`, once for documentation and results.
 

@@ -3,14 +3,7 @@
 use std::collections::BTreeMap;
 
 use binhop_trace::Meta;
-use binhop_trace::event::Event;
-
-/// The `count` of a range that the kernel has read.
-const READ_BY_KERNEL: u32 = 1;
-/// The `count` of a range that the kernel has written.
-const WRITTEN_BY_KERNEL: u32 = 2;
-/// The `count` of a range that names what a call between two files writes to.
-const WRITTEN_TO: u32 = 3;
+use binhop_trace::event::{Event, range_kinds};
 
 /// `Object` is the kind of what a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +83,7 @@ pub(super) struct Target {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) moves: Moves,
-    /// What a call between two objects writes to, if the trace names it. A call that moved nothing names none.
+    /// The object that a call between two objects writes to, if the trace names it. A call that moved nothing names no target.
     pub(super) target: Option<Target>,
     /// The number of the file, socket or pipe.
     pub(super) object: Option<u64>,
@@ -119,14 +112,14 @@ impl Call {
     /// Adds a further range of the call.
     pub(super) fn add_range(&mut self, event: &Event) {
         let Event { addr: start, size: bytes, count: mode, arg0: object, arg1: offset, .. } = *event;
-        if mode == WRITTEN_TO {
+        if mode == range_kinds::TARGET {
             self.target = Some(Target { object, offset, bytes: bytes.into() });
             return;
         }
         let is_data = match self.buffers {
             Ranges::Main => false,
-            Ranges::Written => mode == WRITTEN_BY_KERNEL,
-            Ranges::AllButList => mode == READ_BY_KERNEL && std::mem::replace(&mut self.has_list, true),
+            Ranges::Written => mode == range_kinds::WRITTEN,
+            Ranges::AllButList => mode == range_kinds::READ && std::mem::replace(&mut self.has_list, true),
         };
         if is_data && bytes > 0 {
             self.pieces.push((start, bytes));

@@ -11,7 +11,8 @@
 //! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
 //!   of its source ends. (Ours; `rows` has the instructions.)
 //! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a store
-//!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory.
+//!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory. The
+//!   metrics of the front count it with the accesses of devices; below the front it is a write of the processor.
 //! - Calls on files that the trace names as direct pass the page cache by: the device reads and writes the user's memory.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
@@ -107,7 +108,7 @@ impl IoEvents {
     }
 
     /// Takes in the rows of a batch from row `first` on, and adds them to `out`. Returns the first row that is left when
-    /// `out` has the rows of a batch; a few calls may make more rows than a whole batch of a trace has.
+    /// `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
     fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Option<usize> {
         let mut copied = first;
         for row in first..batch.len() {

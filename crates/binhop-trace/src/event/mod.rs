@@ -113,6 +113,16 @@ impl Cause {
     }
 }
 
+/// What a range event is, in the `count` column.
+pub mod range_kinds {
+    /// The kernel has read the range.
+    pub const READ: u32 = 1;
+    /// The kernel has written the range.
+    pub const WRITTEN: u32 = 2;
+    /// The row names the file, socket or pipe to which a call between two files writes.
+    pub const TARGET: u32 = 3;
+}
+
 /// Flags of a map or protect event, in the `size` column.
 pub mod map_flags {
     /// The pages may be read.

@@ -36,8 +36,8 @@ pub struct Meta {
     /// The bytes of each file id when the trace first uses the file, where they are known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub file_bytes: BTreeMap<u64, u64>,
-    /// The file ids whose calls pass the page cache by (`O_DIRECT`): a device transfers their data from and to the memory of
-    /// the process that calls.
+    /// The file ids whose calls pass the page cache by (`O_DIRECT`): a device transfers their data from and to the memory
+    /// of the process that calls.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub direct_files: BTreeSet<u64>,
 }

@@ -4,8 +4,8 @@
 //! neither the program nor its buffer. With 616 KiB, source and buffer together are larger than the traced
 //! machine's level 2 of 1 MiB, so a part of the buffer leaves the cache between the read and the write. That is what the
 //! document's shares say: for each line that the disk writes, the processor reads 1.7 lines and writes 1.4, where
-//! a small buffer would give 1.0 each. There are 8 pairs of files, which are copied in a random order; by the time a pair comes again, the page cache of
-//! the machine has lost it.
+//! a small buffer would give 1.0 each. There are 8 pairs of files, which are copied in a random order; by the time a
+//! pair comes again, the page cache of the machine has lost it.
 
 use super::{FileInfo, linux};
 use crate::address_space::{Image, TEXT};

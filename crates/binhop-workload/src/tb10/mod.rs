@@ -3,7 +3,7 @@
 //! The programs make the calls of Linux on x86-64 with the number of the file and the offset. `binhop io` and
 //! `binhop.device_data` make kernel and devices act on them; elsewhere a call moves nothing. Sizes that TB10 does not
 //! state are ours. They were chosen so that the shares and sizes of TB10's Tables 1 and 2 come out at the memory of the
-//! machine `opteron` (docs/workloads.md has the figures).
+//! machine `opteron` (`studies/tb10` has the figures).
 
 pub(crate) mod file_copy;
 pub(crate) mod specweb;
@@ -18,7 +18,7 @@ pub(crate) struct FileInfo {
     pub(crate) path: &'static str,
     /// The bytes of the file at the start of the workload.
     pub(crate) bytes: u64,
-    /// Whether calls pass the page cache by.
+    /// True if calls pass the page cache by.
     pub(crate) direct: bool,
 }
 

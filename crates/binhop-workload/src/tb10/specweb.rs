@@ -5,8 +5,8 @@
 //! small packets. The server logs each request; the log is written past the page cache, 10 KB at a time. Some requests
 //! ask for a static file, which the page cache holds or the disk reads.
 //!
-//! Sizes: the cache has 2,097,152 items in buckets of one item on average. Four fifths of the items are longer than one line, and
-//! one key of seven is not in the cache. Items and buckets take 272 MiB.
+//! Sizes: the cache has 2,097,152 items in buckets of one item each. Four fifths of the items are longer than one
+//! line, and one key of seven is not in the cache. Items and buckets take 272 MiB.
 
 use super::{FileInfo, linux};
 use crate::address_space::{Image, TEXT};
@@ -74,8 +74,7 @@ struct Server {
 impl Server {
     fn new(draws: DataRng, cpu: &mut Cpu) -> Self {
         let page = crate::address_space::PAGE;
-        let padding = cpu.sbrk(0).wrapping_neg() % page;
-        cpu.sbrk(padding); // a transfer past the page cache begins at a page
+        // A transfer past the page cache begins at a page, as the heap does.
         Self {
             draws,
             log: cpu.sbrk((LOGGED + ENTRY).next_multiple_of(page)),
@@ -114,9 +113,9 @@ impl Server {
         cpu.run(12);
         // Keys that are not in the cache share the buckets of other keys.
         let bucket = key % ITEMS;
-        cpu.load(self.heads + HEAD * place(bucket, HEAD), 8);
+        cpu.load(self.heads + HEAD * scattered(bucket, HEADS), 8);
         cpu.run(3);
-        let item = self.items + ITEM * place(bucket, ITEM);
+        let item = self.items + ITEM * scattered(bucket, PLACES);
         cpu.load(item, 8);
         cpu.run(2);
         cpu.load(item + 16, 8);
@@ -199,9 +198,13 @@ impl Program for Server {
     }
 }
 
-/// Returns where the entry of a bucket lies, so that neighbouring keys lie far from each other. The factors are odd.
-fn place(bucket: u64, bytes: u64) -> u64 {
-    bucket.wrapping_mul(if bytes == HEAD { 0x9e37_79b1 } else { 0x85eb_ca6b }) % ITEMS
+/// The factors that scatter the heads of buckets, and the places of items. They are odd, so that no two share a place.
+const HEADS: u64 = 0x9e37_79b1;
+const PLACES: u64 = 0x85eb_ca6b;
+
+/// Returns the number of a bucket's place. Neighbouring keys lie far from each other.
+fn scattered(bucket: u64, factor: u64) -> u64 {
+    bucket.wrapping_mul(factor) % ITEMS
 }
 
 /// Returns whether an item's value goes on in its second line: four items of five.

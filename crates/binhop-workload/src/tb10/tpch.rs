@@ -83,21 +83,19 @@ struct Query {
     block: u64,
     by_customer: Vec<u64>,
     by_part: Vec<u64>,
-    passed: Vec<(usize, LineItem)>,
+    passed: Vec<LineItem>,
 }
 
 impl Query {
     fn new(draws: DataRng, cpu: &mut Cpu) -> Self {
-        let page = crate::address_space::PAGE;
-        let padding = cpu.sbrk(0).wrapping_neg() % page;
-        cpu.sbrk(padding); // a transfer past the page cache begins at a page
+        // A transfer past the page cache begins at a page: the heap does, and each part of it is a number of pages.
         Self {
             draws,
             buffers: cpu.sbrk(BUFFERS * READ),
             orders: cpu.sbrk(ORDERS * ENTRY),
             customers: cpu.sbrk(CUSTOMERS * SUM),
             parts: cpu.sbrk(PARTS * SUM),
-            spill: cpu.sbrk(SPILL.next_multiple_of(page)),
+            spill: cpu.sbrk(SPILL.next_multiple_of(crate::address_space::PAGE)),
             offset: 0,
             written: 0,
             reads: 0,
@@ -151,7 +149,7 @@ impl Query {
                 cpu.store(to + field, size);
                 cpu.run(1);
             }
-            self.passed.push((row, item));
+            self.passed.push(item);
         }
     }
 
@@ -185,7 +183,7 @@ impl Query {
 
     /// Sums up the rows of the list.
     fn sum_up(&mut self, cpu: &mut Cpu) {
-        for (entry, (_, item)) in std::mem::take(&mut self.passed).into_iter().enumerate() {
+        for (entry, item) in std::mem::take(&mut self.passed).into_iter().enumerate() {
             let at = LIST + 32 * entry as u64;
             cpu.jump(PROBE - 0x40);
             cpu.load(at, 8);
