@@ -148,7 +148,7 @@ def test_no_command_is_answered_with_the_help(command: Command) -> None:
 def test_calibration_shows_target_beside_measured(command: Command) -> None:
     out = command.ok("workloads", "--calibrate", "--length", "50k").stdout
     assert max(map(len, out.splitlines())) <= 80
-    # What TB10's applications stand for is measured by `binhop reproduce tb10`.
+    # `binhop reproduce tb10` measures the applications of TB10.
     measured = binhop.workloads().filter(~pl.col("stands_for").str.contains("TB10"))["name"]
     for workload in measured:
         assert re.search(rf"^{re.escape(workload)} +target", out, re.MULTILINE), workload

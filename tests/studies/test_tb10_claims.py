@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from binhop.reproduce.judge import Measure, measure
+from binhop.reproduce.judge import Measure
 from binhop.reproduce.tb10 import claims, paper
 from binhop.reproduce.tb10.data import Tb10Data
 from binhop.reproduce.tb10.forms import BACK, LAST_LEVELS, SHARED, TABLE_SIZES, WAYS, Form, ddc, pbdc
@@ -62,16 +62,16 @@ class MadeUp(Tb10Data):
     def cycles(self, workload: str, form: Form, kind: str = "forms") -> NDArray[np.float64]:
         return 1e6 / (1 + self.speed_ups(workload, form) / 100)
 
-    def hit_rate(self, workload: str, form: Form) -> Measure:
-        rate = 40.0 if form.scheme == SHARED else 30.0
-        return measure([rate, rate], self.confidence)
+    def hit_rates(self, workload: str, form: Form) -> NDArray[np.float64]:
+        rate = self.further.get(f"{workload} {form.scheme} hits", 40.0 if form.scheme == SHARED else 30.0)
+        return rate + np.array([-0.01, 0.01])
 
     def within(
-        self, workload: str, flow: str, device: str | None, distance: int, stream: str = "together"
-    ) -> float | None:
+        self, workload: str, flow: str, device: str, distance: int, stream: str = "together"
+    ) -> NDArray[np.float64] | None:
         limit = self.further.get(f"{workload} {flow} {device} {stream}", 512)
         share = 48.0 if (flow, device) == ("dpcc", "network") else 95.0
-        return share if distance >= limit else 1.0
+        return (share if distance >= limit else 1.0) + np.array([-0.01, 0.01])
 
     def sequential(self, workload: str, row: str, kind: str = "forms") -> Measure:
         share = self.further.get(f"{workload} {row}", 40.0 if "network" in row else 98.0)
@@ -134,7 +134,7 @@ OWN = {
     **{ddc(size, write=BACK, prefetch=own).name: 5.0 for size in (64, 32) for own in (True, False)},
     "file-copy ddc 2M back 32K 4-way P": -5.0,
 }
-"""What the document shows in figures without numbers, about as high."""
+"""Speed-ups that the document shows in figures without numbers; these are about as high."""
 
 
 def test_the_documents_own_figures_hold() -> None:
@@ -153,6 +153,7 @@ def test_the_documents_own_figures_hold() -> None:
         ("T5", {"specweb ddc 2M through 32K 1-way P": 4.0}),
         ("T6", {"tpch shared-cache 2M back fixed": 5.0}),
         ("T8", {ddc(128, write=BACK, prefetch=False).name: -30.0}),
+        ("T8", {"tpch shared-cache hits": 20.0}),
         ("T9", {"specweb shared-cache 8M through": 12.0}),
         ("T10", {"file-copy ddc 2M through 256K 4-way NP": 50.0}),
         ("T11", {"file-copy ddc 2M back 32K 4-way P": 5.0}),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
-from binhop.output import write_parquet, write_provenance
 from binhop.reproduce.jm97.designs import DESIGNS, KEPT, KIB, REFERENCE, Organization, machine
 from binhop.reproduce.jm97.programs import FIGURE_8, Program, missing, suite
+from binhop.reproduce.stages import StudyTables, ToldOfJobs
 from binhop.results import notes_once
 from binhop.run import simulate_all
 
@@ -139,20 +139,6 @@ def jobs(scale: Jm97Scale, programs: Sequence[Program]) -> list[Jm97Job]:
     return made
 
 
-@dataclass(frozen=True)
-class Jm97Tables:
-    """`Jm97Tables` holds the counts of the study, and what identifies them."""
-
-    counts: pl.DataFrame
-    provenance: dict[str, Any]
-    notes: list[str]
-
-    def write(self, directory: Path) -> None:
-        """Writes the counts and what identifies them."""
-        write_parquet(self.counts, directory / "counts.parquet")
-        write_provenance(directory, self.provenance, self.notes)
-
-
 def run(
     scale: str,
     *,
@@ -160,17 +146,17 @@ def run(
     kept: Path | None = None,
     progress: Watch | None = None,
     recordings: Path | None = None,
-) -> Jm97Tables:
+) -> StudyTables:
     """Runs every job, one after the other. A job that `kept` holds is not run again."""
     chosen = SCALES[scale]
     programs = suite(recordings)
     store = None if kept is None else KeptRuns(kept)
-    told = _ToldOfJobs(progress)
+    told = ToldOfJobs(progress)
     parts: list[pl.DataFrame] = []
     traces: list[dict[str, Any]] = []
     notes: dict[str, list[str]] = {}
     for job in jobs(chosen, programs):
-        counts, rest = _once(job, store, threads, told.of(job))
+        counts, rest = _once(job, store, threads, told.of(f"{job.name}, {len(job.cells)} machines"))
         parts.append(counts)
         own = [{**trace, "kind": job.kind} for trace in rest["traces"]]
         traces += [trace for trace in own if trace not in traces]
@@ -198,28 +184,7 @@ def run(
         "machines": {design: machine(design).resolved() for design in DESIGNS},
         "traces": traces,
     }
-    return Jm97Tables(pl.concat(parts), provenance, notes_once(notes))
-
-
-class _ToldOfJobs:
-    """`_ToldOfJobs` adds up the references of the runs, which follow each other."""
-
-    def __init__(self, watch: Watch | None) -> None:
-        self._watch = watch
-        self._before = 0
-        self._now = 0
-
-    def of(self, job: Jm97Job) -> Callable[[int, int | None], None]:
-        """Returns the callback of the next run."""
-        self._before += self._now
-        self._now = 0
-
-        def tell(done: int, _of: int | None) -> None:
-            self._now = done
-            if self._watch is not None:
-                self._watch(f"{job.name}, {len(job.cells)} machines", self._before + done, None)
-
-        return tell
+    return StudyTables({"counts": pl.concat(parts)}, provenance, notes_once(notes))
 
 
 def _once(

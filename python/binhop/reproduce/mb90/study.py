@@ -17,8 +17,8 @@ from binhop._binhop import Machine
 from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
-from binhop.output import write_parquet, write_provenance
 from binhop.reproduce.mb90.paper import DESIGNS, SWITCHES, WORKLOADS, Mb90Paper
+from binhop.reproduce.stages import StudyTables, ToldOfJobs
 from binhop.results import notes_once
 from binhop.switch_cost import by_cause, costs_by, costs_by_cache, costs_by_level, interval_length, overheads
 from binhop.traces import Trace
@@ -140,35 +140,20 @@ def machine(design: str, drain: int = 1) -> Machine:
     return loaded if drain == 1 else loaded.with_settings(*slower)
 
 
-@dataclass(frozen=True)
-class TrialTables:
-    """`TrialTables` holds the tables of the study, by name, and what identifies them."""
-
-    tables: Mapping[str, pl.DataFrame]
-    provenance: dict[str, Any]
-    notes: list[str]
-
-    def write(self, directory: Path) -> None:
-        """Writes the tables and what identifies them."""
-        for name, frame in self.tables.items():
-            write_parquet(frame, directory / f"{name}.parquet")
-        write_provenance(directory, self.provenance, self.notes)
-
-
 def run(
     scale: str, *, threads: int | None = None, kept: Path | None = None, progress: Watch | None = None
-) -> TrialTables:
+) -> StudyTables:
     """Runs every trial, one after the other. A trial that `kept` holds is not run again."""
     chosen = jobs(SCALES[scale])
     store = None if kept is None else KeptRuns(kept)
-    told = _Told(progress)
+    told = ToldOfJobs(progress)
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     traces: list[dict[str, Any]] = []
     trials: dict[str, dict[str, Any]] = {}
     notes: dict[str, list[str]] = {}
     facts: dict[str, Any] = {}
     for job in chosen:
-        tables, rest = _once(job, store, threads, told.of(job))
+        tables, rest = _once(job, store, threads, told.of(f"{job.name}, {len(job.designs)} designs"))
         for name in TABLES:
             parts[name].append(tables[name])
         traces += rest["traces"]
@@ -187,30 +172,9 @@ def run(
         "trials": [*trials.values()],
         "traces": traces,
     }
-    return TrialTables(
+    return StudyTables(
         {name: pl.concat(of_name) for name, of_name in parts.items()}, provenance, notes_once(notes)
     )
-
-
-class _Told:
-    """`_Told` adds up the references of the runs, which follow each other."""
-
-    def __init__(self, watch: Watch | None) -> None:
-        self._watch = watch
-        self._before = 0
-        self._now = 0
-
-    def of(self, job: Job) -> Callable[[int, int | None], None]:
-        """Returns the callback of the next run."""
-        self._before += self._now
-        self._now = 0
-
-        def tell(done: int, _of: int | None) -> None:
-            self._now = done
-            if self._watch is not None:
-                self._watch(f"{job.name}, {len(job.designs)} designs", self._before + done, None)
-
-        return tell
 
 
 def _once(

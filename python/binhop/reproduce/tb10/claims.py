@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from binhop.reproduce.claims import Claim
-from binhop.reproduce.judge import Condition, Measure, measure, positive, verdict, with_conditions
+from binhop.reproduce.judge import Condition, Measure, measure, positive, verdict, with_conditions, within
 from binhop.reproduce.tb10.forms import (
     BACK,
     DDC,
@@ -29,7 +29,9 @@ from binhop.reproduce.tb10.paper import rows_of
 from binhop.reproduce.tb10.study import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from binhop.reproduce.tb10.data import Tb10Data
 
@@ -47,7 +49,7 @@ ASSOCIATIVITY, ASSOCIATIVITY_ANY, SIZE = 1.5, 5.0, 20.0
 FIXED = 2.0
 PREFETCH = 20.0
 NONE = 2.0
-"""What counts as no difference, in points."""
+"""The most points that count as no difference."""
 
 
 def judge(data: Tb10Data) -> list[Claim]:
@@ -62,22 +64,29 @@ def judge(data: Tb10Data) -> list[Claim]:
     return [claim.undecided(reason) for claim in found]
 
 
+Measured = dict[str, "Measure | int | None"]
+"""The measurements of a claim: means with intervals, exact counts, and None where there is nothing."""
+
+
 def _claim(
-    name: str,
-    statement: str,
-    measured: Mapping[str, float | None],
-    rule: str,
-    conditions: Sequence[Condition],
-    interval: Mapping[str, tuple[float, float]] | None = None,
+    name: str, statement: str, measured: Measured, rule: str, conditions: Sequence[Condition]
 ) -> Claim:
-    return Claim(name, statement, measured, interval, verdict(conditions), with_conditions(rule, conditions))
+    means = {key: of.mean if isinstance(of, Measure) else of for key, of in measured.items()}
+    intervals = {key: of.interval for key, of in measured.items() if isinstance(of, Measure)}
+    how = with_conditions(rule, conditions)
+    return Claim(name, statement, means, intervals or None, verdict(conditions), how)
 
 
-def _at_least(text: str, value: float | None, least: float) -> Condition:
-    """Returns the condition that a number without an interval is large enough."""
-    if value is None:
+def _shares(data: Tb10Data, shares: NDArray[np.float64] | None) -> Measure | None:
+    """Returns the mean of shares, with its interval over placements."""
+    return None if shares is None else measure(shares, data.confidence)
+
+
+def _share_within(text: str, share: Measure | None, low: float, high: float = 100.0) -> Condition:
+    """Returns the condition that a share in percent lies between two bounds."""
+    if share is None:
         return Condition(f"{text}: nothing to measure", None)
-    return Condition(f"{text} ({value:.1f}%, at least {least:g}%)", value >= least)
+    return within(f"{text}, {low:g} to {high:g}%", share, low, high, 1)
 
 
 def _above(text: str, value: Measure, limit: float) -> Condition:
@@ -91,55 +100,52 @@ def _below(text: str, value: Measure, limit: float) -> Condition:
 
 
 def _t1(data: Tb10Data) -> Claim:
-    network = data.within(WEB, "dpcc", "network", 32 * LINES)
-    middle = None
-    if (below := data.within(WEB, "cpdc", "disk", 128 * LINES)) is not None:
-        middle = below - (data.within(WEB, "cpdc", "disk", 8 * LINES) or 0.0)
-    disk = {name: data.within(name, "dpcc", "disk", 32 * LINES) for name in WORKLOADS}
-    beyond = {name: data.far(name, "cpdc", "disk", 128 * LINES) for name in LARGE}
-    sent = data.within(WEB, "cpdc", "network", 8 * LINES)
-    apart = {name: data.within(name, "dpcc", "disk", 4 * LINES, "separated") for name in WORKLOADS}
-    conditions = [
-        *(_at_least(f"{name}: disk DPCC within 32K lines", disk[name], NEAR) for name in WORKLOADS),
-        Condition(
-            f"network DPCC within 32K lines between {NETWORK[0]:g}% and {NETWORK[1]:g}% "
-            f"({'-' if network is None else f'{network:.1f}%'})",
-            None if network is None else NETWORK[0] <= network <= NETWORK[1],
-        ),
-        *(_at_least(f"{name}: CPDC beyond 128K lines", beyond[name], NEAR) for name in LARGE),
-        _at_least("specweb: disk CPDC between 8K and 128K lines", middle, NEAR),
-        _at_least("specweb: network CPDC below 8K lines", sent, NEAR),
-        *(_at_least(f"{name}: separated DPCC within 4K lines", apart[name], NEAR) for name in WORKLOADS),
-    ]
-    measured = {
-        **{f"{name} disk DPCC within 32K": value for name, value in disk.items()},
-        "network DPCC within 32K": network,
-        **{f"{name} CPDC beyond 128K": value for name, value in beyond.items()},
-        "specweb disk CPDC 8K to 128K": middle,
-        "specweb network CPDC below 8K": sent,
-        **{f"{name} separated DPCC within 4K": value for name, value in apart.items()},
+    def near(name: str, flow: str, device: str, lines: int, stream: str = "together") -> Measure | None:
+        return _shares(data, data.within(name, flow, device, lines * LINES, stream))
+
+    def far(name: str) -> Measure | None:
+        shares = data.within(name, "cpdc", "disk", 128 * LINES)
+        return _shares(data, None if shares is None else 100 - shares)
+
+    below, above = (data.within(WEB, "cpdc", "disk", lines * LINES) for lines in (8, 128))
+    middle = None if below is None or above is None else above - below
+    network = near(WEB, "dpcc", "network", 32)
+    high = {
+        **{f"{name}: disk DPCC within 32K lines": near(name, "dpcc", "disk", 32) for name in WORKLOADS},
+        **{f"{name}: CPDC beyond 128K lines": far(name) for name in LARGE},
+        "specweb: disk CPDC between 8K and 128K lines": _shares(data, middle),
+        "specweb: network CPDC below 8K lines": near(WEB, "cpdc", "network", 8),
+        **{
+            f"{name}: separated DPCC within 4K lines": near(name, "dpcc", "disk", 4, "separated")
+            for name in WORKLOADS
+        },
     }
+    text = "network DPCC within 32K lines"
     return _claim(
         "T1",
         "Data that a device wrote are read soon (about 90% of disk, 48% of network data within 32K lines), "
-        "data "
-        "for a device late (beyond 128K lines; of SPECweb 8K to 128K, its network below 8K); separated, 4K "
-        "lines hold them (Figures 4, 5, 15).",
-        measured,
+        "data for a device late (beyond 128K lines; of SPECweb 8K to 128K, its network below 8K); separated, "
+        "4K lines hold them (Figures 4, 5, 15).",
+        {**high, text: network},
         f"Holds if each share is at least {NEAR:g}%, and the network's DPCC lies in its range.",
-        conditions,
+        [
+            *(_share_within(key, share, NEAR) for key, share in high.items()),
+            _share_within(text, network, *NETWORK),
+        ],
     )
 
 
 def _t2(data: Tb10Data) -> Claim:
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     conditions: list[Condition] = []
     for name in WORKLOADS:
         for row in (row for row in rows_of("Table 2", name) if " " in row):
             share = data.sequential(name, row)
-            measured[f"{name} {row}"] = share.mean
+            measured[f"{name} {row}"] = share
             if row.startswith("network"):
-                conditions.append(_below(f"{name} {row}: {NETWORK_SEQUENTIAL:g} less the share", share, 50.0))
+                conditions.append(
+                    _below(f"{name} {row}: {NETWORK_SEQUENTIAL:g} less the share", share, NETWORK_SEQUENTIAL)
+                )
             elif data.request_share(name, row).mean >= 1:
                 conditions.append(_above(f"{name} {row}: the share less {SEQUENTIAL:g}", share, SEQUENTIAL))
     return _claim(
@@ -155,10 +161,10 @@ def _t2(data: Tb10Data) -> Claim:
 def _t3(data: Tb10Data) -> Claim:
     order = [ddc(256), pbdc(1), Form(SHARED), Form(HINT)]
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     for name in LARGE:
         samples = [data.speed_ups(name, form) for form in order]
-        measured |= {f"{name} {form.name}": float(of.mean()) for form, of in zip(order, samples, strict=True)}
+        measured |= {f"{name} {form.name}": data.speed_up(name, form) for form in order}
         for better, worse, above, below in zip(order, order[1:], samples, samples[1:], strict=False):
             gap = measure(above - below, data.confidence)
             conditions.append(positive(f"{name}: {better.scheme} above {worse.scheme}", gap, 2))
@@ -174,12 +180,12 @@ def _t3(data: Tb10Data) -> Claim:
             conditions.append(
                 positive(f"{name}: PBDC above {PART:g} of DDC at {text}", measure(part, data.confidence), 2)
             )
-            measured[f"{name} {of_ways.name}"] = float(data.speed_ups(name, of_ways).mean())
+            measured[f"{name} {of_ways.name}"] = data.speed_up(name, of_ways)
     return _claim(
         "T3",
         "For file-copy and TPC-H: DDC 256 KiB with prefetcher > PBDC with one way > shared-cache written "
-        "through "
-        "> prefetch-hint > snooping-cache, and PBDC has at least 75% of DDC's speed-up at equal size.",
+        "through > prefetch-hint > snooping-cache, and PBDC has at least 75% of DDC's speed-up at equal "
+        "size.",
         measured,
         "Holds if every difference is above zero.",
         conditions,
@@ -188,29 +194,25 @@ def _t3(data: Tb10Data) -> Claim:
 
 def _t4(data: Tb10Data) -> Claim:
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
-    intervals: dict[str, tuple[float, float]] = {}
+    measured: Measured = {}
     for name in LARGE:
         back, through = (data.speed_up(name, form) for form in (Form(SHARED, write=BACK), Form(SHARED)))
         conditions.append(_below(f"{name}: written back below 0", back, 0.0))
         conditions.append(positive(f"{name}: written through above 0", through, 2))
-        measured |= {f"{name} back": back.mean, f"{name} through": through.mean}
-        intervals |= {f"{name} back": back.interval, f"{name} through": through.interval}
+        measured |= {f"{name} back": back, f"{name} through": through}
     return _claim(
         "T4",
         "Where devices write 100 KB and more at once, shared-cache is slower than the baseline if it writes "
-        "back, "
-        "and faster if it writes through (Figures 13 and 16).",
+        "back, and faster if it writes through (Figures 13 and 16).",
         measured,
         "Holds if both hold for file-copy and TPC-H.",
         conditions,
-        intervals,
     )
 
 
 def _t5(data: Tb10Data) -> Claim:
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     for name in WORKLOADS:
         gains = {}
         for size in TABLE_SIZES:
@@ -233,15 +235,14 @@ def _t5(data: Tb10Data) -> Claim:
         else:
             conditions.append(_above(f"{name}: points from 256 to 32 KiB less {SIZE:g}", smaller, SIZE))
         measured |= {
-            f"{name} ways at 256 KiB": at_256.mean,
-            f"{name} ways at most": largest.mean,
-            f"{name} 256 to 32 KiB": smaller.mean,
+            f"{name} ways at 256 KiB": at_256,
+            f"{name} ways at most": largest,
+            f"{name} 256 to 32 KiB": smaller,
         }
     return _claim(
         "T5",
         "From 1 to 4 ways a DMA cache gains at most 1.5 points at 256 KiB and 5 at any size; from 256 to 32 "
-        "KiB it "
-        "loses more than 20 points for file-copy and TPC-H, and none for SPECweb (Table 5).",
+        "KiB it loses more than 20 points for file-copy and TPC-H, and none for SPECweb (Table 5).",
         measured,
         "Holds if all of it holds.",
         conditions,
@@ -250,7 +251,7 @@ def _t5(data: Tb10Data) -> Claim:
 
 def _t6(data: Tb10Data) -> Claim:
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     for name in LARGE:
         back, through = (
             data.speed_ups(name, replace(Form(SHARED, write=write), fixed=True))
@@ -265,12 +266,11 @@ def _t6(data: Tb10Data) -> Claim:
                 None if gain.low < 0 <= gain.high else gain.low >= 0,
             )
         )
-        measured |= {f"{name} back": gain.mean, f"{name} through": float(through.mean())}
+        measured |= {f"{name} back": gain, f"{name} through": measure(through, data.confidence)}
     return _claim(
         "T6",
         "With memory of a fixed latency, shared-cache gains as much written back as written through (2 "
-        "points), "
-        "and does not lose: row conflicts are what T4 shows.",
+        "points), and does not lose: row conflicts are what T4 shows.",
         measured,
         "Holds if both hold for file-copy and TPC-H.",
         conditions,
@@ -295,23 +295,20 @@ def _t7(data: Tb10Data) -> Claim:
 
 def _t8(data: Tb10Data) -> Claim:
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     shared, own = Form(SHARED, write=BACK), ddc(128, write=BACK, prefetch=False)
     for name in LARGE:
-        rates = [data.hit_rate(name, form) for form in (shared, own)]
-        gap = measure([rates[0].mean - rates[1].mean] * 2, data.confidence)
-        conditions.append(positive(f"{name}: its hit rate above that of DDC", gap, 2))
+        hits = measure(data.hit_rates(name, shared) - data.hit_rates(name, own), data.confidence)
+        conditions.append(positive(f"{name}: its hit rate above that of DDC", hits, 2))
         slower = measure(data.speed_ups(name, own) - data.speed_ups(name, shared), data.confidence)
         conditions.append(positive(f"{name}: DDC's speed-up above its own", slower, 2))
-        measured |= {
-            f"{name} {form.scheme} hits": rate.mean for form, rate in zip((shared, own), rates, strict=True)
-        }
-        measured |= {f"{name} {form.scheme}": data.speed_up(name, form).mean for form in (shared, own)}
+        for form in (shared, own):
+            measured[f"{name} {form.scheme} hits"] = data.hit_rate(name, form)
+            measured[f"{name} {form.scheme}"] = data.speed_up(name, form)
     return _claim(
         "T8",
         "shared-cache written back serves more references to I/O data than a DDC of 128 KiB without "
-        "prefetcher, "
-        "and is yet slower (Figures 13 and 14).",
+        "prefetcher, and is yet slower (Figures 13 and 14).",
         measured,
         "Holds if both hold for file-copy and TPC-H.",
         conditions,
@@ -320,13 +317,13 @@ def _t8(data: Tb10Data) -> Claim:
 
 def _t9(data: Tb10Data) -> Claim:
     conditions: list[Condition] = []
-    measured: dict[str, float | None] = {}
+    measured: Measured = {}
     small, large = ddc(128), Form(SHARED, 8)
     for name in WORKLOADS:
         cycles = [data.cycles(name, form) for form in (small, large)]
         gap = measure(100 * (cycles[1] / cycles[0] - 1), data.confidence)
         conditions.append(positive(f"{name}: fewer cycles, in percent", gap, 2))
-        measured[name] = gap.mean
+        measured[name] = gap
     return _claim(
         "T9",
         "A DDC of 128 KiB beside a last level of 2 MiB beats shared-cache, written through, of 8 MiB.",
@@ -348,10 +345,9 @@ def _t10(data: Tb10Data) -> Claim:
     return _claim(
         "T10",
         "The prefetcher gains more than 20 points for file-copy, and about none where devices rarely read.",
-        {name: gain.mean for name, gain in gains.items()},
+        {**gains},
         "Holds if all of it holds at 256 KiB.",
         conditions,
-        {name: gain.interval for name, gain in gains.items()},
     )
 
 
@@ -362,7 +358,7 @@ def _t11(data: Tb10Data) -> Claim:
     return _claim(
         "T11",
         "A DDC of 32 to 64 KiB that writes back may be slower than the baseline where requests are large.",
-        {key: value.mean for key, value in found.items()},
+        {**found},
         f"Holds if one of these forms is slower ({DDC}, written back).",
         [_below(f"{least}: below 0", found[least], 0.0)],
     )

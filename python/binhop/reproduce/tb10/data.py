@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 Counts = dict[str, int]
 DRAM_CYCLES = "dram.cycles"
-KINDS = ("disk", "network")
-"""The devices of Table 2. Their requests for descriptors count as theirs, where shares are concerned."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,13 @@ class Tb10Data:
         """Returns the speed-up in percent with its interval over placements."""
         return measure(self.speed_ups(workload, form, kind), self.confidence)
 
+    def hit_rates(self, workload: str, form: Form) -> NDArray[np.float64]:
+        """Returns the share of references to I/O data that a cache served, in percent, of each placement."""
+        return self.samples(workload, form, lambda counts: percent(counts["io.hits"], counts["io.accesses"]))
+
     def hit_rate(self, workload: str, form: Form) -> Measure:
         """Returns the share of references to I/O data that a cache served, in percent (Figure 14)."""
-        share = self.samples(workload, form, lambda counts: percent(counts["io.hits"], counts["io.accesses"]))
-        return measure(share, self.confidence)
+        return measure(self.hit_rates(workload, form), self.confidence)
 
     def replacing_dirty(self, workload: str, form: Form) -> Measure:
         """Returns the share of writes of devices that replaced a dirty line, in percent (Figure 17)."""
@@ -146,24 +147,20 @@ class Tb10Data:
         return measure(self.samples(workload, None, of, kind), self.confidence)
 
     def within(
-        self, workload: str, flow: str, device: str | None, distance: int, stream: str = "together"
-    ) -> float | None:
+        self, workload: str, flow: str, device: str, distance: int, stream: str = "together"
+    ) -> NDArray[np.float64] | None:
         """Returns the share of a flow's references with a distance below a number of lines, in percent.
 
-        The number is a power of two. First references to a line count as far away. None: there is no such
-        flow.
+        There is one share for each placement. The number of lines is a power of two. First references to a
+        line count as far away. None: some placement has no such flow.
         """
-        rows = self.distances.filter(workload=workload, kind="forms", flow=flow, stream=stream)
-        if device is not None:
-            rows = rows.filter(device=device)
-        whole = int(rows["references"].sum())
-        near = int(rows.filter(pl.col("distance") < distance)["references"].sum())
-        return percent(near, whole) if whole else None
-
-    def far(self, workload: str, flow: str, device: str, distance: int) -> float | None:
-        """Returns the share of a flow's references with a distance of at least so many lines, in percent."""
-        near = self.within(workload, flow, device, distance)
-        return None if near is None else 100 - near
+        rows = self.distances.filter(workload=workload, kind="forms", flow=flow, stream=stream, device=device)
+        near = pl.col("references").filter(pl.col("distance") < distance).sum()
+        shares = (
+            rows.group_by("seed").agg((100 * near / pl.col("references").sum()).alias("share")).sort("seed")
+        )
+        placements = len(self.runs(workload, None))
+        return shares["share"].to_numpy() if len(shares) == placements else None
 
     def references(self, workload: str) -> float:
         """Returns the references below the front, as the mean over placements."""

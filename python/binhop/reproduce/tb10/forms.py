@@ -133,7 +133,7 @@ SENSITIVITY = {
     "dram.pages=closed": "rows closed after use",
     "dram.drain-low=0": "writes that drain to the last one",
 }
-"""What is ours about memory, by the setting that changes it."""
+"""The choices about memory that are ours, by the setting that changes each."""
 
 
 def sensitive_forms() -> list[Form]:

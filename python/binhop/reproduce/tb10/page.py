@@ -18,6 +18,7 @@ from binhop.reproduce.tb10.forms import (
     WAYS,
     Form,
     ddc,
+    every_form,
     sensitive_forms,
 )
 from binhop.reproduce.tb10.study import TAPS, WORKLOADS
@@ -90,13 +91,10 @@ def _about(data: Tb10Data) -> str:
         "caches "
         f"of the traced computer: {lengths}.{SCOPE[data.scale]}\n\n"
         "The document's traces are lost. The workloads `file-copy`, `tpch` and `specweb` make the system "
-        "calls "
-        "of its applications; page cache, disk and network card of the traced computer (`opteron`) follow "
-        "from "
-        "them. Every scheme gets the same references, under the same placements, in front of the same memory "
-        "controller (`tb10`). A *speed-up* is cycles of the memory's clock under snooping-cache / cycles "
-        "under "
-        "the scheme - 1, with the same last level. An interval has "
+        "calls of its applications; page cache, disk and network card of the traced computer (`opteron`) "
+        "follow from them. Every scheme gets the same references, under the same placements, in front of the "
+        "same memory controller (`tb10`). A *speed-up* is cycles of the memory's clock under snooping-cache "
+        "/ cycles under the scheme - 1, with the same last level. An interval has "
         f"{data.confidence:.0%} confidence, over placements. docs/io.md says what the schemes do.\n"
     )
 
@@ -185,8 +183,7 @@ def _table_5(data: Tb10Data) -> str:
     ]
     return (
         "Speed-up in percent, binhop's (the document's). P is with and NP without prefetcher; 2 MiB last "
-        "level; "
-        "written through.\n\n" + grid(header, rows, 2)
+        "level; written through.\n\n" + grid(header, rows, 2)
     )
 
 
@@ -216,16 +213,13 @@ def _table_6(data: Tb10Data) -> str:
 
 def size_table(data: Tb10Data) -> pl.DataFrame:
     """Returns the speed-up of every form of the study beside the document's, where it states one."""
-    names = data.counts.filter(kind="forms")["form"].drop_nulls().unique(maintain_order=True).to_list()
-    from binhop.reproduce.tb10.forms import every_form
-
-    rows = []
-    for workload in WORKLOADS:
-        for form in every_form():
-            if form.name in names and form != form.baseline:
-                ours = data.speed_up(workload, form)
-                told = paper.speed_up(workload, form.name)
-                rows.append((workload, form.name, ours.mean, *_bounds(ours), told))
+    rows = [
+        (workload, form.name, ours.mean, *_bounds(ours), paper.speed_up(workload, form.name))
+        for workload in WORKLOADS
+        for form in every_form()
+        if form != form.baseline
+        for ours in [data.speed_up(workload, form)]
+    ]
     columns = ["workload", "form", "speed_up", "low", "high", "paper"]
     return pl.DataFrame(rows, schema=columns, orient="row")
 
@@ -256,8 +250,7 @@ def _sensitivity(data: Tb10Data) -> str:
             rows.append([workload, text, *(f"{of[form]:.1f}" for form in forms)])
     return (
         "The document does not state queue, mapping, drain and page policy of its controller. Speed-up in "
-        "percent "
-        "of the main forms under each other choice, over a shorter run:\n\n"
+        "percent of the main forms under each other choice, over a shorter run:\n\n"
         + grid(["workload", "memory", *forms], rows, 2)
     )
 

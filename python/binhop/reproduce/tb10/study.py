@@ -14,7 +14,7 @@ from binhop.device_traffic import device_data
 from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
-from binhop.output import write_parquet, write_provenance
+from binhop.reproduce.stages import StudyTables, ToldOfJobs
 from binhop.reproduce.tb10.forms import BASELINE, MAIN, Form, every_form, sensitive_forms
 from binhop.results import notes_once
 from binhop.traces import Trace
@@ -105,39 +105,18 @@ def machine(tap: str) -> Machine:
     return Machine.load("tb10", [*TAPS[tap]])
 
 
-@dataclass(frozen=True)
-class Tb10Tables:
-    """`Tb10Tables` holds the counts of the study, and what identifies them."""
-
-    tables: Mapping[str, pl.DataFrame]
-    provenance: dict[str, Any]
-    notes: list[str]
-
-    def write(self, directory: Path) -> None:
-        """Writes the tables and what identifies them."""
-        for name, frame in self.tables.items():
-            write_parquet(frame, directory / f"{name}.parquet")
-        write_provenance(directory, self.provenance, self.notes)
-
-
 def run(
     scale: str, *, threads: int | None = None, kept: Path | None = None, progress: Watch | None = None
-) -> Tb10Tables:
+) -> StudyTables:
     """Runs every job, one after the other. A job that `kept` holds is not run again."""
     chosen = SCALES[scale]
     store = None if kept is None else KeptRuns(kept)
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     traces: list[dict[str, Any]] = []
     notes: dict[str, list[str]] = {}
-    before = 0
+    told = ToldOfJobs(progress)
     for job in jobs(chosen):
-
-        def tell(done: int, _of: int | None, job: Tb10Job = job, before: int = before) -> None:
-            if progress is not None:
-                progress(f"{job.name}, {len(job.forms)} forms", before + done, None)
-
-        tables, rest = _once(job, store, threads, tell)
-        before += job.references
+        tables, rest = _once(job, store, threads, told.of(f"{job.name}, {len(job.forms)} forms"))
         for name in TABLES:
             parts[name].append(tables[name])
         traces += [{**trace, "kind": job.kind} for trace in rest["traces"]]
@@ -150,7 +129,7 @@ def run(
         "machines": {tap: machine(tap).resolved() for tap in TAPS},
         "traces": traces,
     }
-    return Tb10Tables({name: pl.concat(of) for name, of in parts.items()}, provenance, notes_once(notes))
+    return StudyTables({name: pl.concat(of) for name, of in parts.items()}, provenance, notes_once(notes))
 
 
 def _once(
