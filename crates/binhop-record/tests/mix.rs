@@ -355,6 +355,21 @@ fn a_length_bounds_each_input() {
 }
 
 #[test]
+fn a_mix_names_the_systems_of_all_calls() {
+    let of = |system: Option<&str>| FixedRows {
+        meta: Meta { system_calls: system.map(str::to_owned), ..Meta::default() },
+        ..given(vec![fetch(0, 1)])
+    };
+    let mixed = |systems: [Option<&str>; 2]| {
+        let inputs = systems.iter().map(|&system| input("trace", &of(system))).collect();
+        Mix::new(inputs, round_robin(1)).unwrap().meta().call_system().to_owned()
+    };
+    assert_eq!(mixed([None, Some("linux-x86-64")]), "linux-x86-64");
+    assert_eq!(mixed([Some("4.3bsd"), Some("4.3bsd")]), "4.3bsd");
+    assert_eq!(mixed([None, Some("4.3bsd")]), "4.3bsd + linux-x86-64");
+}
+
+#[test]
 fn page_sizes_that_differ_are_refused() {
     let paged = |page| FixedRows {
         meta: Meta { page_size: Some(page), ..Meta::default() },

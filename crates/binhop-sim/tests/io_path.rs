@@ -252,6 +252,29 @@ fn calls_between_two_files_by_hand() {
     assert_eq!(copied(&[call(326, 0, 0, FILE, Some(0))]).3, 0, "a call that moved nothing");
 }
 
+/// A number means what it means in the system that the trace names: 1 is `exit` of 4.3BSD, and 4 is `write`.
+#[test]
+fn a_number_is_read_as_the_system_of_the_trace_has_it() {
+    let calls = |system: Option<&str>, number| {
+        let named = Meta { system_calls: system.map(str::to_owned), ..meta() };
+        let (rows, unseen) = followed_with(named, &[call(number, USER, 100, FILE, Some(0))], 1);
+        let nameless = Event { arg0: None, arg1: None, ..call(number, USER, 0, FILE, None) };
+        let named = Meta { system_calls: system.map(str::to_owned), ..meta() };
+        (rows.len() > 1, unseen, followed_with(named, &[nameless], 1))
+    };
+    for (system, moves, other) in [(None, 1, 4), (Some("linux-x86-64"), 1, 4), (Some("4.3bsd"), 4, 1)] {
+        assert_eq!((calls(system, moves).0, calls(system, other).0), (true, false), "{system:?}");
+        assert_eq!(calls(system, other).2.1, 0, "{system:?}: the call moves no data");
+    }
+    for system in ["ultrix", "4.3bsd + linux-x86-64"] {
+        let named = Meta { system_calls: Some(system.to_owned()), ..meta() };
+        let source = Rows { meta: named, batches: vec![] };
+        let problem = IoEvents::new(Box::new(source), config()).err().expect("the system is unknown");
+        assert!(problem.value == system && problem.rule.contains("4.3bsd"), "{problem}");
+        assert!(problem.remedy.contains("--no-path"), "{problem}");
+    }
+}
+
 /// Batches may end anywhere, between a call and its ranges, too.
 #[test]
 fn rows_do_not_depend_on_batches() {

@@ -54,6 +54,13 @@ pub struct WorkloadInfo {
     composition: Composition,
 }
 
+impl WorkloadInfo {
+    /// Returns whether the system calls have the numbers of Linux: those of the programs whose calls name files have.
+    fn is_of_linux(&self) -> bool {
+        matches!(self.composition, Composition::Single(_, _, files) if !files.is_empty())
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Composition {
     /// One program: its image, the function that starts it, and the files that its system calls name.
@@ -221,6 +228,7 @@ fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
         recorder: Some(concat!("binhop-workload ", env!("CARGO_PKG_VERSION")).to_owned()),
         command: Some(format!("{} (seed {seed})", info.name)),
         sizes: Some("exact".to_owned()),
+        system_calls: (!info.is_of_linux()).then(|| Meta::BSD.to_owned()),
         ..Meta::default()
     };
     let images: &[Image] = match &info.composition {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use binhop_base::Class;
 use binhop_trace::event::{Cause, map_flags};
-use binhop_trace::{EventBatch, Op, Source};
+use binhop_trace::{EventBatch, Meta, Op, Source};
 use binhop_workload::calibration::{OF_DEVICES, TARGETS, TRIAL_TARGETS, Trial, measure, measure_trial};
 use binhop_workload::{WORKLOADS, names, open};
 
@@ -82,6 +82,26 @@ fn each_stream_has_its_fingerprint() {
 fn another_seed_is_another_stream() {
     for name in names() {
         assert_ne!(fingerprint(name, 1, 1_500_000), fingerprint(name, 2, 1_500_000), "{name}");
+    }
+}
+
+/// Every call has a number of the system that the workload names: the programs of the 1980s those of 4.3BSD.
+#[test]
+fn each_call_has_a_number_of_the_system_that_the_trace_names() {
+    // 4.3BSD: exit, fork, read, write, open, unlink, the old stat, execve, wait, sendmsg.
+    const BSD: [u32; 10] = [1, 2, 3, 4, 5, 10, 18, 59, 84, 114];
+    // Linux: read, write, pread64, pwrite64, sendto, recvfrom.
+    const LINUX: [u32; 6] = [0, 1, 17, 18, 44, 45];
+    for name in names() {
+        let mut source = open(name, 1).expect("a known name");
+        let linux = ["file-copy", "tpch", "specweb"].contains(&name);
+        let expected = if linux { Meta::LINUX } else { Meta::BSD };
+        assert_eq!(source.meta().call_system(), expected, "{name}");
+        let numbers: &[u32] = if linux { &LINUX } else { &BSD };
+        walk(&mut source, 300_000, |batch, row| {
+            let is_known = batch.op()[row] != Op::Syscall as u8 || numbers.contains(&batch.count()[row]);
+            assert!(is_known, "{name}: {} is no call of {expected}", batch.count()[row]);
+        });
     }
 }
 

@@ -452,6 +452,7 @@ fn common(metas: &[(String, Meta)]) -> Result<Meta> {
         recorder: Some(format!("binhop {} mix", env!("CARGO_PKG_VERSION"))),
         command: Some(commands.collect::<Vec<_>>().join(" + ")),
         sizes: if any("assumed") { sizes("assumed") } else { sizes("exact").filter(|_| all("exact")) },
+        system_calls: Meta::joint_call_system(metas.iter().map(|(_, meta)| meta)),
         ..Meta::default()
     })
 }

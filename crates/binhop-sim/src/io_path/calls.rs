@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use binhop_base::{Problem, Result};
 use binhop_trace::Meta;
 use binhop_trace::event::{Event, range_kinds};
 
@@ -39,8 +40,63 @@ enum Ranges {
     AllButList,
 }
 
-/// Each system call that moves data: its number under Linux on x86-64, whether it reads, and its buffers.
-const CALLS: [(u32, bool, Ranges); 14] = [
+/// `CallTable` names the system calls of a system that move data.
+#[derive(Debug)]
+pub(super) struct CallTable {
+    system: &'static str,
+    /// The calls of a process and an object: the number, whether the call reads, and its buffers.
+    calls: &'static [(u32, bool, Ranges)],
+    /// The calls that move data between two objects.
+    between: &'static [u32],
+}
+
+impl CallTable {
+    /// Returns the table of the system whose calls a trace holds.
+    ///
+    /// # Errors
+    /// The system is unknown, or the trace holds the calls of several systems.
+    pub(super) fn of(meta: &Meta, trace: &str) -> Result<&'static Self> {
+        const TABLES: &[CallTable] = &[LINUX, BSD];
+        let system = meta.call_system();
+        TABLES.iter().find(|table| table.system == system).ok_or_else(|| {
+            let known: Vec<&str> = TABLES.iter().map(|table| table.system).collect();
+            Problem::request(
+                system,
+                &format!("{trace}: system_calls in the metadata"),
+                &format!(
+                    "the path of device data reads the system calls of one system: {}",
+                    known.join(", ")
+                ),
+                "name one of them, or leave the path out: --no-path",
+            )
+        })
+    }
+}
+
+const LINUX: CallTable = CallTable {
+    system: Meta::LINUX,
+    calls: &LINUX_CALLS,
+    // sendfile, splice, tee and copy_file_range
+    between: &[40, 275, 276, 326],
+};
+
+/// 4.3BSD has no call that moves data between two objects.
+const BSD: CallTable = CallTable { system: Meta::BSD, calls: &BSD_CALLS, between: &[] };
+
+const BSD_CALLS: [(u32, bool, Ranges); 10] = [
+    (3, true, Ranges::Main),          // read
+    (120, true, Ranges::Written),     // readv
+    (102, true, Ranges::Main),        // recv
+    (113, true, Ranges::Main),        // recvmsg
+    (125, true, Ranges::Main),        // recvfrom
+    (4, false, Ranges::Main),         // write
+    (121, false, Ranges::AllButList), // writev
+    (101, false, Ranges::Main),       // send
+    (114, false, Ranges::Main),       // sendmsg
+    (133, false, Ranges::Main),       // sendto
+];
+
+const LINUX_CALLS: [(u32, bool, Ranges); 14] = [
     (0, true, Ranges::Main),          // read
     (17, true, Ranges::Main),         // pread64
     (19, true, Ranges::Written),      // readv
@@ -56,9 +112,6 @@ const CALLS: [(u32, bool, Ranges); 14] = [
     (44, false, Ranges::Main),        // sendto
     (46, false, Ranges::Main),        // sendmsg
 ];
-
-/// The calls that move data between two objects: sendfile, splice, tee and `copy_file_range`.
-const BETWEEN_FILES: [u32; 4] = [40, 275, 276, 326];
 
 /// `Moves` says from where to where a call moves data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +148,12 @@ pub(super) struct Call {
 
 impl Call {
     /// Returns the call of a row; `None` if it moves no data.
-    pub(super) fn of(event: &Event) -> Option<Self> {
-        let known = CALLS.iter().find(|&&(number, ..)| number == event.count);
+    pub(super) fn of(event: &Event, table: &CallTable) -> Option<Self> {
+        let known = table.calls.iter().find(|&&(number, ..)| number == event.count);
         let (moves, buffers) = match known {
             Some(&(_, true, buffers)) => (Moves::ToUser, buffers),
             Some(&(_, false, buffers)) => (Moves::FromUser, buffers),
-            None if BETWEEN_FILES.contains(&event.count) => (Moves::Between, Ranges::Main),
+            None if table.between.contains(&event.count) => (Moves::Between, Ranges::Main),
             None => return None,
         };
         let main = (event.addr, event.size);

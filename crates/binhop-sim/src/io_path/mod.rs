@@ -16,7 +16,7 @@
 //! - Calls on files that the trace names as direct pass the page cache by: the device reads and writes the user's memory.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
-//! - The numbers of system calls are those of Linux on x86-64, the system that the recorder knows (`calls`).
+//! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
 //!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
 //!   nothing says where its bytes come from.
@@ -37,7 +37,7 @@ use binhop_os::io::{FileId, FileWrites, IoConfig, IoCounts, IoPath, IoStep, Queu
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
-use calls::{Call, Moves, Object, objects};
+use calls::{Call, CallTable, Moves, Object, objects};
 pub use layout::HALF;
 use layout::KernelLayout;
 use rows::RowWriter;
@@ -52,6 +52,7 @@ pub struct IoEvents {
     source: Box<dyn Source>,
     meta: Meta,
     path: IoPath,
+    table: &'static CallTable,
     objects: BTreeMap<u64, Object>,
     writer: RowWriter,
     /// The batch that is being followed, and its first row that is not.
@@ -77,9 +78,10 @@ impl IoEvents {
     /// Makes the source for a trace.
     ///
     /// # Errors
-    /// The configuration breaks a rule of [`IoConfig`].
+    /// The configuration breaks a rule of [`IoConfig`], or the path does not know the system whose calls the trace holds.
     pub fn new(source: Box<dyn Source>, config: IoConfig) -> Result<Self> {
         let mut meta = source.meta().clone();
+        let table = CallTable::of(&meta, source.name())?;
         let trace_page = meta.known_page_size().unwrap_or(4096);
         let layout = KernelLayout::new(&mut meta, &config, trace_page);
         let mut path = IoPath::new(config)?;
@@ -87,6 +89,7 @@ impl IoEvents {
             path.set_bytes(FileId(file), bytes.min(IoPath::LARGEST));
         }
         Ok(Self {
+            table,
             objects: objects(&meta),
             path,
             writer: RowWriter::new(layout, config.file_writes == FileWrites::NonTemporal),
@@ -130,7 +133,7 @@ impl IoEvents {
             if code == Op::Fetch as u8 {
                 self.instructions += u64::from(batch.count()[row]);
             } else if code == Op::Syscall as u8 {
-                self.pending = Call::of(&Event::of(batch, row));
+                self.pending = Call::of(&Event::of(batch, row), self.table);
             }
         }
         out.append(&batch.slice(copied, batch.len() - copied));

@@ -48,6 +48,7 @@ impl TextGrammar {
             recorder,
             command,
             sizes,
+            system_calls,
             schedule,
             mixed,
             processes,
@@ -62,6 +63,7 @@ impl TextGrammar {
             (&mut meta.recorder, recorder),
             (&mut meta.command, command),
             (&mut meta.sizes, sizes),
+            (&mut meta.system_calls, system_calls),
             (&mut meta.schedule, schedule),
         ] {
             *known = more.or(known.take());

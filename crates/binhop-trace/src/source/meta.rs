@@ -20,6 +20,10 @@ pub struct Meta {
     pub command: Option<String>,
     /// `"exact"` if access sizes were recorded, `"assumed"` if an importer filled them in.
     pub sizes: Option<String>,
+    /// The system whose numbers the system calls have: `"linux-x86-64"` or `"4.3bsd"`. Without it: see
+    /// [`Meta::call_system`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_calls: Option<String>,
     /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`,
     /// `"round-robin"`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +110,11 @@ pub struct SegmentMeta {
 }
 
 impl Meta {
+    /// Linux on x86-64 in [`system_calls`](Self::system_calls).
+    pub const LINUX: &'static str = "linux-x86-64";
+    /// 4.3BSD in [`system_calls`](Self::system_calls).
+    pub const BSD: &'static str = "4.3bsd";
+
     /// Returns notes on the ends of the inputs of a mix, one sentence each. Of many inputs, the first are named.
     #[must_use]
     pub fn notes_on_ends(&self) -> Vec<String> {
@@ -115,6 +124,23 @@ impl Meta {
             notes.push(format!("{more} more traces were mixed: binhop inspect --json lists when they ended"));
         }
         notes
+    }
+
+    /// Returns the system whose numbers the system calls have. A trace that names none has those of Linux on x86-64, the
+    /// system that the recorder knows.
+    #[must_use]
+    pub fn call_system(&self) -> &str {
+        self.system_calls.as_deref().unwrap_or(Self::LINUX)
+    }
+
+    /// Returns what [`system_calls`](Self::system_calls) is where traces come together: their system, or the names of
+    /// all.
+    #[must_use]
+    pub fn joint_call_system<'a>(traces: impl IntoIterator<Item = &'a Self>) -> Option<String> {
+        let systems = traces.into_iter().flat_map(|trace| trace.call_system().split(" + "));
+        let systems: BTreeSet<&str> = systems.collect();
+        let all = systems.into_iter().collect::<Vec<_>>().join(" + ");
+        (!all.is_empty() && all != Self::LINUX).then_some(all)
     }
 
     /// Adds a process and returns its asid: the number of the processes before it.

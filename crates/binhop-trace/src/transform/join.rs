@@ -104,6 +104,7 @@ impl Joined {
         let theirs = self.current.meta().clone();
         let ours = &mut self.meta;
         ours.page_size = ours.page_size.or(theirs.page_size);
+        ours.system_calls = Meta::joint_call_system([&*ours, &theirs]);
         if ours.sizes != theirs.sizes {
             let assumed =
                 [&ours.sizes, &theirs.sizes].iter().any(|sizes| sizes.as_deref() == Some("assumed"));

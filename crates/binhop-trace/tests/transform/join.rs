@@ -56,6 +56,22 @@ fn joined_meta(meta: &Meta) -> &Meta {
 }
 
 #[test]
+fn a_joined_trace_names_the_systems_of_all_calls() {
+    let joined = |systems: &[Option<&str>]| {
+        let one = |system: &Option<&str>| -> Box<dyn Source> {
+            let meta = Meta { system_calls: system.map(str::to_owned), ..meta() };
+            Box::new(Memory { meta, events: vec![], at: 0, batch: 1 })
+        };
+        let mut joined = Joined::new(systems.iter().map(one).collect()).unwrap();
+        while joined.next_batch().unwrap().is_some() {}
+        joined.meta().call_system().to_owned()
+    };
+    assert_eq!(joined(&[None, Some(Meta::LINUX), None]), "linux-x86-64");
+    assert_eq!(joined(&[Some(Meta::BSD), Some(Meta::BSD)]), "4.3bsd");
+    assert_eq!(joined(&[None, Some(Meta::BSD), Some(Meta::LINUX)]), "4.3bsd + linux-x86-64");
+}
+
+#[test]
 fn traces_of_different_page_sizes_are_not_joined() {
     let other = Memory { meta: Meta { page_size: Some(8192), ..meta() }, events: vec![], at: 0, batch: 1 };
     let problem = Joined::new(vec![source(&[], 1), Box::new(other)]).err().unwrap();
