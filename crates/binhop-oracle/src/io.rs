@@ -70,6 +70,7 @@ pub struct Sizes {
     pub request_pages: usize,
     pub extent_pages: u64,
     pub disk_rate: Option<u64>,
+    pub disk_write_rate: Option<u64>,
     pub dirty_pages: usize,
     pub dirty_age: u64,
     pub ring: u32,
@@ -119,6 +120,9 @@ pub struct Server {
     arriving: Vec<(u64, Vec<u64>)>,
     /// The time at which the disk began with the first of them.
     disk_began: u64,
+    /// The writes that the disk has not served yet, and the time at which it began with the first.
+    leaving: Vec<(u64, Vec<u64>)>,
+    writes_began: u64,
     slots: [u32; 3],
     requests: [u64; 3],
     posted: Vec<u32>,
@@ -148,6 +152,8 @@ impl Server {
             readers: BTreeMap::new(),
             arriving: Vec::new(),
             disk_began: 0,
+            leaving: Vec::new(),
+            writes_began: 0,
             slots: [0; 3],
             requests: [0; 3],
             posted: Vec::new(),
@@ -298,6 +304,11 @@ impl Server {
         self.reach(file, offset + bytes);
         let pages: Vec<u64> = (0..bytes).map(|byte| (offset + byte) / size).collect();
         self.flush_pages(file, |page| pages.contains(&page));
+        for &page in &pages {
+            if !writes_file {
+                self.wait_for_write(|of, written| of == file && written == page);
+            }
+        }
         if writes_file {
             for page in unique(&pages) {
                 self.drop_page(file, page);
@@ -328,6 +339,7 @@ impl Server {
     /// Writes a file's dirty pages.
     pub fn sync_file(&mut self, file: u64) {
         self.flush_pages(file, |_| true);
+        self.wait_for_write(|of, _| of == file);
     }
 
     /// Writes all dirty pages.
@@ -335,6 +347,7 @@ impl Server {
         while let Some(page) = self.oldest_dirty() {
             self.flush_around(page.file, page.page);
         }
+        self.wait_for_write(|_, _| true);
     }
 
     /// Changes a file's size.
@@ -374,6 +387,16 @@ impl Server {
             }
             self.disk_began = end;
             self.serve_first();
+        }
+        while let Some((_, pages)) = self.leaving.first() {
+            let bytes = pages.len() as u64 * self.sizes.page;
+            let rate = self.sizes.disk_write_rate.expect("writes wait for a disk");
+            let end = self.writes_began + bytes * 1_000_000 / rate;
+            if end > self.now {
+                break;
+            }
+            self.writes_began = end;
+            self.serve_first_write();
         }
         while let Some(page) = self.oldest_dirty()
             && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age)
@@ -596,6 +619,7 @@ impl Server {
 
     fn drop_page(&mut self, file: u64, page: u64) {
         self.wait_for(file, page);
+        self.wait_for_write(|of, written| (of, written) == (file, page));
         if let Some(place) = self.position(file, page) {
             self.cached.remove(place);
             self.events.push(IoEvent::Drop(file, page));
@@ -712,6 +736,39 @@ impl Server {
         }
     }
 
+    /// Asks the disk to write pages, which are clean from now on. It serves the request at once, or in its turn.
+    fn write_pages(&mut self, file: u64, pages: &[u64]) {
+        if self.sizes.disk_write_rate.is_none() || pages.is_empty() {
+            self.transfer_pages(false, file, pages);
+            return;
+        }
+        self.wait_for_write(|of, page| of == file && pages.contains(&page));
+        for &page in pages {
+            let place = self.position(file, page).expect("the page is cached");
+            self.cached[place].dirty = None;
+        }
+        if self.leaving.is_empty() {
+            self.writes_began = self.now;
+        }
+        self.leaving.push((file, pages.to_vec()));
+    }
+
+    /// Lets the disk serve writes until it has served those of all pages that `chosen` names.
+    fn wait_for_write(&mut self, chosen: impl Fn(u64, u64) -> bool) {
+        while self.leaving.iter().any(|(file, pages)| pages.iter().any(|&page| chosen(*file, page))) {
+            self.writes_began = self.now;
+            self.serve_first_write();
+        }
+    }
+
+    fn serve_first_write(&mut self) {
+        let (file, pages) = self.leaving.remove(0);
+        let size = self.sizes.page;
+        let data =
+            pages.iter().map(|&page| (IoPlace::File(file, page * size), size, Some((file, page * size))));
+        self.disk(false, &data.collect::<Vec<_>>());
+    }
+
     /// Writes the pages around a dirty one: first as many as possible before it, then behind it.
     fn flush_around(&mut self, file: u64, page: u64) {
         let most = self.sizes.request_pages;
@@ -724,7 +781,7 @@ impl Server {
             pages.push_back(next);
             next += 1;
         }
-        self.transfer_pages(false, file, pages.make_contiguous());
+        self.write_pages(file, pages.make_contiguous());
     }
 
     /// Writes the dirty pages of a file that `chosen` names, in requests of neighbours.
@@ -742,12 +799,12 @@ impl Server {
                 || run.len() == self.sizes.request_pages
                 || self.begins_extent(page)
             {
-                self.transfer_pages(false, file, &run);
+                self.write_pages(file, &run);
                 run.clear();
             }
             run.push(page);
         }
-        self.transfer_pages(false, file, &run);
+        self.write_pages(file, &run);
     }
 
     fn flush_some(&mut self) {

@@ -67,6 +67,7 @@ fn config() -> IoConfig {
         coalesce: 1,
         extent_pages: 1 << 20,
         disk_rate: None,
+        disk_write_rate: None,
         file_writes: FileWrites::Cached,
     }
 }

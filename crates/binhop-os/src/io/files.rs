@@ -1,11 +1,12 @@
 //! This part of the path serves calls on files: through the page cache, direct, and their ends.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use binhop_base::VirtAddr;
 
-use super::arriving::PageRun;
 use super::copies::{Side, copy, copy_pieces, pieces};
+use super::disk_queue::{PageRun, all_pages};
 use super::rings::Data;
 
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location};
@@ -127,6 +128,9 @@ impl IoPath {
         }
         self.reach(file, offset + bytes);
         self.write_range(file, offset, bytes, emit);
+        let size = self.config.page;
+        let page = |byte: u64| FilePage { file, page: byte / size };
+        self.wait_for_writes(&(page(offset)..=page(offset + bytes - 1)), emit);
         self.transfer_direct(true, file, offset, bytes, user, emit);
         self.counts.read += bytes;
     }
@@ -149,6 +153,7 @@ impl IoPath {
     /// Writes the dirty pages of a file to the disk (`fsync`).
     pub fn sync_file(&mut self, file: FileId, emit: Emit<'_>) {
         self.write_range(file, 0, u64::MAX, emit);
+        self.wait_for_writes(&all_pages(file), emit);
     }
 
     /// Writes all dirty pages to the disk (`sync`), the page that has been dirty longest first.
@@ -156,6 +161,8 @@ impl IoPath {
         while let Some((page, _)) = self.cache.dirty_longest() {
             self.write_dirty(page, emit);
         }
+        let all = *all_pages(FileId(0)).start()..=*all_pages(FileId(u64::MAX)).end();
+        self.wait_for_writes(&all, emit);
     }
 
     /// Cuts a file to `bytes`, or makes it longer. Pages behind the end leave the cache and are not written. A file that
@@ -181,7 +188,7 @@ impl IoPath {
     /// Writes the run of dirty pages around a dirty page to the disk.
     pub(super) fn write_dirty(&mut self, page: FilePage, emit: Emit<'_>) {
         let (first, pages) = self.cache.dirty_run(page, self.config.request_pages, self.config.extent_pages);
-        self.write_pages(first, pages, emit);
+        self.write_pages(PageRun { first, pages }, emit);
     }
 
     fn file(&mut self, file: FileId) -> &mut super::File {
@@ -274,31 +281,42 @@ impl IoPath {
     }
 
     /// Lets the disk serve a request for pages.
-    pub(super) fn receive_pages(&mut self, PageRun { first, pages }: PageRun, emit: Emit<'_>) {
-        let size = self.config.page;
-        let pages = first.page..first.page + pages;
-        let data: Vec<_> = pages.map(|page| file_data(FilePage { page, ..first }, size)).collect();
-        self.counts.pages_read += data.len() as u64;
+    pub(super) fn receive_pages(&mut self, run: PageRun, emit: Emit<'_>) {
+        let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
+        self.counts.pages_read += run.pages;
         self.disk.transfer(true, data, &mut self.counts, emit);
     }
 
     /// Waits until a page of the cache has arrived.
     fn wait_for(&mut self, page: FilePage, emit: Emit<'_>) {
-        while let Some(run) = self.arriving.next_before(page, self.now) {
+        while let Some(run) = self.arriving.next_before(page..=page, self.now) {
             self.receive_pages(run, emit);
         }
     }
 
-    fn write_pages(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
-        let size = self.config.page;
-        let mut data = Vec::new();
-        for page in first.page..first.page + pages {
-            let page = FilePage { page, ..first };
-            self.cache.clean(page);
-            data.push(file_data(page, size));
+    /// Asks the disk to write pages of the cache. They are clean from now on.
+    fn write_pages(&mut self, run: PageRun, emit: Emit<'_>) {
+        self.wait_for_writes(&run.range(), emit);
+        run.pages().for_each(|page| self.cache.clean(page));
+        if self.config.disk_write_rate.is_some() {
+            self.leaving.push(run, self.now);
+        } else {
+            self.send_pages(run, emit);
         }
+    }
+
+    /// Lets the disk serve a write of pages.
+    pub(super) fn send_pages(&mut self, run: PageRun, emit: Emit<'_>) {
+        let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
+        self.counts.pages_written += run.pages;
         self.disk.transfer(false, data, &mut self.counts, emit);
-        self.counts.pages_written += pages;
+    }
+
+    /// Waits until the disk has served the writes of all pages of a range.
+    fn wait_for_writes(&mut self, range: &RangeInclusive<FilePage>, emit: Emit<'_>) {
+        while let Some(run) = self.leaving.next_before(range.clone(), self.now) {
+            self.send_pages(run, emit);
+        }
     }
 
     /// Writes the dirty pages of a range of a file, in ascending order.
@@ -315,7 +333,7 @@ impl IoPath {
             {
                 pages += 1;
             }
-            self.write_pages(first, pages, emit);
+            self.write_pages(PageRun { first, pages }, emit);
             next.page = first.page + pages;
         }
     }
@@ -355,9 +373,11 @@ impl IoPath {
         }
     }
 
-    /// Drops a page, dirty or not, if the cache holds it. A page that arrives is locked until then.
+    /// Drops a page, dirty or not, if the cache holds it. A page that the disk is asked to read or write is locked until
+    /// then.
     fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
         self.wait_for(page, emit);
+        self.wait_for_writes(&(page..=page), emit);
         if self.cache.remove(page) {
             emit(IoStep::Dropped(page));
         }

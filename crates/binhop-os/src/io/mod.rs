@@ -20,8 +20,11 @@
 //!   [`IoConfig::extent_pages`].
 //! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window arrive when
 //!   their time has come. A call that needs a page that has not arrived waits for its request and all before it, as a
-//!   processor does that is faster than its disk. Descriptors are written when a request is served. Writes to
-//!   the disk are served at once.
+//!   processor does that is faster than its disk. Descriptors are written when a request is served.
+//! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after the
+//!   other, beside its reads. A page is clean from the moment at which its write is asked for, and a store makes it dirty
+//!   again. Whoever needs the write to be done waits for it and all before it: a page that leaves the cache, a further
+//!   write of the page, `fsync`, `sync`, and a direct transfer of the page. Direct transfers are served at once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
@@ -46,10 +49,10 @@
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
 //! one, and a request is complete when the call goes on.
 
-mod arriving;
 mod config;
 mod copies;
 mod counts;
+mod disk_queue;
 mod files;
 mod page_cache;
 mod queues;
@@ -63,7 +66,7 @@ use binhop_base::{Result, VirtAddr};
 pub use config::{FileWrites, IoConfig};
 pub use counts::IoCounts;
 
-use arriving::Arriving;
+use disk_queue::DiskQueue;
 use page_cache::PageCache;
 use queues::{Buffers, Queue};
 use read_ahead::ReadAhead;
@@ -200,7 +203,10 @@ struct File {
 pub struct IoPath {
     config: IoConfig,
     cache: PageCache,
-    arriving: Arriving,
+    /// The reads that the disk has not served.
+    arriving: DiskQueue,
+    /// The writes that the disk has not served.
+    leaving: DiskQueue,
     files: BTreeMap<FileId, File>,
     disk: Ring,
     network: Network,
@@ -225,7 +231,8 @@ impl IoPath {
         config.check()?;
         Ok(Self {
             cache: PageCache::default(),
-            arriving: Arriving::default(),
+            arriving: DiskQueue::default(),
+            leaving: DiskQueue::default(),
             files: BTreeMap::new(),
             disk: Ring::new(RingId::Disk, config.ring),
             network: Network::new(config.ring),
@@ -259,13 +266,18 @@ impl IoPath {
         self.cache.by_use()
     }
 
-    /// Tells the path how many instructions have been executed. The pages arrive whose time has come, and the pages are
-    /// written that have been dirty for too long. Time never goes back.
+    /// Tells the path how many instructions have been executed. The pages arrive whose time has come, then the
+    /// disk writes pages whose time has come, and then pages are written that have been dirty for too long. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
         self.now = self.now.max(now);
         if let Some(rate) = self.config.disk_rate {
             while let Some(run) = self.arriving.due(self.now, rate, self.config.page) {
                 self.receive_pages(run, emit);
+            }
+        }
+        if let Some(rate) = self.config.disk_write_rate {
+            while let Some(run) = self.leaving.due(self.now, rate, self.config.page) {
+                self.send_pages(run, emit);
             }
         }
         while let Some((page, since)) = self.cache.dirty_longest()

@@ -24,6 +24,7 @@ fn linux() -> IoConfig {
         coalesce: 2,
         extent_pages: 1 << 20,
         disk_rate: None,
+        disk_write_rate: None,
         file_writes: FileWrites::Cached,
     }
 }
@@ -105,6 +106,29 @@ fn a_write_of_part_of_a_page() {
 }
 
 /// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
+#[test]
+fn pages_leave_at_the_rate_of_the_disk() {
+    let rate = core::num::NonZeroU64::new(2 * PAGE);
+    let sizes = IoConfig { disk_write_rate: rate, dirty_pages: 4, request_pages: 2, ..linux() };
+    let mut path = IoPath::new(sizes).unwrap();
+    let mut make = |now: u64, call: fn(&mut IoPath, &mut dyn FnMut(IoStep))| {
+        let mut steps = Vec::new();
+        path.pass_time(now, &mut |step| steps.push(step));
+        call(&mut path, &mut |step| steps.push(step));
+        (requests(&steps), path.cached().filter(|&(_, dirty)| dirty).count())
+    };
+    // Five pages are dirty. The flusher asks for 0 and 1, then for 2 and 3; the disk needs a million instructions for each.
+    assert_eq!(make(0, |path, emit| path.write(FILE, 0, 5 * PAGE, USER, emit)), (vec![], 1));
+    assert_eq!(make(999_999, |_, _| {}), (vec![], 1));
+    assert_eq!(make(1_000_000, |_, _| {}), (vec![(false, 0, 2)], 0), "page 4 is old, and waits in the queue");
+    // A store makes a page dirty again that waits to be written.
+    assert_eq!(make(1_000_000, |path, emit| path.write(FILE, 2 * PAGE, 1, USER, emit)), (vec![], 1));
+    // fsync waits: the second write of page 2 comes after the first.
+    let all = vec![(false, 2, 2), (false, 4, 1), (false, 2, 1)];
+    assert_eq!(make(1_000_001, |path, emit| path.sync_file(FILE, emit)), (all, 0));
+    assert_eq!(make(9_000_000, |_, _| {}), (vec![], 0));
+}
+
 #[test]
 fn pages_arrive_at_the_rate_of_the_disk() {
     let rate = core::num::NonZeroU64::new(2 * PAGE);

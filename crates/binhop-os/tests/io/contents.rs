@@ -103,9 +103,6 @@ impl World {
             }
             Call::Truncate(file, bytes) => {
                 self.files.entry(file).or_default().resize(bytes as usize, 0);
-                // The file system frees the blocks behind the end.
-                let end = bytes.div_ceil(self.page) * self.page;
-                self.disk.retain(|&(other, byte), _| other != file || byte < end);
             }
             Call::Arrive(socket, _) => self.socket = socket,
             Call::Receive(socket, ..) => self.socket = socket,
@@ -202,6 +199,12 @@ impl World {
             }
             Call::Send(..) | Call::SendFile(..) => {
                 assert_eq!(self.sent, self.expected, "{call:?}");
+                return;
+            }
+            Call::Truncate(file, bytes) => {
+                // The file system frees the blocks behind the end, after writes that were under way.
+                let end = bytes.div_ceil(self.page) * self.page;
+                self.disk.retain(|&(other, byte), _| other != file || byte < end);
                 return;
             }
             Call::Fault(file, page, true) => {

@@ -53,31 +53,33 @@ fn disk_rate() -> impl Strategy<Value = Option<NonZeroU64>> {
 /// Sizes that obey the rules of `IoConfig`.
 fn sizes() -> impl Strategy<Value = IoConfig> {
     let cache = (2..24u64).prop_flat_map(|pages| (Just(pages), 1..=pages / 2, 1..=pages / 2, 0..pages));
-    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, (1..40u64, disk_rate())).prop_map(
-        |(
-            (cache_pages, read_ahead, request_pages, dirty_pages),
-            dirty_age,
-            ring,
-            buffer,
-            packet,
-            coalesce,
-            (extent_pages, disk_rate),
-        )| IoConfig {
-            page: PAGE,
-            cache_pages,
-            read_ahead,
-            request_pages,
-            dirty_pages,
-            dirty_age,
-            ring: ring.max(packet.div_ceil(1 << buffer) as u32 * coalesce),
-            buffer: 1 << buffer,
-            packet,
-            coalesce,
-            extent_pages,
-            disk_rate,
-            file_writes: FileWrites::Cached,
-        },
-    )
+    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, (1..40u64, disk_rate(), disk_rate()))
+        .prop_map(
+            |(
+                (cache_pages, read_ahead, request_pages, dirty_pages),
+                dirty_age,
+                ring,
+                buffer,
+                packet,
+                coalesce,
+                (extent_pages, disk_rate, disk_write_rate),
+            )| IoConfig {
+                page: PAGE,
+                cache_pages,
+                read_ahead,
+                request_pages,
+                dirty_pages,
+                dirty_age,
+                ring: ring.max(packet.div_ceil(1 << buffer) as u32 * coalesce),
+                buffer: 1 << buffer,
+                packet,
+                coalesce,
+                extent_pages,
+                disk_rate,
+                disk_write_rate,
+                file_writes: FileWrites::Cached,
+            },
+        )
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -123,6 +125,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         coalesce: config.coalesce as usize,
         extent_pages: config.extent_pages,
         disk_rate: config.disk_rate.map(NonZeroU64::get),
+        disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
     }
 }
 

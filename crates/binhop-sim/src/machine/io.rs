@@ -30,6 +30,8 @@ keys! {
             "the bytes of a file that lie side by side on the disk; a request ends where they end";
         disk_rate: Option<At<Bytes>> = "disk-rate", absent "the disk reads at once",
             "the bytes that the disk reads into the page cache while the processor executes a million instructions";
+        disk_write_rate: Option<At<Bytes>> = "disk-write-rate", absent "the disk writes at once",
+            "the bytes that the disk writes from the page cache while the processor executes a million instructions";
         dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
             "the dirty file data that the flusher leaves alone";
         dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
@@ -109,15 +111,6 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         None => pages(otherwise).min(room).max(1),
     };
     let half = cache_pages / 2;
-    if let Some(at) = keys.disk_rate.as_ref().filter(|at| at.value.0 == 0) {
-        let remedy = "leave it out for a disk that reads at once";
-        return Err(Problem::request(
-            "0B",
-            &at.place,
-            "a disk reads some bytes in a million instructions",
-            remedy,
-        ));
-    }
     let config = IoConfig {
         page,
         cache_pages,
@@ -130,7 +123,8 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         packet: keys.packet.0,
         coalesce: keys.coalesce.0,
         extent_pages: keys.extent.as_ref().map_or(EXTENT.div_ceil(page), |at| at.value.0 / page),
-        disk_rate: keys.disk_rate.as_ref().and_then(|at| NonZeroU64::new(at.value.0)),
+        disk_rate: rate(&keys.disk_rate)?,
+        disk_write_rate: rate(&keys.disk_write_rate)?,
         file_writes: keys.file_writes,
     };
     config.check().map_err(|mut problem| {
@@ -152,6 +146,15 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         ddio_ways: keys.ddio_ways.0,
     };
     Ok((config, schemes))
+}
+
+/// Returns the bytes that the disk moves in a million instructions, if it does not move them at once.
+fn rate(key: &Option<At<Bytes>>) -> Result<Option<NonZeroU64>> {
+    let bytes = key.as_ref().map(|at| NonZeroU64::new(at.value.0).ok_or(at)).transpose();
+    bytes.map_err(|at| {
+        let rule = "a disk moves some bytes in a million instructions";
+        Problem::request("0B", &at.place, rule, "leave it out for a disk that works at once")
+    })
 }
 
 impl SchemeKeys {
