@@ -1,7 +1,7 @@
 //! `Server` serves calls on files, sockets and pipes, page by page and byte by byte, with lists that it searches from
 //! the front. It answers with the same steps as the fast path.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The first byte of a piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +77,7 @@ pub struct Sizes {
     pub buffer: u64,
     pub packet: u64,
     pub coalesce: usize,
+    pub backlog: usize,
 }
 
 /// `Page` is a page in the cache.
@@ -126,6 +127,8 @@ pub struct Server {
     slots: [u32; 3],
     requests: [u64; 3],
     posted: Vec<u32>,
+    /// The pieces of packets in the receive ring that the driver has not seen: the number of the packet, slot, length.
+    unseen: Vec<(u64, u32, u64)>,
     free: [Vec<u32>; 2],
     made: [u32; 2],
     sockets: BTreeMap<u64, VecDeque<Byte>>,
@@ -157,6 +160,7 @@ impl Server {
             slots: [0; 3],
             requests: [0; 3],
             posted: Vec::new(),
+            unseen: Vec::new(),
             free: [Vec::new(), Vec::new()],
             made: [0; 2],
             sockets: BTreeMap::new(),
@@ -416,33 +420,60 @@ impl Server {
         }
         let mut left = bytes;
         while left > 0 {
-            let mut filled = Vec::new();
-            for _ in 0..self.sizes.coalesce {
-                let packet = left.min(self.sizes.packet);
-                left -= packet;
-                let mut data = Vec::new();
-                let mut rest = packet;
-                let mut slot = self.slots[RECEIVE as usize];
-                while rest > 0 {
-                    let length = rest.min(self.sizes.buffer);
-                    rest -= length;
-                    data.push((IoPlace::Packet(self.posted[slot as usize], 0), length, None));
-                    filled.push((slot, length));
-                    slot = (slot + 1) % self.sizes.ring;
-                }
-                if packet > 0 {
-                    self.request(RECEIVE, true, false, &data);
-                }
+            // The packets of this interrupt, which bring in what is left.
+            let mut lengths = Vec::new();
+            while lengths.len() < self.sizes.coalesce && left > 0 {
+                let needed = left.min(self.sizes.packet);
+                left -= needed;
+                lengths.push(if self.sizes.backlog > 0 { self.sizes.packet } else { needed });
             }
+            let packets = lengths.len();
+            for &length in &lengths[self.waiting_packets().min(packets)..] {
+                self.packet_arrives(length);
+            }
+            self.backlog_arrives();
             self.events.push(IoEvent::Interrupt(RECEIVE));
-            for (slot, length) in filled {
-                self.events.push(IoEvent::Driver(false, RECEIVE, slot));
-                let buffer = self.posted[slot as usize];
-                self.posted[slot as usize] = self.take(0);
-                self.events.push(IoEvent::Driver(true, RECEIVE, slot));
-                self.sockets.entry(socket).or_default().extend((0..length).map(|byte| (buffer, byte)));
+            for _ in 0..packets {
+                let first = self.unseen[0].0;
+                while self.unseen.first().is_some_and(|&(packet, ..)| packet == first) {
+                    let (_, slot, length) = self.unseen.remove(0);
+                    self.events.push(IoEvent::Driver(false, RECEIVE, slot));
+                    let buffer = self.posted[slot as usize];
+                    self.posted[slot as usize] = self.take(0);
+                    self.events.push(IoEvent::Driver(true, RECEIVE, slot));
+                    self.sockets.entry(socket).or_default().extend((0..length).map(|byte| (buffer, byte)));
+                }
             }
         }
+        if bytes > 0 {
+            self.backlog_arrives();
+        }
+    }
+
+    /// Returns the number of packets in the receive ring that the driver has not seen.
+    fn waiting_packets(&self) -> usize {
+        self.unseen.iter().map(|&(packet, ..)| packet).collect::<BTreeSet<_>>().len()
+    }
+
+    fn backlog_arrives(&mut self) {
+        while self.waiting_packets() < self.sizes.backlog {
+            self.packet_arrives(self.sizes.packet);
+        }
+    }
+
+    fn packet_arrives(&mut self, packet: u64) {
+        let number = self.requests[RECEIVE as usize];
+        let mut data = Vec::new();
+        let mut rest = packet;
+        let mut slot = self.slots[RECEIVE as usize];
+        while rest > 0 {
+            let length = rest.min(self.sizes.buffer);
+            rest -= length;
+            data.push((IoPlace::Packet(self.posted[slot as usize], 0), length, None));
+            self.unseen.push((number, slot, length));
+            slot = (slot + 1) % self.sizes.ring;
+        }
+        self.request(RECEIVE, true, false, &data);
     }
 
     /// Receives from a socket.

@@ -65,6 +65,7 @@ fn config() -> IoConfig {
         buffer: 2048,
         packet: 1500,
         coalesce: 1,
+        backlog: 0,
         extent_pages: 1 << 20,
         disk_rate: None,
         disk_write_rate: None,

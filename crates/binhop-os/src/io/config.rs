@@ -31,7 +31,7 @@ impl FileWrites {
 /// `IoConfig` holds the sizes of the path of device data, and how the path works.
 ///
 /// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
-/// cache until its call has copied it; a request and the packets between two interrupts fit into a ring.
+/// cache until its call has copied it; a request, the packets between two interrupts and the backlog fit into a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoConfig {
     /// The bytes of a page; a power of two.
@@ -62,6 +62,9 @@ pub struct IoConfig {
     pub packet: u64,
     /// The packets between two interrupts.
     pub coalesce: u32,
+    /// The packets that wait in the receive ring while no call asks for them: so far is the sender ahead of the
+    /// processor. 0: packets arrive when a call asks for them.
+    pub backlog: u32,
     /// The stores by which the kernel copies what a call writes to a file.
     pub file_writes: FileWrites,
 }
@@ -126,6 +129,11 @@ impl IoConfig {
                 rule,
                 "make the ring larger, or the packets fewer or smaller",
             );
+        }
+        if u64::from(self.backlog).saturating_mul(self.packet_buffers()) > u64::from(self.ring) {
+            let rule = "the ring holds the buffers of all packets that wait in it";
+            let remedy = "make it smaller, or the ring larger";
+            return refuse(u64::from(self.backlog), "backlog", rule, remedy);
         }
         Ok(())
     }

@@ -42,6 +42,10 @@
 //! - A packet is [`IoConfig::packet`] bytes long at most. A call's last packet is as long as the rest of the call.
 //!   A packet that is longer than a buffer takes several buffers. An interrupt comes after every
 //!   [`IoConfig::coalesce`] packets and after the last packet of a call.
+//! - With a [backlog](IoConfig::backlog) the sender is ahead of the processor: that many packets wait in the receive
+//!   ring, each as long as a packet may be. The driver sees the oldest when a call asks for bytes, and as many arrive
+//!   behind them. A packet belongs to the socket of the call for which the driver sees it, so nothing need be known of
+//!   calls to come. What a call leaves of its last packet waits in the socket.
 //! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
 //!   read.
 //! - A socket or pipe that is closed loses the bytes that wait in it. Their buffers are free in the order of the bytes.
@@ -296,7 +300,8 @@ impl IoPath {
         self.counts.received += bytes;
     }
 
-    /// Lets packets with `bytes` for a socket arrive. They wait until a call [receives](Self::receive) them.
+    /// Lets packets with `bytes` for a socket arrive, or more with a [backlog](IoConfig::backlog). They wait until a call
+    /// [receives](Self::receive) them.
     pub fn arrive(&mut self, socket: QueueId, bytes: u64, emit: Emit<'_>) {
         let queue = self.sockets.entry(socket).or_default();
         self.network.arrive(bytes, queue, &self.config, &mut self.counts, emit);

@@ -1,7 +1,7 @@
 //! `Ring` is a ring of descriptors, through which driver and device tell each other about requests (TB10 §2.1).
 //! `Network` is the card with its two rings.
 
-use alloc::{vec, vec::Vec};
+use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use binhop_base::VirtAddr;
 
@@ -70,6 +70,9 @@ impl Ring {
     }
 }
 
+/// `Arrived` is a packet in the receive ring: the slot and the bytes of each of its buffers.
+type Arrived = Vec<(u32, u64)>;
+
 /// `Network` is the network card: a ring for each direction, and the buffers of packets.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -77,6 +80,8 @@ pub(super) struct Network {
     send: Ring,
     /// The buffer behind each slot of the receive ring. It is empty until the first packet arrives.
     posted: Vec<u32>,
+    /// The packets that have arrived and that the driver has not seen, oldest first.
+    arrived: VecDeque<Arrived>,
     pub(super) buffers: Buffers,
 }
 
@@ -86,11 +91,12 @@ impl Network {
             receive: Ring::new(RingId::Receive, slots),
             send: Ring::new(RingId::Send, slots),
             posted: Vec::new(),
+            arrived: VecDeque::new(),
             buffers: Buffers::default(),
         }
     }
 
-    /// Lets packets with `bytes` arrive and hands them to a socket's queue.
+    /// Hands packets with `bytes` to a socket's queue. Packets that have not arrived arrive now; then the backlog does.
     pub(super) fn arrive(
         &mut self,
         bytes: u64,
@@ -99,31 +105,31 @@ impl Network {
         counts: &mut IoCounts,
         emit: Emit<'_>,
     ) {
-        if bytes > 0 && self.posted.is_empty() {
+        if bytes == 0 {
+            return;
+        }
+        if self.posted.is_empty() {
             for slot in 0..self.receive.slots {
                 self.posted.push(self.buffers.take());
                 emit(IoStep::WriteDescriptor(RingId::Receive, slot));
             }
         }
-        let packets: Vec<u64> = pieces(0, bytes, config.packet).map(|(_, length)| length).collect();
+        let backlog = config.backlog as usize;
+        let mut packets: Vec<u64> = pieces(0, bytes, config.packet).map(|(_, length)| length).collect();
+        if backlog > 0 {
+            packets.fill(config.packet);
+        }
         for batch in packets.chunks(config.coalesce as usize) {
-            let mut filled: Vec<(u32, u64)> = vec![];
-            for &packet in batch {
-                let first = self.receive.next;
-                let parts: Vec<u64> = pieces(0, packet, config.buffer).map(|(_, length)| length).collect();
-                let mut data: Vec<Data> = vec![];
-                for (part, &length) in parts.iter().enumerate() {
-                    let slot = (first + part as u32) % self.receive.slots;
-                    let at = Location::Buffer(BufferPool::Packets, self.posted[slot as usize], 0);
-                    data.push((at, length, None));
-                    filled.push((slot, length));
-                }
-                self.receive.request(true, false, &data, emit);
+            // With a backlog all packets have one length. Without it none has arrived.
+            while self.arrived.len() < batch.len() {
+                let packet = batch[self.arrived.len()];
+                self.fill(packet, config, emit);
             }
+            self.fill_backlog(config, emit);
             counts.packets += batch.len() as u64;
             counts.interrupts += 1;
             emit(IoStep::Interrupt(RingId::Receive));
-            for (slot, length) in filled {
+            for (slot, length) in self.arrived.drain(..batch.len()).flatten() {
                 emit(IoStep::ReadDescriptor(RingId::Receive, slot));
                 let fresh = self.buffers.take();
                 let buffer = core::mem::replace(&mut self.posted[slot as usize], fresh);
@@ -131,6 +137,29 @@ impl Network {
                 emit(IoStep::WriteDescriptor(RingId::Receive, slot));
             }
         }
+        self.fill_backlog(config, emit);
+    }
+
+    /// Lets packets arrive until the backlog waits in the receive ring.
+    fn fill_backlog(&mut self, config: &IoConfig, emit: Emit<'_>) {
+        while self.arrived.len() < config.backlog as usize {
+            self.fill(config.packet, config, emit);
+        }
+    }
+
+    /// Lets a packet arrive in the next slots of the receive ring.
+    fn fill(&mut self, packet: u64, config: &IoConfig, emit: Emit<'_>) {
+        let first = self.receive.next;
+        let mut data: Vec<Data> = vec![];
+        let mut filled: Arrived = vec![];
+        for (part, (_, length)) in pieces(0, packet, config.buffer).enumerate() {
+            let slot = (first + part as u32) % self.receive.slots;
+            let at = Location::Buffer(BufferPool::Packets, self.posted[slot as usize], 0);
+            data.push((at, length, None));
+            filled.push((slot, length));
+        }
+        self.receive.request(true, false, &data, emit);
+        self.arrived.push_back(filled);
     }
 
     /// Sends a piece of a page from where it lies.

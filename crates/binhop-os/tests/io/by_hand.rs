@@ -22,6 +22,7 @@ fn linux() -> IoConfig {
         buffer: 2048,
         packet: 1500,
         coalesce: 2,
+        backlog: 0,
         extent_pages: 1 << 20,
         disk_rate: None,
         disk_write_rate: None,
@@ -205,6 +206,33 @@ fn packets_arrive() {
     assert_eq!((path.counts().packets, path.counts().interrupts), (5, 3));
 }
 
+/// Two packets wait in a ring of three. A call that takes 100 bytes sees one of them, and another arrives; the next call
+/// finds the rest of its packet.
+#[test]
+fn a_backlog_waits_in_the_ring() {
+    let mut path =
+        IoPath::new(IoConfig { ring: 3, request_pages: 3, backlog: 2, coalesce: 1, ..linux() }).unwrap();
+    let mut calls = |bytes: u64| {
+        let mut steps = Vec::new();
+        path.receive(QueueId(1), bytes, USER, &mut |step| steps.push(step));
+        let packets = |step: &IoStep| match *step {
+            IoStep::Transfer { at: Location::Buffer(_, number, _), bytes, .. } => Some((number, bytes)),
+            IoStep::Copy { from: Location::Buffer(_, number, first), bytes, .. } => {
+                Some((number + 1000, first + bytes))
+            }
+            _ => None,
+        };
+        steps.iter().filter_map(packets).collect::<Vec<_>>()
+    };
+    // Copies have 1000 more than the buffer's number, and the end of the bytes in it.
+    assert_eq!(calls(100), [(0, 1500), (1, 1500), (2, 1500), (1000, 100)]);
+    assert_eq!(calls(1400), [(1000, 1500)]);
+    // Slot 0 holds buffer 3. The first buffer is free again, and slot 1 gets it.
+    assert_eq!(calls(1500), [(3, 1500), (1001, 1500)]);
+    assert_eq!(calls(3000), [(0, 1500), (1, 1500), (1002, 1500), (1003, 1500)]);
+    assert_eq!((path.counts().packets, path.counts().interrupts), (4, 4));
+}
+
 /// A full cache drops the page used least recently, and writes it first if it is dirty.
 #[test]
 fn eviction() {
@@ -232,6 +260,7 @@ fn sizes_that_break_a_rule_are_refused() {
         (IoConfig { extent_pages: 0, ..linux() }, "1 page at least"),
         (IoConfig { packet: 0, ..linux() }, "1 byte at least"),
         (IoConfig { packet: 9000, coalesce: 200, ..linux() }, "between two interrupts"),
+        (IoConfig { backlog: 513, ..linux() }, "all packets that wait in it"),
     ];
     for (config, rule) in cases {
         let problem = IoPath::new(config).unwrap_err().to_string();

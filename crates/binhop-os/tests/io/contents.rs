@@ -20,13 +20,15 @@ pub(super) struct World {
     /// The numbers in files, as a user sees them.
     files: BTreeMap<u64, Vec<u64>>,
     pipes: BTreeMap<u64, VecDeque<u64>>,
-    /// The bytes that have arrived for sockets.
+    /// The bytes of the buffers in the receive ring that the driver has not seen.
+    ring: VecDeque<Vec<u64>>,
+    /// The bytes of sockets that the driver has seen.
     sockets: BTreeMap<u64, VecDeque<u64>>,
     /// The bytes that were sent.
     sent: Vec<u64>,
     /// The numbers of the bytes that a call must leave in the user's memory, from its first byte on.
     expected: Vec<u64>,
-    /// The socket for which packets arrive.
+    /// The socket for which the driver sees packets.
     socket: u64,
     /// The last number given.
     last: u64,
@@ -142,6 +144,9 @@ impl World {
             IoStep::Transfer { ring, writes, at, bytes, of, .. }
                 if !matches!(at, Location::Descriptor(..)) =>
             {
+                if (ring, writes) == (RingId::Receive, true) {
+                    self.ring.push_back(Vec::new());
+                }
                 for byte in 0..bytes {
                     let here = self.behind(at, byte);
                     match (ring, writes) {
@@ -157,11 +162,15 @@ impl World {
                         (_, true) => {
                             let number = self.fresh();
                             self.memory.insert(here, number);
-                            self.sockets.entry(self.socket).or_default().push_back(number);
+                            self.ring.back_mut().unwrap().push(number);
                         }
                         (_, false) => self.sent.push(self.memory[&here]),
                     }
                 }
+            }
+            IoStep::ReadDescriptor(RingId::Receive, _) => {
+                let numbers = self.ring.pop_front().unwrap();
+                self.sockets.entry(self.socket).or_default().extend(numbers);
             }
             IoStep::Dropped(page) => {
                 let first = page.page * self.page;

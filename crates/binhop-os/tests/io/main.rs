@@ -53,7 +53,15 @@ fn disk_rate() -> impl Strategy<Value = Option<NonZeroU64>> {
 /// Sizes that obey the rules of `IoConfig`.
 fn sizes() -> impl Strategy<Value = IoConfig> {
     let cache = (2..24u64).prop_flat_map(|pages| (Just(pages), 1..=pages / 2, 1..=pages / 2, 0..pages));
-    (cache, 1..200u64, 12..40u32, 3..=6u32, 1..100u64, 1..3u32, (1..40u64, disk_rate(), disk_rate()))
+    (
+        cache,
+        1..200u64,
+        12..40u32,
+        3..=6u32,
+        1..100u64,
+        (1..3u32, 0..6u32),
+        (1..40u64, disk_rate(), disk_rate()),
+    )
         .prop_map(
             |(
                 (cache_pages, read_ahead, request_pages, dirty_pages),
@@ -61,7 +69,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 ring,
                 buffer,
                 packet,
-                coalesce,
+                (coalesce, backlog),
                 (extent_pages, disk_rate, disk_write_rate),
             )| IoConfig {
                 page: PAGE,
@@ -70,10 +78,11 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 request_pages,
                 dirty_pages,
                 dirty_age,
-                ring: ring.max(packet.div_ceil(1 << buffer) as u32 * coalesce),
+                ring: ring.max(packet.div_ceil(1 << buffer) as u32 * coalesce.max(backlog)),
                 buffer: 1 << buffer,
                 packet,
                 coalesce,
+                backlog,
                 extent_pages,
                 disk_rate,
                 disk_write_rate,
@@ -123,6 +132,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         buffer: config.buffer,
         packet: config.packet,
         coalesce: config.coalesce as usize,
+        backlog: config.backlog as usize,
         extent_pages: config.extent_pages,
         disk_rate: config.disk_rate.map(NonZeroU64::get),
         disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),

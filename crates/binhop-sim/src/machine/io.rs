@@ -39,6 +39,8 @@ keys! {
         buffer: Option<At<Bytes>> = "buffer", absent "2KiB, or a page if that is less", "the buffer of a packet: a power of two, at most a page";
         packet: Bytes = "packet", absent "1500B", "the most bytes of a packet";
         coalesce: UpTo<65536> = "coalesce", absent "1", "the packets between two interrupts";
+        backlog: UpTo<65536> = "backlog", absent "0",
+            "the packets of full length that wait in the receive ring before a call asks for them; 0: packets arrive when a call asks for them";
         file_writes: FileWrites = "file-writes", absent "cached",
             "the stores by which the kernel copies what a call writes to a file: past the caches, if non-temporal";
         last_level: Option<At<UpTo<1_000_000>>> = "last-level", absent "the last level's key in [cost]; 20 without [cost]",
@@ -122,6 +124,7 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         buffer: keys.buffer.as_ref().map_or(BUFFER.min(page), |at| at.value.0),
         packet: keys.packet.0,
         coalesce: keys.coalesce.0,
+        backlog: keys.backlog.0,
         extent_pages: keys.extent.as_ref().map_or(EXTENT.div_ceil(page), |at| at.value.0 / page),
         disk_rate: rate(&keys.disk_rate)?,
         disk_write_rate: rate(&keys.disk_write_rate)?,
