@@ -96,6 +96,8 @@ class Machine:
     @property
     def last_level(self) -> str:
         """The last cache before memory; the largest, where several are."""
+    def shares_front(self, other: Machine) -> bool:
+        """Returns whether a scheme of the other machine can stand behind the front of this machine."""
     def resolved(self) -> str:
         """The complete description as TOML, defaults filled in."""
     def __eq__(self, other: object, /) -> bool: ...

@@ -14,7 +14,7 @@ from binhop.lazy_imports import pl
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 CLASSES = ("cpu-read", "cpu-write", "dma-read", "dma-write")
 """The classes of references."""
@@ -44,20 +44,34 @@ FIGURES: Mapping[str, tuple[str, str]] = {
         "lines/line",
         "Lines that left the caches before they were read, of the lines that devices wrote.",
     ),
+    "first-read-misses": (
+        "lines/line",
+        "Lines that the processor first read from memory, of the lines of devices that it read.",
+    ),
     "io-hits": ("references/reference", "References to I/O data that a cache served."),
     "replaced-dirty": ("references/reference", "Writes of devices that replaced a dirty line."),
     "memory-reads": ("lines", "Lines read from memory."),
     "memory-writes": ("lines", "Lines written to memory."),
     "class-cycles": ("cycles", "Cycles of a class of references."),
     "cycles": ("cycles", "Cycles of all references; with a controller, of the memory's clock to the end."),
-    "row-hits": ("lines/line", "Lines of a class of references whose row was open, of those in DRAM."),
-    "row-conflicts": ("lines/line", "Lines of a class that had to close another row, of those in DRAM."),
-    "read-latency": ("cycles/line", "Mean cycles of the memory's clock that a read of a class took."),
+    "row-hits": ("lines/line", "Lines of a class or agent whose row was open, of those in DRAM."),
+    "row-conflicts": (
+        "lines/line",
+        "Lines of a class or agent that had to close another row, of those in DRAM.",
+    ),
+    "read-latency": (
+        "cycles/line",
+        "Mean cycles of the memory's clock that a class's or agent's read took.",
+    ),
     "speed-up": ("cycles/cycle", "Cycles under the baseline / cycles under the scheme - 1."),
     "saved": ("cycles/cycle", "1 - cycles under the scheme / cycles under the baseline."),
 }
 """The figures, with their unit and meaning."""
 
+READS = ("read-dma-cache", "read-last-level", "read-memory", "read-after-eviction")
+"""The fates of lines that the processor read first."""
+AGENTS: Mapping[str, tuple[str, str]] = {"processor": CLASSES[:2], "devices": CLASSES[2:]}
+"""The agents, and the classes of their references."""
 DRAM = ("reads", "forwarded", "row-hits", "row-misses", "row-conflicts", "latency")
 """The counts of memory with a controller from which figures are made."""
 KEYS = ["workload", "machine", "scheme", "figure", "of", "unit"]
@@ -128,6 +142,8 @@ def _scheme(counts: Counts, base: Counts | None) -> Iterator[Row]:
     for name in FATES:
         yield "fate", name, ratio(counts[f"fate.{name}"], written)
     yield "evicted-unread", None, ratio(counts["fate.evicted-unread"], written)
+    read = sum(counts[f"fate.{name}"] for name in READS)
+    yield "first-read-misses", None, ratio(sum(counts[f"fate.{name}"] for name in READS[2:]), read)
     yield "io-hits", None, ratio(counts["io.hits"], counts["io.accesses"])
     yield "replaced-dirty", None, ratio(counts["dma-write.replaced-dirty"], counts["dma-write.references"])
     for what in ("reads", "writes"):
@@ -146,9 +162,10 @@ def _scheme(counts: Counts, base: Counts | None) -> Iterator[Row]:
 
 
 def _dram(counts: Counts) -> Iterator[Row]:
-    """Yields the figures of memory with a controller."""
-    for name in CLASSES:
-        of = {metric: counts[f"dram.{name}.{metric}"] for metric in DRAM}
+    """Yields the figures of memory with a controller: of each class of references, and of each agent."""
+    of_agents: dict[str, Sequence[str]] = {**{name: (name,) for name in CLASSES}, **AGENTS}
+    for name, classes in of_agents.items():
+        of = {metric: sum(counts[f"dram.{each}.{metric}"] for each in classes) for metric in DRAM}
         lines = of["row-hits"] + of["row-misses"] + of["row-conflicts"]
         yield "row-hits", name, ratio(of["row-hits"], lines)
         yield "row-conflicts", name, ratio(of["row-conflicts"], lines)

@@ -151,7 +151,7 @@ def device_data(
     machine: Machine | str | os.PathLike[str],
     trace: Trace | str | os.PathLike[str] | ArrowStream | pl.LazyFrame,
     *,
-    schemes: Sequence[str] | Mapping[str, tuple[str, Sequence[str]]] | None = None,
+    schemes: Sequence[str] | Mapping[str, tuple[str, Sequence[str] | Machine]] | None = None,
     path: bool = True,
     seeds: int | Iterable[int] | None = None,
     length: int | str | None = None,
@@ -172,7 +172,8 @@ def device_data(
             machine's last level can have. A mapping compares one scheme in several forms: each name in
             results has the scheme and settings of the machine, as in
             `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`. The settings may change the last level, `[dram]`,
-            and the keys of schemes in `[io]`. Speed-ups are against the baseline on the machine itself.
+            and the keys of schemes in `[io]`. A form may have a machine in place of settings. Speed-ups are
+            against the baseline on the machine itself.
         path: Whether the system calls of the trace make the kernel copy data and devices transfer them. False
             leaves the transfers that the trace itself has.
         seeds: The number of placements, or their seeds. Default: 4, and 1 if nothing is random.
@@ -259,7 +260,7 @@ def schemes() -> pl.DataFrame:
 
 
 def _forms(
-    machine: Machine, asked: Sequence[str] | Mapping[str, tuple[str, Sequence[str]]] | None
+    machine: Machine, asked: Sequence[str] | Mapping[str, tuple[str, Sequence[str] | Machine]] | None
 ) -> tuple[list[tuple[str, str, Machine]], list[str]]:
     """Returns name, scheme and machine of each form of a scheme, the baseline first, and notes."""
     if not isinstance(asked, Mapping):
@@ -274,7 +275,8 @@ def _forms(
             raise RequestError(
                 name, "schemes", "the baseline has the settings of the machine", "give the form another name"
             )
-        forms.append((str(name), scheme, machine.with_settings(*settings)))
+        of = settings if isinstance(settings, Machine) else machine.with_settings(*settings)
+        forms.append((str(name), scheme, of))
     return forms, []
 
 

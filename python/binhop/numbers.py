@@ -115,3 +115,29 @@ def rate(value: float | None) -> str:
         return "-"
     number = 1000 * value
     return f"{number:.1f}" if number >= 1000 else f"{number:#.4g}".rstrip(".")
+
+
+def percent(value: float) -> str:
+    """Returns a share in percent.
+
+    >>> percent(0.0712), percent(0.0051), percent(1.0)
+    ('7.12%', '0.51%', '100%')
+    """
+    number = 100 * value
+    return (
+        f"{number:.0f}%"
+        if abs(number) >= 99.95
+        else f"{number:.2f}%"
+        if abs(number) < 10
+        else f"{number:.1f}%"
+    )
+
+
+def is_share(unit: str) -> bool:
+    """Returns whether the unit of a ratio is that of a share of a whole.
+
+    >>> is_share("lines/line"), is_share("cycles/line"), is_share("lines")
+    (True, False, False)
+    """
+    part, _, whole = unit.partition("/")
+    return bool(whole) and part.removesuffix("s") == whole

@@ -63,6 +63,12 @@ impl PyMachine {
         &self.0.tree().config().caches[self.0.last_level()].name
     }
 
+    /// Returns whether a scheme for device data of the other machine can stand behind the front of this machine, so that one
+    /// pass serves both.
+    fn shares_front(&self, other: &Self) -> bool {
+        self.0.check_same_front(&other.0).is_ok()
+    }
+
     /// Returns the complete description as TOML, with its defaults.
     fn resolved(&self) -> String {
         self.0.resolved()

@@ -106,7 +106,7 @@ def report(
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
     Of reproduce: page, tables, claims, figures. Of run, compare, paging, surface, switches, translate:
-    figures. Of sweep: summary.csv. All of it is replaced or, on an error, nothing.
+    figures. Of sweep: summary.csv and maps. All of it is replaced or, on an error, nothing.
     """
     place = Path(directory)
     facts = _facts(place)
@@ -146,8 +146,9 @@ def _made(directory: Path, facts: dict[str, Any]) -> list[Path]:
         from binhop.study import StudyResult
 
         summary = directory / "summary.csv"
-        StudyResult.read(directory).summary().write_csv(summary)
-        return [summary]
+        result = StudyResult.read(directory)
+        result.summary().write_csv(summary)
+        return [summary, *result.draw(directory)]
     from binhop.report import redraw
 
     return redraw(directory, facts)

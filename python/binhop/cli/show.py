@@ -17,13 +17,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from binhop import tables
 from binhop.escape import escaped
 from binhop.numbers import figure, grouped, rate, signed
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderResult
-
-    from binhop import tables
 
 WIDTH = 80
 SHORT = 16
@@ -125,6 +124,10 @@ def print_table(made: tables.Table, gap: int = 2) -> None:
         out.print(made.instead)
         out.print()
         return
+    if not made.grouped and (pieces := _pieces(made, out.width, gap)) is not None:
+        for piece in pieces:
+            print_table(piece, gap=1)
+        return
     first = int(made.grouped)
     heads = made.columns[first:]
     shown = table(*(("", *heads[1:]) if made.grouped else heads), right=made.right, gap=gap)
@@ -137,6 +140,47 @@ def print_table(made: tables.Table, gap: int = 2) -> None:
         shown.add_row(f"  {row[1]}", *row[2:]) if made.grouped else shown.add_row(*row)
     out.print(shown)
     out.print()
+
+
+def _pieces(made: tables.Table, width: int, gap: int) -> list[tables.Table] | None:
+    """Returns the parts of a table whose columns of numbers leave no room for the columns of words.
+
+    Each part has the columns of words, and as many columns of numbers as fit. It has no title. None if the
+    table fits.
+    """
+    columns = [[head, *(row[at] for row in made.rows)] for at, head in enumerate(made.columns)]
+    wide = [max(map(cell_len, column)) + gap for column in columns]
+    folded = [
+        max(cell_len(word) for text in column for word in ["", *text.split()]) + 1 for column in columns
+    ]
+    if sum(folded[: made.left]) + sum(wide[made.left :]) - gap <= width or made.left == 0:
+        return None
+    wide = [each - gap + 1 for each in wide]
+    room = max(width - sum(wide[: made.left]), width // 2)
+    # An interval stays beside its value.
+    values: list[list[int]] = []
+    for at in range(made.left, len(columns)):
+        if values and made.columns[at].endswith("interval"):
+            values[-1].append(at)
+        else:
+            values.append([at])
+    groups: list[list[int]] = [[]]
+    for value in values:
+        if groups[-1] and sum(wide[at] for at in groups[-1] + value) - 1 > room:
+            groups.append([])
+        groups[-1] += value
+    if len(groups) == 1:
+        return None
+    words = [*range(made.left)]
+    return [
+        tables.Table(
+            "",
+            tuple(made.columns[at] for at in words + group),
+            tuple(tuple(row[at] for at in words + group) for row in made.rows),
+            right=len(group),
+        )
+        for group in groups
+    ]
 
 
 def entry(name: str, text: str, details: dict[str, str]) -> None:

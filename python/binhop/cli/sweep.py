@@ -88,6 +88,7 @@ def _filled(place: ResultDirectory, result: StudyResult, document: str, form: st
     def write(directory: Path) -> None:
         result.write(directory)
         table_form.write(directory, result.tables(), result.notes, form)
+        result.draw(directory)
         result.summary().write_csv(directory / "summary.csv")
         shutil.copyfile(document, directory / "study.toml")
 

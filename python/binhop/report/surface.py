@@ -9,10 +9,10 @@ import altair as alt
 
 from binhop import json_file
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped
+from binhop.numbers import grouped, percent
 from binhop.output import MARK, read_parquet
 from binhop.report.style import finish, save
-from binhop.tables.switches import percent, short
+from binhop.tables.switches import short
 
 if TYPE_CHECKING:
     import os

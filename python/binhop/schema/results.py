@@ -302,6 +302,8 @@ class StudyProvenance(Provenance):
     """The parameters that vary. They are keys of every row."""
     show: dict[str, list[str]] | None = None
     """The metrics that the table of each part shows, if the study names them."""
+    maps: dict[str, dict[str, Any]] | None = None
+    """The map of each part that has one: the parameters `x`, `y`, `panels`, `rows`; the metrics `show`."""
 
 
 class PagingProvenance(Provenance):

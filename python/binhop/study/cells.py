@@ -21,7 +21,8 @@ from binhop.errors import RequestError
 from binhop.metrics import caches
 from binhop.run import metrics_of
 from binhop.run_options import extended
-from binhop.study.document import MACHINE, Amount, Choice, Part, Study, label
+from binhop.study.device_data import metrics_of_scheme
+from binhop.study.document import MACHINE, SCHEME, Amount, Choice, Part, Study, label
 from binhop.traces import Trace
 
 if TYPE_CHECKING:
@@ -48,16 +49,26 @@ class End:
 
 @dataclass(frozen=True)
 class Cell:
-    """`Cell` is a complete configuration: what is simulated, and how much of it."""
+    """`Cell` is a complete configuration: what is simulated, and how much of it.
+
+    Attributes:
+        workload: The name of the trace.
+        machine: The machine.
+        end: Where the run ends, and what it reports.
+        scheme: The scheme for device data in place of the machine's last level; None: the machine as it is.
+    """
 
     workload: str
     machine: Machine
     end: End
+    scheme: str | None = None
 
     @property
     def id(self) -> str:
         """The identifier of the configuration, which is the same in every study."""
-        what = [self.workload, self.machine.resolved(), vars(self.end)]
+        what: list[Any] = [self.workload, self.machine.resolved(), vars(self.end)]
+        if self.scheme is not None:
+            what.append(self.scheme)
         return hashlib.blake2b(json.dumps(what).encode(), digest_size=5).hexdigest()
 
 
@@ -81,6 +92,11 @@ class StudyRun:
     end: End
     seeds: tuple[int, ...]
     cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether the cells are schemes for device data, which stand behind one front."""
+        return self.cells[0].scheme is not None
 
     @property
     def title(self) -> str:
@@ -159,6 +175,8 @@ def _named(part: Part) -> list[str]:
 def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace]) -> list[Place]:
     """Returns the cells of one part, workload by workload."""
     machines = list(_machines(part, directory))
+    if part.schemes:
+        _check_amount(part, amount)
     places = []
     for named in part.workloads:
         trace = _trace(named, directory)
@@ -170,14 +188,28 @@ def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace
         if trace.endless and end.length is None and end.instructions is None:
             rule = "a built-in workload never ends"
             raise RequestError(named, f"part {part.name}: workloads", rule, 'add length = "50M"')
-        for name, parameters, machine in machines:
-            cell = Cell(trace.name, machine, end)
-            places.append(Place(part.name, cell, name, parameters, amount.seeds or (), tuple(part.keep)))
+        for name, parameters, machine, scheme in machines:
+            cell = Cell(trace.name, machine, end, scheme)
+            keep = () if part.schemes else tuple(part.keep)
+            places.append(Place(part.name, cell, name, parameters, amount.seeds or (), keep))
     return places
 
 
-def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str], Machine]]:
-    """Yields every combination of the axes' values (the last axis fastest) with its machine and its label."""
+def _check_amount(part: Part, amount: Amount) -> None:
+    """Refuses amounts that runs of schemes for device data do not have."""
+    for name in ("instructions", "warmup", "interval"):
+        if (value := getattr(amount, name)) is not None:
+            rule = "a part with schemes for device data ends after a length, and has no warm-up and no series"
+            remedy = "leave it out; length is the one amount beside seeds"
+            raise RequestError(str(value), f"part {part.name}: {name}", rule, remedy)
+
+
+def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str], Machine, str | None]]:
+    """Yields every combination of the axes' values, the last axis fastest.
+
+    Yields:
+        The machine's label, the values of the axes but `machine`, the machine, and the scheme, if any.
+    """
     fixed = {key: _text(value) for key, value in part.settings.items()}
     bases = _bases(part, directory)
     for entries in product(*part.axes.values()):
@@ -187,10 +219,15 @@ def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str]
         settings = fixed | (
             {key: _text(value) for key, value in of.settings.items()} if isinstance(of, Choice) else {}
         )
+        scheme = part.scheme
         for axis, entry in chosen.items():
-            settings.update(_settings(axis, entry))
+            own = _settings(axis, entry)
+            if axis == SCHEME:
+                scheme = own.pop(SCHEME)
+            settings.update(own)
         parameters = {axis: label(entry) for axis, entry in chosen.items()}
-        yield name, parameters, base.with_settings(*(f"{key}={value}" for key, value in settings.items()))
+        machine = base.with_settings(*(f"{key}={value}" for key, value in settings.items()))
+        yield name, parameters, machine, scheme
 
 
 def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
@@ -211,23 +248,30 @@ def _bases(part: Part, directory: Path) -> dict[str, tuple[str, Machine]]:
 
 def _check_shown(study: Study, places: list[Place]) -> None:
     """Refuses to show a metric that no machine of the part has."""
-    known: dict[Machine, list[str]] = {}
+    known: dict[tuple[Machine, str | None], list[str]] = {}
     for part in study.part:
         missing = dict.fromkeys(study.shown(part))
         names: list[str] = []
         for place in places:
             if not missing or place.part != part.name:
                 continue
-            machine = place.cell.machine
-            if machine not in known:
-                metrics = metrics_of(machine)
-                known[machine] = [*metrics, *(f"{level}.misses" for level in [*caches(metrics), "memory"])]
-            names = known[machine]
+            key = (place.cell.machine, place.cell.scheme)
+            if key not in known:
+                known[key] = _metrics(*key)
+            names = known[key]
             missing = {metric: None for metric in missing if metric not in names}
         for metric in missing:
             raise _binhop.unknown(
                 metric, f"part {part.name}: show", "no machine of the part has this metric", names
             )
+
+
+def _metrics(machine: Machine, scheme: str | None) -> list[str]:
+    """Returns the metrics that a part can show of a cell."""
+    if scheme is not None:
+        return metrics_of_scheme(machine, scheme)
+    metrics = metrics_of(machine)
+    return [*metrics, *(f"{level}.misses" for level in [*caches(metrics), "memory"])]
 
 
 def _settings(axis: str, entry: Any) -> dict[str, str]:
@@ -249,14 +293,27 @@ def _trace(named: str, directory: Path) -> Trace:
 
 
 def _runs(places: list[Place]) -> list[StudyRun]:
-    """Merges equal cells, and groups cells of one workload, end and set of placements into runs."""
+    """Merges equal cells, and groups cells of one workload, end and set of placements into runs.
+
+    Cells with schemes for device data are in one run if they have one front, too.
+    """
     seeds: dict[Cell, set[int]] = {}
     for place in places:
         seeds.setdefault(place.cell, set()).update(place.seeds)
-    runs: dict[tuple[str, End, tuple[int, ...]], StudyRun] = {}
+    alike: dict[tuple[str, End, tuple[int, ...]], list[StudyRun]] = {}
     for cell, wanted in seeds.items():
         numbers = tuple(sorted(wanted))
-        run = runs.setdefault((cell.workload, cell.end, numbers), StudyRun(cell.workload, cell.end, numbers))
+        runs = alike.setdefault((cell.workload, cell.end, numbers), [])
+        run = next((run for run in runs if _together(run.cells[0], cell)), None)
+        if run is None:
+            runs.append(run := StudyRun(cell.workload, cell.end, numbers))
         run.cells.append(cell)
-    order = {workload: number for number, workload in enumerate(dict.fromkeys(run[0] for run in runs))}
-    return sorted(runs.values(), key=lambda run: order[run.workload])
+    order = {workload: number for number, workload in enumerate(dict.fromkeys(key[0] for key in alike))}
+    return sorted((run for runs in alike.values() for run in runs), key=lambda run: order[run.workload])
+
+
+def _together(one: Cell, other: Cell) -> bool:
+    """Returns whether one pass simulates two cells of one workload, end and set of placements."""
+    if one.scheme is None or other.scheme is None:
+        return one.scheme is other.scheme
+    return one.machine.shares_front(other.machine)

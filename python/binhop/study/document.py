@@ -30,6 +30,8 @@ from binhop.numbers import count
 
 MACHINE = "machine"
 """The axis whose values are machines."""
+SCHEME = "scheme"
+"""The axis whose values are schemes for device data."""
 MOST_PARTS = 32
 """The most parts of a dotted key. The parser's time and memory grow with their square; studies need five."""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
@@ -152,6 +154,30 @@ def _as_list(seeds: tuple[int, ...] | None) -> Any:
     return None if seeds is None else list(seeds)
 
 
+class HeatMap(_Strict):
+    """`HeatMap` says how the cells of a part are drawn: a field for each value of two parameters.
+
+    Attributes:
+        x: The parameter whose values stand side by side.
+        y: The parameter whose values stand below each other.
+        panels: A parameter with a map for each of its values, side by side; None if no further parameter
+            varies.
+        rows: A parameter with a row of maps for each of its values; None likewise.
+        show: The metrics that are drawn, of those that the part shows; empty for all of them.
+    """
+
+    x: Name
+    y: Name
+    panels: Name | None = None
+    rows: Name | None = None
+    show: Show = []
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters of the map."""
+        return [name for name in (self.x, self.y, self.panels, self.rows) if name is not None]
+
+
 class Scale(Amount):
     """`Scale` holds amounts under a name: for the whole study, and for single parts."""
 
@@ -164,10 +190,17 @@ class Part(Amount):
     name: Name
     workloads: Annotated[list[str], Field(min_length=1)]
     machine: str | None = None
+    scheme: str | None = None
     settings: dict[str, Scalar] = Field(default={}, alias="set")
     axes: dict[str, Annotated[list[Entry], Field(min_length=1)]] = {}
     keep: list[Literal["series", "processes"]] = ["series", "processes"]
     show: Show = []
+    map: HeatMap | None = None
+
+    @property
+    def schemes(self) -> list[Entry]:
+        """Returns the schemes for device data: the one scheme, or the values of the axis; else nothing."""
+        return self.axes.get(SCHEME, [] if self.scheme is None else [self.scheme])
 
     @property
     def machines(self) -> list[Entry]:
@@ -257,6 +290,8 @@ def _check(study: Study, place: str) -> None:
         if names[part.name] > 1:
             raise RequestError(part.name, f"{at}.name", "two parts have this name", "give each part its own")
         _check_machines(part, at)
+        _check_schemes(part, at)
+        _check_map(part, study.shown(part), at)
         for axis, entries in part.axes.items():
             if axis in RESERVED:
                 rule = "a column of the tables has this name"
@@ -288,6 +323,38 @@ def _check_machines(part: Part, at: str) -> None:
             raise RequestError(
                 label(entry), where, rule, 'write it like "kh90", or { label = …, value = "kh90" }'
             )
+
+
+def _check_schemes(part: Part, at: str) -> None:
+    """Refuses a scheme given twice, and a value that is no scheme."""
+    if part.scheme is not None and SCHEME in part.axes:
+        rule = "the axis names the schemes, and the part names another scheme"
+        raise RequestError(part.scheme, f"{at}.scheme", rule, "leave one of them out")
+    known = [name for name, _ in _binhop.schemes()]
+    for place, entry in enumerate(part.schemes):
+        where = f"{at}.scheme" if part.scheme is not None else f"{at}.axes.{SCHEME}[{place}]"
+        named = entry.value if isinstance(entry, Choice) else entry
+        if named not in known:
+            raise _binhop.unknown(str(named), where, "no scheme has this name", known)
+
+
+def _check_map(part: Part, shown: list[str], at: str) -> None:
+    """Refuses a map of a parameter or metric that is not there, or without a parameter that varies."""
+    if part.map is None:
+        return
+    for metric in part.map.show:
+        if metric not in shown:
+            raise _binhop.unknown(metric, f"{at}.map.show", "the part does not show this metric", shown)
+    sizes = {"workload": len(part.workloads), **{axis: len(of) for axis, of in part.axes.items()}}
+    for name in part.map.parameters:
+        if name not in sizes:
+            raise _binhop.unknown(name, f"{at}.map", "no parameter of the part has this name", [*sizes])
+        if part.map.parameters.count(name) > 1:
+            raise RequestError(name, f"{at}.map", "a parameter stands in a map once", "name another one")
+    for name, values in sizes.items():
+        if values > 1 and name not in part.map.parameters:
+            rule = f"a map shows x, y, panels and rows, and this parameter has {values} values"
+            raise RequestError(name, f"{at}.map", rule, "make it one of the four, or give it one value")
 
 
 def label(entry: Scalar | Choice) -> str:

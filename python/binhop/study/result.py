@@ -32,7 +32,7 @@ class Finished:
 
     Attributes:
         results: The results, in memory.
-        long: The tables `series` and `processes`.
+        long: The tables `series` and `processes`. Runs of schemes for device data have none.
     """
 
     results: pl.DataFrame
@@ -100,6 +100,11 @@ class StudyResult:
         """Joins the tables of all runs, with each part's cells under the part's own name and parameters."""
         cells = _cells(plan)
         shown = {part.name: plan.study.shown(part) for part in plan.study.part if plan.study.shown(part)}
+        maps = {
+            part.name: part.map.model_dump(exclude_defaults=True)
+            for part in plan.study.part
+            if part.map is not None
+        }
         provenance = {
             "binhop": _binhop.__version__,
             "study": plan.study.name,
@@ -108,6 +113,7 @@ class StudyResult:
             "confidence": plan.study.confidence,
             "axes": plan.axes,
             **({"show": shown} if shown else {}),
+            **({"maps": maps} if maps else {}),
             "traces": [trace.provenance() for trace in plan.traces.values()],
         }
         return cls(
@@ -144,11 +150,22 @@ class StudyResult:
 
     def tables(self) -> list[Table]:
         """Returns the table of each part: see `binhop.tables`."""
+        return study_tables(self._shown(), self.provenance)
+
+    def draw(self, directory: Path) -> list[Path]:
+        """Draws the map of each part that has one into a directory, and returns the files."""
+        if not self.provenance.get("maps"):
+            return []
+        from binhop.report.study import draw_study  # Altair takes a while to load
+
+        return draw_study(self._shown(), self.provenance, directory)
+
+    def _shown(self) -> pl.DataFrame:
+        """Returns the summary, with the metrics that tables and maps show."""
         metrics = [metric for of in (self.provenance.get("show") or {}).values() for metric in of]
         measured = with_misses(self.results.filter(phase="measured"), [*dict.fromkeys(metrics)])
         keys = [*KEYS, *self.axes, "phase", "metric", "unit"]
-        summary = summarise(measured, self.provenance["confidence"], keys)
-        return study_tables(summary, self.provenance)
+        return summarise(measured, self.provenance["confidence"], keys)
 
     def write(self, directory: Path, also: dict[str, Any] | None = None) -> None:
         """Writes tables and provenance, and what else is to stand in it, into a directory that is there."""
@@ -228,7 +245,11 @@ def _long(
     that order are joined in one pass over the table, of which only a piece is in memory.
     """
     wanted = _wanted(cells, plan)
-    head = pl.DataFrame(next(pieces(finished[0].long[table]))).clear()
+    held = next((each.long[table] for each in finished if table in each.long), None)
+    if held is None:
+        yield _join(finished[0].results.clear(), wanted.clear())
+        return
+    head = pl.DataFrame(next(pieces(held))).clear()
     yield _join(head, wanted.clear())
     keys = cells.select([*KEYS, *plan.axes])
     for run, places in _passes(plan, table):

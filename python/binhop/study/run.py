@@ -15,6 +15,7 @@ from binhop.long_tables import PiecewiseTable, TableDirectory, frame_of, pieces
 from binhop.numbers import several
 from binhop.pace import Passes, references_of
 from binhop.run import explained
+from binhop.study.device_data import simulate_schemes
 from binhop.study.document import MACHINE
 from binhop.study.result import Finished, StudyResult
 
@@ -80,7 +81,7 @@ def run(
                 if known is not None:
                     tables = known.keep_if_possible(one.workload, facts, tables, {"notes": said})
             # Counts that the engine still holds would take memory for each cell of each run.
-            long = {name: room.stored(tables[name], f"{name}-{number}") for name in LONG}
+            long = {name: room.stored(tables[name], f"{name}-{number}") for name in LONG if name in tables}
             finished.append(Finished(frame_of(tables["results"]), long))
             notes += said
     except (KeyboardInterrupt, NotKeptError) as error:
@@ -196,6 +197,8 @@ def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
 
 def _shared(run: StudyRun, names: Mapping[int, str], threads: int | None) -> list[str]:
     """Returns the plan of the run in words."""
+    if run.of_devices:
+        return [f"one front for each placement; {several(len(run.cells), 'scheme')} behind it"]
     return explained(
         [cell.machine for cell in run.cells],
         [names[id(cell)] for cell in run.cells],
@@ -207,6 +210,17 @@ def _simulate(
     run: StudyRun, plan: Plan, threads: int | None, tell: Tell | None
 ) -> tuple[dict[str, AnyTable], list[tuple[str, str]]]:
     """Makes one pass over one workload, for all of the run's cells; returns tables and notes."""
+    if run.of_devices:
+        cells = {cell.id: (str(cell.scheme), cell.machine) for cell in run.cells}
+        found, said = simulate_schemes(
+            cells,
+            plan.traces[run.workload],
+            seeds=run.seeds,
+            length=run.end.length,
+            threads=threads,
+            progress=tell,
+        )
+        return {"results": found}, [(cell, note) for cell in cells for note in said]
     machines = [cell.machine for cell in run.cells]
     options = run.options(threads=threads, progress=tell)
     results = binhop.simulate_all(machines, plan.traces[run.workload], **options)
@@ -236,4 +250,5 @@ def _facts(run: StudyRun, trace: dict[str, Any]) -> dict[str, Any]:
         "machines": machine_facts(cell.machine for cell in run.cells),
         "seeds": run.seeds,
         "end": vars(run.end),
+        **({"schemes": [cell.scheme for cell in run.cells]} if run.of_devices else {}),
     }

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.device_data_figures import CLASSES, FATES
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped
+from binhop.numbers import grouped, percent
 from binhop.tables.form import Table
-from binhop.tables.switches import percent, short
+from binhop.tables.switches import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
 from binhop.metrics import MEMORY, caches
-from binhop.numbers import figure
+from binhop.numbers import figure, is_share, percent
 from binhop.tables.comparison import titled
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+OF_DEVICES = ("evicted-unread", "first-read-misses", "io-hits")
+"""The metrics that a part with schemes for device data shows by default."""
 UNDEFINED = "nothing to show: the metrics are undefined here"
 
 
@@ -23,19 +25,27 @@ def study_tables(summary: pl.DataFrame, provenance: Mapping[str, Any]) -> list[T
         summary: The table of `StudyResult.summary`: its metrics, measured.
         provenance: The study's provenance: its parameters, its confidence, and its parts' metrics, if set.
     """
-    shown: Mapping[str, Sequence[str]] = provenance.get("show") or {}
     return [
-        _table(part, of, provenance, shown.get(part) or usual(of))
+        _table(part, of, provenance, metrics_shown(part, of, provenance))
         for (part,), of in summary.group_by("part", maintain_order=True)
     ]
+
+
+def metrics_shown(part: str, of: pl.DataFrame, provenance: Mapping[str, Any]) -> Sequence[str]:
+    """Returns the metrics that the table and the map of a part show. `of` are the part's rows."""
+    shown: Mapping[str, Sequence[str]] = provenance.get("show") or {}
+    return shown.get(part) or usual(of)
 
 
 def usual(part: pl.DataFrame) -> list[str]:
     """Returns the metrics that a part shows by default.
 
     These are the misses per instruction at the last level, and CPI if all cells have it. If the cells' levels
-    differ, the misses that reach memory replace those at the last level.
+    differ, the misses that reach memory replace those at the last level. Schemes for device data have metrics
+    of their own.
     """
+    if not any(name.endswith(".mpi") for name in part["metric"].unique()):
+        return [*OF_DEVICES]
     cells = part.group_by("cell", maintain_order=True).agg("metric")["metric"].to_list()
     last = {caches(names)[-1] for names in cells}
     levels = {tuple(caches(names)) for names in cells}
@@ -57,9 +67,11 @@ def _table(part: str, of: pl.DataFrame, provenance: Mapping[str, Any], metrics: 
     for metric in metrics:
         pairs = [_shown(values.get(metric)) for values in cells.values()]
         varies = any(interval != "-" for _, interval in pairs)
-        heads += [titled(metric, units.get(metric, "")), *[level] * varies]
+        unit = units.get(metric, "")
+        heads += [metric if is_share(unit) else titled(metric, unit), *[level] * varies]
         rows = [(*row, *pair[: 1 + varies]) for row, pair in zip(rows, pairs, strict=True)]
-    sizes = sorted(set(of["n"].to_list()))
+    # A metric without a value has no placements.
+    sizes = sorted(of.group_by("cell").agg(pl.col("n").max())["n"].unique())
     placements = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     title = f"{part}: {placements} placement{'s' * (sizes != [1])}"
     return Table(title, tuple(heads), tuple(rows), right=len(heads) - len(keys), instead=UNDEFINED)
@@ -68,11 +80,11 @@ def _table(part: str, of: pl.DataFrame, provenance: Mapping[str, Any], metrics: 
 def head(key: str) -> str:
     """Returns a parameter as the heading of a column, without a section that most parameters share.
 
-    >>> head("placement.policy"), head("cache.l2.ways"), head("machine")
-    ('policy', 'l2 ways', 'machine')
+    >>> head("placement.policy"), head("cache.l2.ways"), head("io.ddio-ways"), head("machine")
+    ('policy', 'l2 ways', 'ddio-ways', 'machine')
     """
     words = key.split(".")
-    return " ".join(words[1:] if words[0] in ("cache", "placement") and len(words) > 1 else words)
+    return " ".join(words[1:] if words[0] in ("cache", "placement", "io") and len(words) > 1 else words)
 
 
 def _several(of: pl.DataFrame, column: str) -> list[str]:
@@ -84,10 +96,12 @@ def _shown(row: dict[str, Any] | None) -> tuple[str, str]:
     """Returns the mean and its interval."""
     if row is None:
         return "-", "-"
-    unit = row["unit"]
-    if row["low"] is None or row["low"] == row["high"]:
-        return figure(row["mean"], unit), "-"
-    return figure(row["mean"], unit), f"{figure(row['low'], unit)}-{figure(row['high'], unit)}"
+    mean, low, high = (_in_words(row[name], row["unit"]) for name in ("mean", "low", "high"))
+    return mean, "-" if row["low"] is None or row["low"] == row["high"] else f"{low}-{high}"
 
 
-__all__ = ["study_tables", "usual"]
+def _in_words(value: float | None, unit: str) -> str:
+    return percent(value) if value is not None and is_share(unit) else figure(value, unit)
+
+
+__all__ = ["head", "metrics_shown", "study_tables", "usual"]

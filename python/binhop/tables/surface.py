@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop.numbers import grouped
+from binhop.numbers import grouped, percent
 from binhop.tables.form import Table
-from binhop.tables.switches import percent, short
+from binhop.tables.switches import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped
+from binhop.numbers import grouped, percent
 from binhop.switch_cost import CONFIDENCE
 from binhop.switch_summary import costliest_pages, summary
 from binhop.tables.form import Table
@@ -214,22 +214,6 @@ def short(value: float) -> str:
     return grouped(value) if abs(value) >= 100 or value == 0 else f"{value:#.3g}".rstrip(".")
 
 
-def percent(value: float) -> str:
-    """Returns a share in percent.
-
-    >>> percent(0.0712), percent(0.0051), percent(1.0)
-    ('7.12%', '0.51%', '100%')
-    """
-    number = 100 * value
-    return (
-        f"{number:.0f}%"
-        if abs(number) >= 99.95
-        else f"{number:.2f}%"
-        if abs(number) < 10
-        else f"{number:.1f}%"
-    )
-
-
 def _cycles(row: Row) -> str:
     return "-" if row["mean"] is None else short(row["mean"])
 
@@ -248,4 +232,4 @@ def _interval(row: Row, shown: Callable[[float], str]) -> str:
     return f"{shown(row['low'])}{between}{shown(row['high'])}"
 
 
-__all__ = ["KNOWN_TIMES", "cost_tables", "percent", "process", "short"]
+__all__ = ["KNOWN_TIMES", "cost_tables", "process", "short"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from binhop.numbers import grouped, rate
+from binhop.numbers import grouped, percent, rate
 from binhop.tables.form import Table
-from binhop.tables.switches import percent, short
+from binhop.tables.switches import short
 from binhop.translation_figures import ALL, CACHE, CAUSE, EVENT, LEVELS, POLLUTION, SIDES, TLB
 
 if TYPE_CHECKING:

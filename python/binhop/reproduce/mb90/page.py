@@ -6,12 +6,12 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped
+from binhop.numbers import grouped, percent
 from binhop.reproduce.judge import Measure, measure
 from binhop.reproduce.markdown import claims_table, grid, judged
 from binhop.reproduce.mb90.data import DOCUMENT, EXACT
 from binhop.reproduce.mb90.paper import DESIGNS, SWITCHES, WORKLOADS, Mb90Paper, figure
-from binhop.tables.switches import KNOWN_TIMES, percent, short
+from binhop.tables.switches import KNOWN_TIMES, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
