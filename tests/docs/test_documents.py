@@ -49,7 +49,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "studies"):
+        (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "binhop").symlink_to(COMMAND)
     return tmp_path

@@ -1,9 +1,10 @@
-"""Tests studies whose cells are schemes for device data."""
+"""Tests studies whose cells are schemes for device data, and the two that are shipped."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -12,6 +13,7 @@ import binhop
 from binhop import study
 from binhop.device_data_figures import CLASSES, FATES, ratio
 from binhop.errors import RequestError
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +102,36 @@ def test_sums_add_up(result: study.StudyResult) -> None:
                 assert of[f"{kind}.{agent}"] == ratio(lines[kind], sum(lines.values()))
 
 
+def leak(ring: int, *settings: str) -> list[tuple[int, int]]:
+    """Returns the lines that left the cache unread, and the lines that arrived, of each placement.
+
+    A server receives 1 MiB in packets of 1,500 bytes, and the sender is a whole ring ahead. Frames follow
+    each other, so that the first MiB of buffers fills each set of a way of `zen-4k` once.
+    """
+    machine = binhop.Machine.load(
+        "zen-4k",
+        [
+            *("cache.l3.replacement=lru", "placement.policy=buddy", "io.packet=1500B"),
+            *(f"io.ring={ring}", f"io.backlog={ring}", *settings),
+        ],
+    )
+    found = binhop.device_data(
+        machine, ROOT / "studies/leaky-dma/receiver.parquet", schemes=["ddio"], seeds=2, length=50_000
+    )
+    of = [counts(found.results.filter(scheme="ddio", seed=seed)) for seed in (0, 1)]
+    return [(int(each["fate.evicted-unread"]), int(each["fate.written"])) for each in of]
+
+
+def test_a_ring_that_fits_into_the_ways_leaks_nothing() -> None:
+    for unread, written in leak(256, "io.ddio-ways=1"):  # 257 buffers of 2 KiB in a way of 1 MiB
+        assert unread == 0
+        assert written > 256 * 24
+    for unread, _ in leak(1024, "io.ddio-ways=1"):  # 2 MiB of buffers
+        assert unread > 0
+    for unread, _ in leak(1024, "io.ddio-ways=3"):
+        assert unread == 0
+
+
 REFUSED = [
     ('"io.ddio-ways" = [1, 4]', '"io.ddio-ways" = [0, 1]', "io.ddio-ways"),
     ('"io.ddio-ways" = [1, 4]', '"io.ddio-ways" = [1, 16]', "io.ddio-ways"),
@@ -148,10 +180,37 @@ def test_the_command_draws_and_reports(command: Command) -> None:
 def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = study.plan(study.parse(TEXT))
     first = study.run(plan, kept=tmp_path)
-    for name in ("device_data", "simulate_all"):
-        monkeypatch.setattr(
-            f"binhop.study.device_data.{name}" if name == "device_data" else "binhop.simulate_all", None
-        )
+    # Whatever runs again fails.
+    monkeypatch.setattr("binhop.study.device_data.device_data", None)
+    monkeypatch.setattr("binhop.simulate_all", None)
     again = study.run(plan, kept=tmp_path)
     assert again.results.equals(first.results)
     assert again.processes.equals(first.processes)
+
+
+@pytest.mark.parametrize("name", ["leaky-dma", "placement-ddio"])
+def test_the_shipped_studies(name: str, command: Command) -> None:
+    path = ROOT / "studies" / name / "study.toml"
+    command.ok("sweep", str(path), "--scale", "smoke", "--out", "out", "-q")
+    result = study.StudyResult.read(command.directory / "out")
+    asked = study.load(path)
+    for part in asked.part:
+        of = result.summary().filter(part=part.name)
+        assert of.filter(metric="fate.written")["mean"].min() > 0
+        shown = of.filter(pl.col("metric").is_in(asked.shown(part)))
+        assert shown["metric"].n_unique() == len(asked.shown(part))
+        picture = name if part.name == name else f"{name}-{part.name}"
+        assert (command.directory / "out" / f"{picture}.png").stat().st_size > 10_000
+
+
+def test_the_traces_are_those_of_the_script(tmp_path: Path) -> None:
+    directory = ROOT / "studies" / "leaky-dma"
+    spec = importlib.util.spec_from_file_location("receiver", directory / "receiver.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for name, lookups in (("receiver", 0), ("lookups", script.LOOKUPS)):
+        script.write(tmp_path / f"{name}.parquet", lookups)
+        made, shipped = (binhop.Trace.open(place / f"{name}.parquet") for place in (tmp_path, directory))
+        assert made.inspect()["content_hash"] == shipped.inspect()["content_hash"]
