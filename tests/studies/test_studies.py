@@ -1,4 +1,4 @@
-"""Every study under `studies/` can be planned, says its question, and has a page that says how to run it."""
+"""Every study under `studies/` can be planned, says its question, is listed, and has a page of its own."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ def missing(path: Path) -> list[str]:
         found.append(f"{page.relative_to(ROOT)} is missing: say what is simulated, and what was found")
     elif f"binhop sweep {here}" not in page.read_text():
         found.append(f"{page.relative_to(ROOT)}:1: give the command `binhop sweep {here}`")
+    guide = ROOT / "docs" / "studies.md"
+    if not guide.is_file() or f"](../{page.relative_to(ROOT)})" not in guide.read_text():
+        found.append(f"docs/studies.md:1: list {page.relative_to(ROOT)}")
     return found
 
 
@@ -58,7 +61,11 @@ def test_what_a_study_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "studies/mine/study.toml:1",
         "studies/mine/study.toml",
         "studies/mine/README.md is missing",
+        "docs/studies.md:1",
     ]
+    guide = tmp_path / "docs" / "studies.md"
+    guide.parent.mkdir()
+    guide.write_text("| [mine](../studies/mine/README.md) |\n")
     (path.parent / "README.md").write_text("# Mine\n")
     path.write_text("# Is it so?\n" + path.read_text().replace("yours", "mine").replace('"lin"', '"gone"'))
     assert [line.split(": ")[0] for line in missing(path)] == [

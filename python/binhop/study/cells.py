@@ -177,6 +177,8 @@ def _places(part: Part, amount: Amount, directory: Path, traces: dict[str, Trace
     machines = list(_machines(part, directory))
     if part.schemes:
         _check_amount(part, amount)
+        for _, _, machine, scheme in machines:
+            _check_scheme(part, machine, scheme)
     places = []
     for named in part.workloads:
         trace = _trace(named, directory)
@@ -202,6 +204,14 @@ def _check_amount(part: Part, amount: Amount) -> None:
             rule = "a part with schemes for device data ends after a length, and has no warm-up and no series"
             remedy = "leave it out; length is the one amount beside seeds"
             raise RequestError(str(value), f"part {part.name}: {name}", rule, remedy)
+
+
+def _check_scheme(part: Part, machine: Machine, scheme: str | None) -> None:
+    """Refuses a cell whose machine cannot have its scheme, before any cell is simulated."""
+    why = dict(_binhop.refused_schemes(machine)).get(scheme or "")
+    if why is not None:
+        rule, _, remedy = why.rpartition("; ")
+        raise RequestError(str(scheme), f"part {part.name}: scheme", f"a cell cannot have it: {rule}", remedy)
 
 
 def _machines(part: Part, directory: Path) -> Iterator[tuple[str, dict[str, str], Machine, str | None]]:
