@@ -299,6 +299,19 @@ impl Server {
         }
     }
 
+    /// Maps the first bytes of a file.
+    pub fn reach_mapped(&mut self, file: u64, bytes: u64) {
+        if !self.known.contains(&file) {
+            self.reach(file, bytes);
+        }
+    }
+
+    /// Returns whether a page is in the cache and dirty.
+    #[must_use]
+    pub fn has_dirty(&self, file: u64, page: u64) -> bool {
+        self.is_dirty(file, page)
+    }
+
     /// Reads from the disk directly, or writes to the disk directly.
     pub fn direct(&mut self, writes_file: bool, file: u64, offset: u64, bytes: u64, user: u64) {
         if bytes == 0 {

@@ -25,4 +25,4 @@ pub use frame::{
     Allocator, BinCounts, Draws, Frames, Holdings, PageRequest, Placed, Pool, PoolPolicy, Recency, RunCounts,
     RunPlace, StateScope, WiredKind,
 };
-pub use space::{MapFlags, Owner, PageOrigin, SegmentId, SharedArea, Spaces, Touch};
+pub use space::{MapFlags, NamedPage, Owner, PageOrigin, SegmentId, SharedArea, Spaces, Touch};

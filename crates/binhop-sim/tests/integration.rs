@@ -17,6 +17,7 @@ mod features_of_jm97;
 mod feedback;
 mod front_stream;
 mod interrupt;
+mod io_faults;
 mod io_path;
 mod kernel;
 mod machine;

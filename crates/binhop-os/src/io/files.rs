@@ -121,6 +121,13 @@ impl IoPath {
         }
     }
 
+    /// Tells the path that a mapping leads to the first `bytes` of a file. A file of unknown length has them.
+    pub fn reach_mapped(&mut self, file: FileId, bytes: u64) {
+        if !self.file(file).is_known {
+            self.reach(file, bytes);
+        }
+    }
+
     /// Reads `bytes` of a file from byte `offset` from the disk directly into the user's memory.
     pub fn read_direct(&mut self, file: FileId, offset: u64, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
         if bytes == 0 {

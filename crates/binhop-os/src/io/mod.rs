@@ -270,6 +270,18 @@ impl IoPath {
         self.cache.by_use()
     }
 
+    /// Returns whether the page cache holds a page, and the page is dirty.
+    #[must_use]
+    pub fn is_dirty(&self, page: FilePage) -> bool {
+        self.cache.is_dirty(page)
+    }
+
+    /// Returns a number that changes whenever a page of the page cache becomes clean or leaves.
+    #[must_use]
+    pub const fn revision(&self) -> u64 {
+        self.cache.revision()
+    }
+
     /// Tells the path how many instructions have been executed. The pages arrive whose time has come, then the
     /// disk writes pages whose time has come, and then pages are written that have been dirty for too long. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {

@@ -22,6 +22,8 @@ pub(super) struct PageCache {
     dirty: BTreeSet<FilePage>,
     /// The next time of use and position of age.
     clock: u64,
+    /// The number of times that a page became clean or left.
+    revision: u64,
 }
 
 impl PageCache {
@@ -31,6 +33,10 @@ impl PageCache {
 
     pub(super) fn dirty_len(&self) -> u64 {
         self.by_age.len() as u64
+    }
+
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
     }
 
     pub(super) fn contains(&self, page: FilePage) -> bool {
@@ -73,6 +79,7 @@ impl PageCache {
         {
             self.by_age.remove(&position);
             self.dirty.remove(&page);
+            self.revision += 1;
         }
     }
 
@@ -82,6 +89,7 @@ impl PageCache {
         let removed = self.pages.remove(&page);
         if let Some(cached) = removed {
             self.by_use.remove(&cached.used);
+            self.revision += 1;
         }
         removed.is_some()
     }

@@ -60,7 +60,7 @@ use extents::{ExtentKind, Extents};
 pub use flags::MapFlags;
 use ids::Ids;
 use lineage::{Lineage, Lineages};
-pub use queries::SharedArea;
+pub use queries::{NamedPage, SharedArea};
 use segment::Segments;
 
 use crate::table::{Pair, Table};

@@ -23,6 +23,17 @@ pub struct SharedArea {
     pub at: u64,
 }
 
+/// `NamedPage` is a page of a segment that the trace names, as a mapping leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedPage {
+    /// The number of the segment in the trace.
+    pub segment: u64,
+    /// The number of the machine page in the segment, from 0.
+    pub index: u64,
+    /// True if every sharer sees a write. Otherwise the first write gives the address space a page of its own.
+    pub shared: bool,
+}
+
 impl Spaces {
     /// Returns the number of pages so far. Page numbers lie below this number.
     #[inline]
@@ -86,6 +97,20 @@ impl Spaces {
         match self.extents.at(self.spaces[space as usize].extents, page_no.0)? {
             ExtentKind::Own { page, .. } => Some(page),
             ExtentKind::Run { segment, index, .. } => self.segments.page(segment, index),
+        }
+    }
+
+    /// Returns the page of a named segment to which a virtual page leads for a load; `None` if the address space has a page
+    /// of its own there, or no named segment. Nothing is noted.
+    #[must_use]
+    pub fn segment_page_at(&self, asid: Asid, page_no: PageNo) -> Option<NamedPage> {
+        let space = self.known_space(asid, page_no.0)?;
+        match self.extents.at(self.spaces[space as usize].extents, page_no.0)? {
+            ExtentKind::Own { .. } => None,
+            ExtentKind::Run { segment, shared, index } => match self.segments.owner(segment) {
+                Owner::Named(segment) => Some(NamedPage { segment, index, shared }),
+                _ => None,
+            },
         }
     }
 

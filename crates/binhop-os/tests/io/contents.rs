@@ -103,6 +103,7 @@ impl World {
                 let bytes = page * self.page + self.mapped(file);
                 self.file(file, bytes);
             }
+            Call::Map(file, bytes) if self.known != Some(file) => drop(self.file(file, bytes)),
             Call::Truncate(file, bytes) => {
                 self.files.entry(file).or_default().resize(bytes as usize, 0);
             }
@@ -123,7 +124,7 @@ impl World {
             }
             Call::ClosePipe(pipe) => drop(self.pipes.remove(&pipe)),
             Call::CloseSocket(socket) => drop(self.sockets.remove(&socket)),
-            Call::SyncFile(_) | Call::Sync | Call::PassTime(_) => {}
+            Call::Map(..) | Call::SyncFile(_) | Call::Sync | Call::PassTime(_) => {}
         }
     }
 

@@ -22,6 +22,7 @@ enum Call {
     Read(u64, u64, u64, u64),
     Write(u64, u64, u64, u64),
     Fault(u64, u64, bool),
+    Map(u64, u64),
     CopyFile(u64, u64, u64, u64, u64),
     SendFile(u64, u64, u64),
     ReadDirect(u64, u64, u64, u64),
@@ -101,6 +102,7 @@ fn call() -> impl Strategy<Value = Call> {
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Read(f, o, b, u)),
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Write(f, o, b, u)),
         2 => (file.clone(), 0..30u64, any::<bool>()).prop_map(|(f, p, w)| Call::Fault(f, p, w)),
+        1 => (file.clone(), 0..1000u64).prop_map(|(f, b)| Call::Map(f, b)),
         3 => (ranged.clone(), file.clone(), offset.clone())
             .prop_map(|((f, o, b, _), t, p)| Call::CopyFile(f, o, b, (f + 1 + t % 2) % 3, p)),
         2 => ranged.clone().prop_map(|(f, o, b, _)| Call::SendFile(f, o, b)),
@@ -193,6 +195,10 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::Fault(f, p, w) => {
             fast.fault(FilePage { file: FileId(f), page: p }, w, emit);
             slow.fault(f, p, w);
+        }
+        Call::Map(f, b) => {
+            fast.reach_mapped(FileId(f), b);
+            slow.reach_mapped(f, b);
         }
         Call::ReadDirect(f, o, b, u) => {
             fast.read_direct(FileId(f), o, b, VirtAddr(u), emit);

@@ -7,6 +7,8 @@ use binhop_trace::Meta;
 use binhop_trace::event::map_flags::{EXEC, READ, SHARED, WRITE};
 use binhop_trace::source::SegmentMeta;
 
+use super::mappings::is_on_disk;
+
 /// The first address of the kernel's half (Linux on x86-64).
 pub const HALF: u64 = 0xffff_8000_0000_0000;
 
@@ -119,6 +121,25 @@ impl KernelLayout {
             gone: BTreeSet::new(),
             mapped: BTreeMap::new(),
         }
+    }
+
+    /// Returns the file behind each segment that is a file on the disk. A file that no call names gets a number.
+    pub(super) fn mapped_files(&mut self, meta: &Meta) -> BTreeMap<u64, FileId> {
+        let named: BTreeMap<u64, FileId> =
+            self.files.iter().map(|(&file, &segment)| (segment, file)).collect();
+        let mut next = self.files.keys().last().map_or(0, |last| last.0 + 1);
+        let mut files = BTreeMap::new();
+        for (&segment, known) in &meta.segments {
+            if known.file.as_deref().is_some_and(is_on_disk) {
+                let file = named.get(&segment).copied().unwrap_or_else(|| {
+                    next += 1;
+                    FileId(next - 1)
+                });
+                self.files.insert(file, segment);
+                files.insert(segment, file);
+            }
+        }
+        files
     }
 
     /// Returns the place of a byte of the kernel's memory; `None` for the user's memory. Pages that were not mapped are

@@ -23,10 +23,12 @@
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
 //!
-//! A file that is touched through a mapping alone does not enter the page cache here: the trace has no event for it.
+//! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
+//!   the reference.
 
 mod calls;
 mod layout;
+mod mappings;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -37,17 +39,20 @@ use binhop_os::io::{FileId, FileWrites, IoConfig, IoCounts, IoPath, IoStep, Queu
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
+use crate::events::EventPlace;
+
 use calls::{Call, CallTable, Moves, Object, objects};
 pub use layout::HALF;
 use layout::KernelLayout;
+use mappings::Mappings;
 use rows::RowWriter;
 pub use rows::{NON_TEMPORAL, RUNNING_SPACE};
 
 /// The rows after which a batch ends.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// `IoEvents` yields the events of a source, and behind each system call the events that the call causes in kernel and
-/// devices.
+/// `IoEvents` yields the events of a source, behind each system call the events that the call causes in kernel and
+/// devices, and before each reference those of its faults.
 pub struct IoEvents {
     source: Box<dyn Source>,
     meta: Meta,
@@ -55,6 +60,12 @@ pub struct IoEvents {
     table: &'static CallTable,
     objects: BTreeMap<u64, Object>,
     writer: RowWriter,
+    /// `None` if the trace maps no file.
+    mappings: Option<Mappings>,
+    /// The steps of a fault.
+    steps: Vec<IoStep>,
+    /// The rows of the batches before the current one.
+    rows: u64,
     /// The batch that is being followed, and its first row that is not.
     current: Option<(EventBatch, usize)>,
     /// The call whose ranges are being read.
@@ -83,7 +94,9 @@ impl IoEvents {
         let mut meta = source.meta().clone();
         let table = CallTable::of(&meta, source.name())?;
         let trace_page = meta.known_page_size().unwrap_or(4096);
-        let layout = KernelLayout::new(&mut meta, &config, trace_page);
+        let mut layout = KernelLayout::new(&mut meta, &config, trace_page);
+        let mapped = layout.mapped_files(source.meta());
+        let mappings = (!mapped.is_empty()).then(|| Mappings::new(config.page, trace_page, mapped));
         let mut path = IoPath::new(config)?;
         for (&file, &bytes) in &meta.file_bytes {
             path.set_bytes(FileId(file), bytes.min(IoPath::LARGEST));
@@ -93,6 +106,9 @@ impl IoEvents {
             objects: objects(&meta),
             path,
             writer: RowWriter::new(layout, config.file_writes == FileWrites::NonTemporal),
+            mappings,
+            steps: Vec::new(),
+            rows: 0,
             meta,
             source,
             current: None,
@@ -112,7 +128,10 @@ impl IoEvents {
 
     /// Takes in the rows of a batch from row `first` on, and adds them to `out`. Returns the first row that is left when
     /// `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
-    fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Option<usize> {
+    ///
+    /// # Errors
+    /// An event that changes address spaces is damaged.
+    fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Result<Option<usize>> {
         let mut copied = first;
         for row in first..batch.len() {
             let code = batch.op()[row];
@@ -127,7 +146,26 @@ impl IoEvents {
                 copied = row;
                 self.serve(out);
                 if out.len() >= BATCH_ROWS {
-                    return Some(row);
+                    return Ok(Some(row));
+                }
+            }
+            if let Some(mappings) = &mut self.mappings {
+                if code <= Op::Modify as u8 {
+                    let stores = code >= Op::Store as u8;
+                    let reference = (batch.addr()[row], batch.size()[row], stores);
+                    mappings.reference(reference, self.instructions, &mut self.path, &mut self.steps)?;
+                    if !self.steps.is_empty() {
+                        out.append(&batch.slice(copied, row - copied));
+                        copied = row;
+                        self.writer.write(&self.steps, out);
+                        self.steps.clear();
+                        if out.len() >= BATCH_ROWS {
+                            return Ok(Some(row));
+                        }
+                    }
+                } else {
+                    let place = EventPlace { trace: self.source.name(), row: self.rows + row as u64 };
+                    mappings.event(batch, row, &place, &mut self.path)?;
                 }
             }
             if code == Op::Fetch as u8 {
@@ -137,20 +175,21 @@ impl IoEvents {
             }
         }
         out.append(&batch.slice(copied, batch.len() - copied));
-        None
+        self.rows += batch.len() as u64;
+        Ok(None)
     }
 
     /// Lets the path serve the call that is pending.
     fn serve(&mut self, out: &mut EventBuilder) {
         let Some(call) = self.pending.take() else { return };
         let object = call.object.and_then(|id| Some((id, *self.objects.get(&id)?)));
-        let (path, writer) = (&mut self.path, &mut self.writer);
+        let path = &mut self.path;
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
         if call.moves == Moves::Between {
             self.unseen += u64::from(!between(path, &self.objects, &call, emit));
-            writer.write(&steps, out);
+            self.end_call(&steps, out);
             return;
         }
         let reads = call.moves == Moves::ToUser;
@@ -186,7 +225,15 @@ impl IoEvents {
                 }
             }
         }
-        writer.write(&steps, out);
+        self.end_call(&steps, out);
+    }
+
+    /// Writes the rows of a call, and notes what it did to the page cache.
+    fn end_call(&mut self, steps: &[IoStep], out: &mut EventBuilder) {
+        self.writer.write(steps, out);
+        if let Some(mappings) = &mut self.mappings {
+            mappings.note(steps, &self.path);
+        }
     }
 }
 
@@ -236,7 +283,7 @@ impl Source for IoEvents {
             };
             match next {
                 Some((batch, first)) => {
-                    let left = self.follow(&batch, first, &mut out);
+                    let left = self.follow(&batch, first, &mut out)?;
                     self.current = left.map(|row| (batch, row));
                 }
                 None => {

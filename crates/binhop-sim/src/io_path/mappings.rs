@@ -1,0 +1,222 @@
+//! `Mappings` finds the references that fault because they touch a page of a mapped file.
+//!
+//! # Rules
+//! - A segment is a file on the disk if its name is an absolute path to a file ([`is_on_disk`]).
+//! - A page of a mapped file enters the page tables of an address space at a fault: at its first touch there since the range
+//!   was mapped, and since the page came into the page cache. So a page that leaves the page cache leaves all page
+//!   tables. A child of a fork begins without such pages (Linux, `vma_needs_copy`).
+//! - A store through a shared mapping is a fault, too, if the page is clean.
+//! - The first store through a private mapping faults for a read, and then gives the address space a page of its own.
+//!   Pages of its own do not fault.
+//! - A file has all pages that a mapping leads to, if the trace does not say how long it is.
+//!
+//! Ours: a touch without a fault is no use in the order of the page cache, and the kernel's copies from and to the user's
+//! memory do not fault. A page of the machine that is not one page of a segment ([`Spaces`]) does not fault.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
+use binhop_os::Spaces;
+use binhop_os::io::{FileId, FilePage, IoPath, IoStep};
+use binhop_trace::event::Event;
+use binhop_trace::{EventBatch, Op};
+
+use crate::events::{EventPlace, SystemEvent, read_event};
+
+/// Returns whether a name is that of a file on the disk: an absolute path, and no device or memory that Linux shows as a
+/// file.
+pub(super) fn is_on_disk(name: &str) -> bool {
+    let elsewhere = ["/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage", "/[aio]"];
+    name.starts_with('/') && !elsewhere.iter().any(|&start| name.starts_with(start))
+}
+
+/// `SettledPage` is a virtual page whose next reference does not fault. With `stores`, neither does a store.
+#[derive(Clone, Copy)]
+struct SettledPage {
+    asid: Asid,
+    page: u64,
+    stores: bool,
+}
+
+impl SettledPage {
+    /// No page has this number.
+    const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false };
+}
+
+/// The settled pages that are remembered.
+const SETTLED: usize = 1024;
+
+/// `Mappings` holds the page tables of all address spaces, as far as they lead to files.
+pub(super) struct Mappings {
+    spaces: Spaces,
+    here: Asid,
+    log2: u32,
+    page: u64,
+    trace_page: u64,
+    /// The file behind each segment.
+    files: BTreeMap<u64, FileId>,
+    /// The pages in the page tables, by address space and virtual page. Each has the number of times that it had left the page
+    /// cache.
+    tables: BTreeMap<(Asid, u64), (FilePage, u64)>,
+    /// The number of times that a page has left the page cache.
+    left: BTreeMap<FilePage, u64>,
+    settled: Box<[SettledPage; SETTLED]>,
+    /// The revision of the page cache for which `settled` holds.
+    revision: u64,
+}
+
+impl Mappings {
+    /// Makes empty page tables. `files` has the file behind each segment.
+    pub(super) fn new(page: u64, trace_page: u64, files: BTreeMap<u64, FileId>) -> Self {
+        let log2 = page.ilog2();
+        Self {
+            spaces: Spaces::new(PowerOfTwo::from_log2(log2), Bytes(trace_page)),
+            here: Asid(0),
+            log2,
+            page,
+            trace_page,
+            files,
+            tables: BTreeMap::new(),
+            left: BTreeMap::new(),
+            settled: Box::new([SettledPage::NONE; SETTLED]),
+            revision: 0,
+        }
+    }
+
+    /// Takes in an event that is no reference.
+    ///
+    /// # Errors
+    /// The numbers of the event are out of range.
+    pub(super) fn event(
+        &mut self,
+        batch: &EventBatch,
+        row: usize,
+        place: &EventPlace<'_>,
+        path: &mut IoPath,
+    ) -> Result<()> {
+        let event = Event::of(batch, row);
+        match event.op {
+            Op::Map | Op::Unmap => {
+                let bytes = u64::from(event.count) * self.trace_page;
+                let last = event.addr.saturating_add(bytes.saturating_sub(1));
+                self.forget(self.here, event.addr >> self.log2..=last >> self.log2);
+            }
+            Op::Fork | Op::Exec | Op::Exit => {
+                if let Ok(asid) = u32::try_from(event.addr) {
+                    self.forget(Asid(asid), 0..=u64::MAX);
+                }
+            }
+            Op::Switch => {}
+            _ => return Ok(()),
+        }
+        if let SystemEvent::Switch(asid, _) = read_event(batch, row, place, self.here, &mut self.spaces)? {
+            self.here = asid;
+            return Ok(());
+        }
+        // Nobody asks for pages that have died.
+        drop(self.spaces.drain_dead());
+        self.settled.fill(SettledPage::NONE);
+        if event.op == Op::Map
+            && let Some(&file) = event.arg0.and_then(|segment| self.files.get(&segment))
+            && let Some(before) = u64::from(event.count).checked_sub(1)
+        {
+            let last = before.checked_mul(self.trace_page).and_then(|last| last.checked_add(event.arg1?));
+            if let Some(last) = last.filter(|&last| last < IoPath::LARGEST) {
+                path.reach_mapped(file, last + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes virtual pages of an address space from its page table.
+    fn forget(&mut self, asid: Asid, pages: RangeInclusive<u64>) {
+        let (first, last) = ((asid, *pages.start()), (asid, *pages.end()));
+        let gone: Vec<_> = self.tables.range(first..=last).map(|(&key, _)| key).collect();
+        for key in gone {
+            self.tables.remove(&key);
+        }
+    }
+
+    /// Takes in a reference: `steps` gets the steps of its faults. `now` is the time in instructions.
+    ///
+    /// # Errors
+    /// The trace has more pages than a number of 32 bits tells apart.
+    #[inline]
+    pub(super) fn reference(
+        &mut self,
+        (addr, bytes, stores): (u64, u32, bool),
+        now: u64,
+        path: &mut IoPath,
+        steps: &mut Vec<IoStep>,
+    ) -> Result<()> {
+        let first = addr >> self.log2;
+        let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
+        for page in first..=last {
+            let settled = &self.settled[self.slot(page)];
+            if settled.page != page || settled.asid != self.here || (stores && !settled.stores) {
+                self.touch(page, stores, now, path, steps)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    const fn slot(&self, page: u64) -> usize {
+        (page ^ (self.here.0 as u64) << 5) as usize % SETTLED
+    }
+
+    #[cold]
+    fn touch(
+        &mut self,
+        page: u64,
+        stores: bool,
+        now: u64,
+        path: &mut IoPath,
+        steps: &mut Vec<IoStep>,
+    ) -> Result<()> {
+        let (asid, key) = (self.here, (self.here, page));
+        let behind = self.spaces.segment_page_at(asid, PageNo(page)).and_then(|behind| {
+            let file = *self.files.get(&behind.segment)?;
+            let end = behind.index.checked_add(1)?.checked_mul(self.page)?;
+            (end <= IoPath::LARGEST).then_some((FilePage { file, page: behind.index }, behind.shared))
+        });
+        let mut settles_stores = true;
+        if let Some((file_page, shared)) = behind {
+            let soils = stores && shared;
+            let is_in_table = self.tables.get(&key) == Some(&(file_page, self.times_left(file_page)));
+            if !is_in_table || (soils && !path.is_dirty(file_page)) {
+                let first = steps.len();
+                let emit = &mut |step| steps.push(step);
+                path.pass_time(now, emit);
+                path.fault(file_page, soils, emit);
+                self.note(&steps[first..], path);
+                self.tables.insert(key, (file_page, self.times_left(file_page)));
+            }
+            if stores && !shared {
+                self.spaces.touch(asid, PageNo(page), true)?;
+                drop(self.spaces.drain_dead());
+            }
+            settles_stores = stores;
+        }
+        self.settled[self.slot(page)] = SettledPage { asid, page, stores: settles_stores };
+        Ok(())
+    }
+
+    fn times_left(&self, page: FilePage) -> u64 {
+        self.left.get(&page).copied().unwrap_or(0)
+    }
+
+    /// Notes what the steps of a call or a fault did to the page cache.
+    pub(super) fn note(&mut self, steps: &[IoStep], path: &IoPath) {
+        for step in steps {
+            if let IoStep::Dropped(page) = step {
+                *self.left.entry(*page).or_insert(0) += 1;
+            }
+        }
+        if self.revision != path.revision() {
+            self.revision = path.revision();
+            self.settled.fill(SettledPage::NONE);
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! References to mapped files fault as they do in a slow model, which looks at every page of every reference, with lists
+//! of the pages of each address space.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+
+use binhop_base::Result;
+use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
+use binhop_os::io::{FileWrites, IoConfig};
+use binhop_sim::io_path::{HALF, IoEvents};
+use binhop_trace::event::map_flags::{READ, SHARED, WRITE};
+use binhop_trace::event::{Event, EventBuilder};
+use binhop_trace::source::SegmentMeta;
+use binhop_trace::{EventBatch, Meta, Op, Source};
+use proptest::prelude::*;
+
+const PAGE: u64 = 4096;
+/// A file that calls name, and its segment.
+const DATA: (u64, u64) = (3, 9);
+/// A file that is only mapped. The path gives it the number behind the last.
+const LIBRARY: (u64, u64) = (4, 20);
+/// A device, which is no file on the disk.
+const DEVICE: u64 = 21;
+const BASE: u64 = 0x10_0000;
+/// The pages of a program, from `BASE` on.
+const PAGES: u64 = 12;
+
+struct Rows {
+    meta: Meta,
+    batches: Vec<EventBatch>,
+}
+
+impl Source for Rows {
+    fn name(&self) -> &str {
+        "rows"
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        Ok((!self.batches.is_empty()).then(|| self.batches.remove(0)))
+    }
+}
+
+fn meta(bytes: Option<u64>) -> Meta {
+    let segment = |path: &str| SegmentMeta { file: Some(path.to_owned()), kind: None };
+    let segments = [(DATA.1, "/data"), (LIBRARY.1, "/lib/a.so"), (DEVICE, "/dev/zero"), (22, "program")];
+    Meta {
+        page_size: Some(PAGE),
+        segments: segments.map(|(id, path)| (id, segment(path))).into(),
+        files: BTreeMap::from([(DATA.0, "/data".to_owned())]),
+        file_bytes: bytes.map(|bytes| (DATA.0, bytes)).into_iter().collect(),
+        ..Meta::default()
+    }
+}
+
+fn row(op: Op, addr: u64, size: u32, count: u32) -> Event {
+    Event { op, addr, size, count, arg0: None, arg1: None }
+}
+
+fn batch(events: &[Event]) -> EventBatch {
+    let mut builder = EventBuilder::default();
+    for event in events {
+        let Event { op, addr, size, count, arg0, arg1 } = *event;
+        builder.push_args(op, addr, size, count, [arg0, arg1]);
+    }
+    builder.finish()
+}
+
+/// `Seen` is a row of the program, or a page that the disk transfers: the request, whether the disk writes memory, the
+/// segment, the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Row(Event),
+    Disk(u64, bool, u64, u64),
+}
+
+/// Returns what the path makes of a trace that comes in batches of `each` rows.
+fn fast(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> Vec<Seen> {
+    let source = Rows { meta, batches: events.chunks(each).map(batch).collect() };
+    let mut path = IoEvents::new(Box::new(source), config).unwrap();
+    let mut seen = Vec::new();
+    let mut in_kernel = false;
+    while let Some(batch) = path.next_batch().unwrap() {
+        for event in (0..batch.len()).map(|row| Event::of(&batch, row)) {
+            match event.op {
+                Op::KernelEnter | Op::KernelLeave => in_kernel = event.op == Op::KernelEnter,
+                Op::DmaRead | Op::DmaWrite if event.count == 0 => {
+                    let (request, segment) = (event.arg0.unwrap(), event.arg1.unwrap());
+                    seen.push(Seen::Disk(request, event.op == Op::DmaWrite, segment, event.addr / PAGE));
+                }
+                Op::DmaRead | Op::DmaWrite => {}
+                Op::Map | Op::Unmap if event.addr >= HALF => {}
+                _ if in_kernel => {}
+                _ => seen.push(Seen::Row(event)),
+            }
+        }
+    }
+    seen
+}
+
+#[derive(Clone, Debug, Default)]
+struct SlowSpace {
+    /// The file, the page and whether the mapping is shared, of each virtual page that maps a file.
+    files: BTreeMap<u64, (u64, u64, bool)>,
+    /// The virtual pages with pages of the address space's own, though a file is mapped there.
+    own: BTreeSet<u64>,
+    /// The virtual pages in the page table.
+    table: BTreeSet<u64>,
+}
+
+struct Slow {
+    server: Server,
+    spaces: BTreeMap<u64, SlowSpace>,
+    here: u64,
+    instructions: u64,
+    seen: Vec<Seen>,
+}
+
+impl Slow {
+    fn new(config: &IoConfig, bytes: Option<u64>) -> Self {
+        let mut server = Server::new(Sizes {
+            page: config.page,
+            cache_pages: config.cache_pages as usize,
+            read_ahead: config.read_ahead,
+            request_pages: config.request_pages as usize,
+            extent_pages: config.extent_pages,
+            disk_rate: config.disk_rate.map(NonZeroU64::get),
+            disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
+            dirty_pages: config.dirty_pages as usize,
+            dirty_age: config.dirty_age,
+            ring: config.ring,
+            buffer: config.buffer,
+            packet: config.packet,
+            coalesce: config.coalesce as usize,
+            backlog: config.backlog as usize,
+        });
+        if let Some(bytes) = bytes {
+            server.files.insert(DATA.0, bytes);
+            server.known.push(DATA.0);
+        }
+        Self { server, spaces: BTreeMap::new(), here: 0, instructions: 0, seen: Vec::new() }
+    }
+
+    fn space(&mut self) -> &mut SlowSpace {
+        self.spaces.entry(self.here).or_default()
+    }
+
+    /// Takes over what the disk did, and what left the page cache.
+    fn take(&mut self) {
+        for event in std::mem::take(&mut self.server.events) {
+            match event {
+                IoEvent::Device { ring: 0, request, writes, at: IoPlace::File(file, byte), .. } => {
+                    let segment = if file == DATA.0 { DATA.1 } else { LIBRARY.1 };
+                    self.seen.push(Seen::Disk(request, writes, segment, byte / PAGE));
+                }
+                IoEvent::Drop(file, page) => {
+                    for SlowSpace { files, table, .. } in self.spaces.values_mut() {
+                        table.retain(|at| (files[at].0, files[at].1) != (file, page));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let &Event { op, addr, size, count, arg0, arg1 } = event;
+        let pages = addr / PAGE..addr / PAGE + u64::from(count);
+        match op {
+            Op::Map | Op::Unmap => {
+                for page in pages {
+                    let space = self.space();
+                    space.files.remove(&page);
+                    space.own.remove(&page);
+                    space.table.remove(&page);
+                    let file = [DATA, LIBRARY].into_iter().find(|&(_, segment)| arg0 == Some(segment));
+                    if op == Op::Map
+                        && let Some((file, _)) = file
+                    {
+                        let index = arg1.unwrap() / PAGE + page - addr / PAGE;
+                        space.files.insert(page, (file, index, size & SHARED != 0));
+                        self.server.reach_mapped(file, index * PAGE + 1);
+                    }
+                }
+            }
+            Op::Fork => {
+                let parent = self.spaces.get(&arg0.unwrap()).cloned().unwrap_or_default();
+                self.spaces.insert(addr, SlowSpace { table: BTreeSet::new(), ..parent });
+            }
+            Op::Exec | Op::Exit => drop(self.spaces.remove(&addr)),
+            Op::Switch => self.here = addr,
+            Op::Fetch | Op::Load | Op::Store | Op::Modify => {
+                for page in addr / PAGE..=(addr + u64::from(size) - 1) / PAGE {
+                    self.touch(page, matches!(op, Op::Store | Op::Modify));
+                }
+            }
+            _ => {}
+        }
+        self.seen.push(Seen::Row(*event));
+        match op {
+            Op::Fetch => self.instructions += u64::from(count),
+            Op::Syscall => {
+                self.server.pass_time(self.instructions);
+                let (offset, bytes) = (arg1.unwrap(), u64::from(size));
+                if count == 0 {
+                    self.server.read(DATA.0, offset, bytes, addr);
+                } else {
+                    self.server.write(DATA.0, offset, bytes, addr);
+                }
+                self.take();
+            }
+            _ => {}
+        }
+    }
+
+    fn touch(&mut self, page: u64, stores: bool) {
+        let space = self.space();
+        let Some(&(file, index, shared)) = space.files.get(&page) else { return };
+        if space.own.contains(&page) {
+            return;
+        }
+        let in_table = space.table.contains(&page);
+        let soils = stores && shared;
+        if !in_table || (soils && !self.server.has_dirty(file, index)) {
+            self.server.pass_time(self.instructions);
+            self.server.fault(file, index, soils);
+            self.take();
+            self.space().table.insert(page);
+        }
+        if stores && !shared {
+            self.space().own.insert(page);
+        }
+    }
+}
+
+fn rate() -> impl Strategy<Value = Option<NonZeroU64>> {
+    prop::option::of(
+        (1..64u64).prop_map(|instructions| NonZeroU64::new(PAGE * 1_000_000 / instructions).unwrap()),
+    )
+}
+
+fn config() -> impl Strategy<Value = IoConfig> {
+    (2..16u64, 0..6u64, 1..200u64, rate(), rate()).prop_map(
+        |(cache_pages, dirty_pages, dirty_age, disk_rate, disk_write_rate)| IoConfig {
+            cache_pages,
+            read_ahead: (cache_pages / 2).min(4),
+            request_pages: (cache_pages / 2).min(4),
+            dirty_pages,
+            dirty_age,
+            disk_rate,
+            disk_write_rate,
+            ..sizes()
+        },
+    )
+}
+
+/// `Act` is an event in words: a fork makes the next address space.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Map { page: u64, pages: u32, segment: Option<u64>, shared: bool, from: u64 },
+    Unmap { page: u64, pages: u32 },
+    Fork,
+    Begins(bool),
+    Switch(u64),
+    Refer(Op, u64, u32),
+    Call { writes: bool, offset: u64, bytes: u32 },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let segment = prop_oneof![
+        3 => Just(Some(DATA.1)), 3 => Just(Some(LIBRARY.1)), 1 => Just(Some(DEVICE)), 1 => Just(Some(22)), 1 => Just(None)
+    ];
+    let op = prop::sample::select(vec![Op::Fetch, Op::Load, Op::Store, Op::Modify]);
+    prop_oneof![
+        3 => (0..PAGES, 1..5u32, segment, any::<bool>(), 0..10u64)
+            .prop_map(|(page, pages, segment, shared, from)| Act::Map { page, pages, segment, shared, from }),
+        1 => (0..PAGES, 1..4u32).prop_map(|(page, pages)| Act::Unmap { page, pages }),
+        1 => Just(Act::Fork),
+        1 => any::<bool>().prop_map(Act::Begins),
+        2 => (0..4u64).prop_map(Act::Switch),
+        16 => (op, 0..PAGES * PAGE, 1..6000u32).prop_map(|(op, at, size)| Act::Refer(op, at, size)),
+        2 => (any::<bool>(), 0..10 * PAGE, 1..9000u32)
+            .prop_map(|(writes, offset, bytes)| Act::Call { writes, offset, bytes }),
+    ]
+}
+
+fn events(acts: &[Act]) -> Vec<Event> {
+    let (mut here, mut spaces) = (0, 1);
+    let mut all = Vec::new();
+    for &act in acts {
+        let at = |page: u64| BASE + page * PAGE;
+        all.push(match act {
+            Act::Map { page, pages, segment, shared, from } => Event {
+                arg0: segment,
+                arg1: Some(from * PAGE),
+                ..row(Op::Map, at(page), READ | WRITE | if shared { SHARED } else { 0 }, pages)
+            },
+            Act::Unmap { page, pages } => row(Op::Unmap, at(page), 0, pages),
+            Act::Fork => {
+                spaces += 1;
+                Event { arg0: Some(here), ..row(Op::Fork, spaces - 1, 0, 0) }
+            }
+            Act::Begins(exec) => row(if exec { Op::Exec } else { Op::Exit }, here, 0, 0),
+            Act::Switch(asid) => {
+                here = asid % spaces;
+                row(Op::Switch, here, 1, 0)
+            }
+            Act::Refer(op, distance, size) => {
+                let count = if op == Op::Fetch { size / 4 + 1 } else { 1 };
+                row(op, BASE + distance, size, count)
+            }
+            Act::Call { writes, offset, bytes } => {
+                let user = 0x9000_0000;
+                Event {
+                    arg0: Some(DATA.0),
+                    arg1: Some(offset),
+                    ..row(Op::Syscall, user, bytes, writes.into())
+                }
+            }
+        });
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn faults_are_those_of_the_slow_model(
+        config in config(),
+        bytes in prop::option::of(0..12 * PAGE),
+        acts in prop::collection::vec(act(), 1..80),
+        each in 1..30usize,
+    ) {
+        let events = events(&acts);
+        let mut slow = Slow::new(&config, bytes);
+        events.iter().for_each(|event| slow.event(event));
+        prop_assert_eq!(fast(config, meta(bytes), &events, each), slow.seen);
+    }
+}
+
+fn sizes() -> IoConfig {
+    IoConfig {
+        page: PAGE,
+        cache_pages: 64,
+        read_ahead: 8,
+        request_pages: 8,
+        dirty_pages: 16,
+        dirty_age: 1_000_000,
+        ring: 8,
+        buffer: 2048,
+        packet: 1500,
+        coalesce: 1,
+        backlog: 0,
+        extent_pages: 1 << 20,
+        disk_rate: None,
+        disk_write_rate: None,
+        file_writes: FileWrites::Cached,
+    }
+}
+
+/// A program maps three pages of a library and a page of its own, by hand.
+#[test]
+fn the_pages_of_a_library_come_from_the_disk() {
+    let map = |at, pages, segment, offset| Event {
+        arg0: segment,
+        arg1: Some(offset),
+        ..row(Op::Map, at, READ | WRITE, pages)
+    };
+    let load = |at| row(Op::Load, at, 8, 1);
+    let library = map(BASE, 3, Some(LIBRARY.1), 4 * PAGE);
+    let heap = map(BASE + 8 * PAGE, 1, None, 0);
+    let store = row(Op::Store, BASE + PAGE, 8, 1);
+    let trace = [
+        library,
+        heap,
+        load(BASE + 8 * PAGE),
+        load(BASE),
+        load(BASE + 8),
+        store,
+        load(BASE + PAGE),
+        load(BASE + 3 * PAGE - 4),
+    ];
+    let page = |request, page| Seen::Disk(request, true, LIBRARY.1, page);
+    let expected = [
+        Seen::Row(library),
+        Seen::Row(heap),
+        Seen::Row(trace[2]),
+        // A page in the middle of a file is read alone; its neighbour begins a window of all that the mapping shows.
+        page(0, 4),
+        Seen::Row(trace[3]),
+        Seen::Row(trace[4]),
+        page(1, 5),
+        page(1, 6),
+        Seen::Row(store),
+        Seen::Row(trace[6]),
+        Seen::Row(trace[7]),
+    ];
+    assert_eq!(fast(sizes(), meta(None), &trace, 3), expected);
+}
+
+/// A damaged event is reported with its row.
+#[test]
+fn a_damaged_event_names_its_row() {
+    let events = [row(Op::Load, BASE, 8, 1), row(Op::Load, BASE, 8, 1), row(Op::Switch, 1 << 32, 0, 0)];
+    let source = Rows { meta: meta(None), batches: events.chunks(2).map(batch).collect() };
+    let mut path = IoEvents::new(Box::new(source), sizes()).unwrap();
+    let problem = loop {
+        match path.next_batch() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("no address space has this number"),
+            Err(problem) => break problem,
+        }
+    };
+    assert_eq!(problem.place, "rows: row 2: asid", "{problem}");
+}
