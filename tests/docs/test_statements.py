@@ -160,7 +160,7 @@ def test_the_words_of_a_plan_are_in_the_glossary() -> None:
         if ":" in line:
             head = re.sub(r"^(fast path) [a-z-]+ is not taken$", r"\1", head)
             found |= {one or other for one, other in numbered} or {head.removesuffix("s")}
-    assert found == {"machine", "seed", "preparation", "front", "placement", "back", "fast path"}
+    assert found == {"machine", "seed", "preparation", "front", "lane", "placement", "back", "fast path"}
     assert found | {"study", "part", "cell", "run", "lane", "LRU stack", "round"} <= set(TERMS)
     code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
     paths = [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]
@@ -187,5 +187,5 @@ def test_files_and_functions_that_the_architecture_names_exist() -> None:
 def test_the_architecture_lists_every_fast_path() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     code_list = runpy.run_path(str(ROOT / "docs" / "generate.py"))["code_list"]
-    listed = re.findall(r"^- \*\*`([a-z-]+)`\*\* \(`fast/\w+\.rs`\)", text, re.MULTILINE)
+    listed = re.findall(r"^- \*\*`([a-z-]+)`\*\* \(`fast/\w+(?:\.rs|/)`\)", text, re.MULTILINE)
     assert listed == [name for name, *_ in code_list("binhop-hw/src/fast/mod.rs", "paths")]

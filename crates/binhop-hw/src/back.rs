@@ -3,8 +3,8 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, DirectMappedFilter, FastPath,
-    FastPaths, Invalidation, Level, MemoryCounters, Origin, Tree, Witness,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, CountedCaches,
+    DirectMappedFilter, FastPath, FastPaths, Invalidation, Level, MemoryCounters, Origin, Tree, Witness,
     cache::{
         Cache,
         lines::Storage,
@@ -305,7 +305,7 @@ impl Back {
     stage_queries!();
 }
 
-impl Counted for Back {
+impl CountedCaches for Back {
     fn counters(&self, cache: usize) -> &CacheCounters {
         self.counters(cache)
     }
@@ -314,12 +314,14 @@ impl Counted for Back {
         self.by_agent(cache)
     }
 
-    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
-        self.memory_by_agent()
-    }
-
     fn resident(&self, cache: usize) -> (u64, u64) {
         self.resident(cache)
+    }
+}
+
+impl Counted for Back {
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        self.memory_by_agent()
     }
 
     fn memory(&self) -> &MemoryCounters {

@@ -200,24 +200,28 @@ impl CacheCounters {
     }
 }
 
-/// `Counted` gives the counts of a back since the start.
-pub trait Counted {
-    /// Returns what a cache of the back has counted.
+/// `CountedCaches` gives the counts of the caches of one stage, a front or a back, since the start.
+pub trait CountedCaches {
+    /// Returns what a cache of the stage has counted.
     ///
     /// # Panics
-    /// The cache belongs to the front.
+    /// The cache belongs to the other stage.
     fn counters(&self, cache: usize) -> &CacheCounters;
-    /// Returns what a cache of the back has counted of each agent other than the user, in the tree's order of agents.
+    /// Returns what a cache of the stage has counted of each agent other than the user, in the tree's order of agents.
     ///
     /// # Panics
-    /// The cache belongs to the front.
+    /// The cache belongs to the other stage.
     fn by_agent(&self, cache: usize) -> &[AgentCounters];
-    /// Returns how many lines a cache of the back holds, and how many of them are dirty. The lines themselves are
+    /// Returns how many lines a cache of the stage holds, and how many of them are dirty. The lines themselves are
     /// looked at: no counter is read.
     ///
     /// # Panics
-    /// The cache belongs to the front.
+    /// The cache belongs to the other stage.
     fn resident(&self, cache: usize) -> (u64, u64);
+}
+
+/// `Counted` gives the counts of a back and of the memory behind it since the start.
+pub trait Counted: CountedCaches {
     /// Returns what memory has counted.
     fn memory(&self) -> &MemoryCounters;
     /// Returns what memory has counted of each agent other than the user, in the tree's order of agents.

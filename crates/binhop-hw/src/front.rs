@@ -3,7 +3,7 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
-    Access, FastPath, FastPaths, Invalidation, Tree,
+    Access, AgentCounters, CacheCounters, CountedCaches, FastPath, FastPaths, Invalidation, Tree,
     cache::{
         lines::Storage,
         stage::{Caches, stage_queries},
@@ -190,4 +190,18 @@ impl Front {
     }
 
     stage_queries!();
+}
+
+impl CountedCaches for Front {
+    fn counters(&self, cache: usize) -> &CacheCounters {
+        self.counters(cache)
+    }
+
+    fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+        self.by_agent(cache)
+    }
+
+    fn resident(&self, cache: usize) -> (u64, u64) {
+        self.resident(cache)
+    }
 }

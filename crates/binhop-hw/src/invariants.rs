@@ -3,13 +3,13 @@
 
 use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
-use crate::{AgentCounters, CacheCounters, Counted, Front, Next, Tree};
+use crate::{AgentCounters, CacheCounters, Counted, CountedCaches, Next, Tree};
 
 /// Checks a front, and a back that has handled every request of the front.
 ///
 /// # Errors
 /// An invariant does not hold: the problem names the cache and the invariant.
-pub fn check(tree: &Tree, front: &Front, back: &impl Counted) -> Result<()> {
+pub fn check(tree: &Tree, front: &impl CountedCaches, back: &impl Counted) -> Result<()> {
     let config = tree.config();
     let counters = |cache| if tree.in_front(cache) { front.counters(cache) } else { back.counters(cache) };
     let by_agent = |cache| if tree.in_front(cache) { front.by_agent(cache) } else { back.by_agent(cache) };

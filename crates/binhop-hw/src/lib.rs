@@ -30,8 +30,8 @@ pub use choice::{CostRule, IndexBy, Rules, TagBy, TlbReplacement, WritePolicy, W
 pub use computer::Computer;
 pub use config::{CacheConfig, Next, StreamConfig, TreeConfig, WriteBufferConfig};
 pub use counters::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CounterInfo, MemoryCounters, TlbCounters,
-    TlbPortCounters, WalkCacheCounters,
+    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CountedCaches, CounterInfo, MemoryCounters,
+    TlbCounters, TlbPortCounters, WalkCacheCounters,
 };
 pub use dma::{
     DeviceDataCounters, DmaCacheConfig, DmaCounters, ESI, FateCounters, FixedLatency, HeldLine, IO_ESI,
@@ -46,6 +46,7 @@ pub use dram::{
 };
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;
+pub use fast::lane_bits::{CountsOfLane, LaneBits, MOST_LANES};
 pub use fast::lru_stack::{LruStack, LruStackShape, Member};
 pub use fast::{FastPath, FastPathSet, FastPaths};
 pub use front::Front;

@@ -5,11 +5,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{World, plain, power, resize, tree};
-use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng};
+use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng, Translation};
 use binhop_hw::{
-    Back, CacheConfig, Computer, CostRule, Counted, DirectMappedFilter, FastPath, FastPathSet, FastPaths,
-    Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, TagBy, Tree,
-    TreeConfig, WritebackOrder,
+    Back, CacheConfig, Computer, CostRule, Counted, CountedCaches, DirectMappedFilter, FastPath, FastPathSet,
+    FastPaths, Front, IndexBy, KnownHitFilter, LaneBits, LruStack, LruStackShape, MOST_LANES, Next,
+    Replacement, Request, Resident, TagBy, Tree, TreeConfig, WritebackOrder,
 };
 use proptest::prelude::*;
 
@@ -414,6 +414,126 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
     }
 }
 
+/// Many lanes, each a bit, of trees whose level 1 depends on the placement. Pages are flushed in some lanes only. The two
+/// caches of level 1 may differ in size, in lines, and in the order of their write-backs.
+fn lane_bits(draw: &Draw, events: &[Event]) {
+    let (_, sets) = draw.front;
+    let draw = Draw { virtually: false, front: (1, sets), ..draw.clone() };
+    // The front asks every back for lines of one size.
+    let line = power(draw.behind[0].0.max(32));
+    let resized = |cache: &mut CacheConfig, ways: u32, sets: u64| {
+        cache.line = line;
+        resize(cache, ways, sets);
+    };
+    let direct_mapped = |number: usize| {
+        draw.level(number, |cache| {
+            cache.hashed = false;
+            resized(cache, 1, cache.sets().max(PAGE / line.bytes()));
+        })
+    };
+    // This back gets the requests of each lane. If it draws its victims, accesses keep their order.
+    let asked = draw.level(2, |cache| resized(cache, cache.ways, cache.sets()));
+    let tree = |behind: CacheConfig| {
+        let mut config = draw.tree(&[behind]).config().clone();
+        if draw.add && draw.split {
+            let cache = &mut config.caches[1];
+            cache.line = power(32);
+            resize(cache, 1, 32);
+            cache.writeback_order = WritebackOrder::ALL[usize::from(!draw.evict_first)];
+        }
+        Tree::new(config)
+    };
+    let trees = [direct_mapped(0), direct_mapped(1), asked].map(tree);
+    let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
+    let both: Vec<(&Tree, bool)> =
+        trees.iter().enumerate().map(|(number, tree)| (tree, number < 2)).collect();
+    assert!(trees[..2].iter().all(LaneBits::takes_back));
+    let mut bits = LaneBits::new(&both, lanes);
+    let mut others: Vec<Plain> = (0..lanes as u64).map(|lane| Plain::new(&trees[2..], lane, None)).collect();
+    let mut worlds: Vec<World> = (0..lanes as u64).map(world).collect();
+    for (lane, world) in worlds.iter().enumerate() {
+        (0..PAGES).for_each(|page| bits.put(lane, PageId(page), world.frame(PageId(page))));
+    }
+    let computers = |tree: &Tree| (0..lanes as u64).map(|lane| Computer::new(tree, Rng::new(lane))).collect();
+    let mut steppers: Vec<Vec<Computer>> = trees.iter().map(computers).collect();
+    let config = trees[0].config();
+    let mut rows: Vec<(Kind, LineAddr)> = Vec::new();
+    for &event in events.iter().chain(&[Event::Replay]) {
+        match event {
+            Event::Access(kind, page, offset) => {
+                let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
+                let line = (offset / config.caches[cache].line.bytes()) as u32;
+                rows.push((kind, LineAddr { id: page, line }));
+            }
+            Event::Replay | Event::FlushPage(_) => {
+                for lanes in &mut steppers {
+                    for (stepper, world) in lanes.iter_mut().zip(&worlds) {
+                        for &(kind, at) in &rows {
+                            stepper.access(Agent::User, kind, at, world, &mut ());
+                        }
+                    }
+                }
+                bits.access_all(&rows, PageId);
+                rows.clear();
+                for (lane, (other, world)) in others.iter_mut().zip(&worlds).enumerate() {
+                    other.replay(&std::mem::take(bits.requests(lane)), world);
+                }
+            }
+        }
+        if let Event::FlushPage(page) = event {
+            for (lane, world) in
+                worlds.iter_mut().enumerate().filter(|(lane, _)| !(lane + page as usize).is_multiple_of(3))
+            {
+                let (mappings, page_id) = (world.mappings_of(page), PageId(page));
+                for lanes in &mut steppers {
+                    lanes[lane].flush_page(Agent::User, page_id, &mappings, world, &mut ());
+                }
+                bits.flush_page(lane, page_id);
+                others[lane].replay(&std::mem::take(bits.requests(lane)), world);
+                others[lane].flush_page(page_id, world);
+                world.frames[page as usize] += 1000 + lane as u64;
+                bits.put(lane, page_id, world.frame(page_id));
+            }
+        }
+        if !matches!(event, Event::Access(..)) {
+            assert_equal_bits(&trees[..2], &steppers, &bits);
+            for (other, stepper) in others.iter().zip(&steppers[2]) {
+                other.assert_equal(0, &trees[2], stepper, 0);
+            }
+        }
+    }
+}
+
+fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits) {
+    let sorted = |lines: &mut dyn Iterator<Item = Resident>| {
+        let mut lines: Vec<_> = lines.map(|line| (line.at.id, line.at.line, line.dirty)).collect();
+        lines.sort_unstable();
+        lines
+    };
+    for (number, (tree, lanes)) in trees.iter().zip(steppers).enumerate() {
+        for (lane, stepper) in lanes.iter().enumerate() {
+            let back = bits.back(lane, number);
+            for cache in 0..tree.config().caches.len() {
+                let (counts, contents, misses) = if tree.in_front(cache) {
+                    (bits.front(lane), bits.front_contents(lane, cache), bits.front_misses(lane, cache))
+                } else {
+                    (back.clone(), bits.back_contents(lane, number), bits.back_misses(lane, number))
+                };
+                let counters = stepper.counters(cache);
+                assert_eq!(counts.counters(cache), counters, "cache {cache}, lane {lane}");
+                assert_eq!(misses, counters.misses.demand());
+                let held = stepper.contents(cache);
+                let held = sorted(&mut held.into_iter().flatten().flatten());
+                assert_eq!(sorted(&mut contents.into_iter()), held);
+                let dirty = held.iter().filter(|(_, _, dirty)| *dirty).count() as u64;
+                assert_eq!(counts.resident(cache), (held.len() as u64, dirty));
+            }
+            assert_eq!(back.memory(), stepper.back.memory());
+            assert_eq!(bits.waited(lane, number), stepper.now);
+        }
+    }
+}
+
 fn check(path: FastPath, draw: &Draw, events: &[Event]) {
     match path {
         FastPath::TwoPhase => two_phase(draw, events),
@@ -421,6 +541,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
         FastPath::DirectMapped => direct_mapped(draw, events),
         FastPath::KnownHits => known_hits(draw, events),
         FastPath::LruStack => lru_stack(draw, events),
+        FastPath::LaneBits => lane_bits(draw, events),
     }
 }
 

@@ -44,7 +44,7 @@ fn prefetch(tree: &mut TreeConfig, cache: usize) {
 /// The cases are changes to the tree that allows every path, each with the paths that it leaves.
 #[test]
 fn each_path_refuses_the_trees_that_it_cannot_take() {
-    use FastPath::{Chain, DirectMapped, KnownHits, LruStack, TwoPhase};
+    use FastPath::{Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoPhase};
     type Change = fn(&mut TreeConfig);
     let cases: &[(Change, &[FastPath])] = &[
         (|tree| tree.caches[1].inclusive = true, &[]),
@@ -63,25 +63,25 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
         (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack]),
         (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack]),
         (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase]),
-        (|tree| tree.caches[1].allocate = false, &[TwoPhase]),
-        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain]),
-        (|tree| resize(&mut tree.caches[1], 2, 16), &[TwoPhase, Chain, KnownHits, LruStack]),
-        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits]),
-        (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack]),
+        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase, LaneBits]),
+        (|tree| tree.caches[1].allocate = false, &[TwoPhase, LaneBits]),
+        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain, LaneBits]),
+        (|tree| resize(&mut tree.caches[1], 2, 16), &[TwoPhase, Chain, KnownHits, LruStack, LaneBits]),
+        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits, LaneBits]),
+        (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack, LaneBits]),
         (
             |tree| {
                 resize(&mut tree.caches[1], 2, 16);
                 tree.caches[1].replacement = Replacement::Srrip;
             },
-            &[TwoPhase, Chain],
+            &[TwoPhase, Chain, LaneBits],
         ),
         (
             |tree| {
                 resize(&mut tree.caches[1], 2, 16);
                 tree.caches[1].replacement = Replacement::Fifo;
             },
-            &[TwoPhase, Chain, KnownHits],
+            &[TwoPhase, Chain, KnownHits, LaneBits],
         ),
         (|tree| tree.caches[1].replacement = Replacement::Srrip, FastPath::ALL),
         (
@@ -89,7 +89,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches[1].next = Next::Cache(2);
                 tree.caches.push(plain("l3", 4096, 32, 1, Next::Memory));
             },
-            &[TwoPhase, Chain],
+            &[TwoPhase, Chain, LaneBits],
         ),
         // Each cache of level 1 asks a cache of its own.
         (
@@ -98,7 +98,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l2d", 1024, 32, 1, Next::Memory));
                 tree.data = 2;
             },
-            &[TwoPhase],
+            &[TwoPhase, LaneBits],
         ),
         // The data cache of level 1 asks memory.
         (
@@ -106,7 +106,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 64, 16, 1, Next::Memory));
                 tree.data = 2;
             },
-            &[TwoPhase, Chain, KnownHits, LruStack],
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits],
         ),
         // The two caches of level 1 differ in shape.
         (
@@ -114,10 +114,13 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
                 tree.data = 2;
             },
-            &[Chain, DirectMapped, KnownHits, LruStack],
+            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits],
         ),
         (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
-        (|tree| (tree.caches[1].index, tree.caches[1].tag) = (IndexBy::Virtual, TagBy::Global), &[TwoPhase]),
+        (
+            |tree| (tree.caches[1].index, tree.caches[1].tag) = (IndexBy::Virtual, TagBy::Global),
+            &[TwoPhase, LaneBits],
+        ),
     ];
     for (number, (change, left)) in cases.iter().enumerate() {
         for &path in FastPath::ALL {

@@ -5,8 +5,8 @@
 use crate::common::{World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, CostRule, Counted, LruStack, LruStackShape, MEMORY, Next, Origin, PART, Replacement,
-    Request, Tree, TreeConfig,
+    Back, CacheConfig, CostRule, Counted, CountedCaches, LruStack, LruStackShape, MEMORY, Next, Origin, PART,
+    Replacement, Request, Tree, TreeConfig,
 };
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 //! why, and how many rounds the run takes.
 
 use binhop_base::Result;
-use binhop_hw::FastPath;
+use binhop_hw::{FastPath, MOST_LANES};
 
 use crate::machine::Machine;
 use crate::occasion::{OccasionKind, Subscription};
@@ -204,6 +204,9 @@ impl FrontGroup {
             lines.push(format!("  backs: one for each lane: {why}"));
             self.explain_fast_paths(lines);
             return;
+        }
+        if self.paths.takes(FastPath::LaneBits) {
+            lines.push(format!("  lanes: up to {MOST_LANES} are simulated together, one bit for each"));
         }
         let (direct_mapped, known_hits) =
             (self.paths.takes(FastPath::DirectMapped), self.paths.takes(FastPath::KnownHits));

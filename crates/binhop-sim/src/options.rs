@@ -224,8 +224,11 @@ impl RunOptions {
         if !self.share {
             return FastPathSet::ALL;
         }
-        let for_several =
-            FastPathSet::NONE.with(FastPath::DirectMapped).with(FastPath::KnownHits).with(FastPath::LruStack);
+        let for_several = FastPathSet::NONE
+            .with(FastPath::DirectMapped)
+            .with(FastPath::KnownHits)
+            .with(FastPath::LruStack)
+            .with(FastPath::LaneBits);
         self.without.or(if self.shares_stages() { FastPathSet::NONE } else { for_several })
     }
 

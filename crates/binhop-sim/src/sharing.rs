@@ -284,6 +284,12 @@ impl FrontGroup {
             FastPath::DirectMapped if subscription.is_some() => Some("units act in each lane for itself"),
             FastPath::DirectMapped if injects => Some("page tables are walked"),
             FastPath::DirectMapped => by_all(path),
+            FastPath::LaneBits if sharing != FrontSharing::Placement => {
+                Some("level 1 is not simulated for several placements")
+            }
+            FastPath::LaneBits if subscription.is_some() => Some("units act in each lane for itself"),
+            FastPath::LaneBits if injects => Some("page tables are walked"),
+            FastPath::LaneBits => allowed[0].why_not(path),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
                 Some("each lane has one back")
@@ -291,6 +297,10 @@ impl FrontGroup {
             FastPath::KnownHits => by_all(path).or(Some("the backs of a lane differ in lines")),
         });
         let paths = paths.without(off);
+        // Where lanes are bits, no lane has a front of its own.
+        let in_bits = (paths.takes(FastPath::LaneBits)).then_some("level 1 is simulated in bits");
+        let paths =
+            FastPaths::decide(|path| paths.why_not(path).or(in_bits.filter(|_| path == FastPath::TwoPhase)));
         // A direct-mapped filter works for backs that are simulated one by one.
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
         let lanes: Vec<LaneCells> =

@@ -22,7 +22,8 @@
 use binhop_base::{Kind, PageId, PerKind, PowerOfTwo, Translation};
 
 use crate::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, MemoryCounters, Tree,
+    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, Counted, CountedCaches, MemoryCounters,
+    Tree,
     cache::{Cache, Index, is_first},
     fast::{MOST_STACKED, lru_stack},
     request::{MEMORY, Request, is_data},
@@ -306,7 +307,7 @@ impl Member<'_> {
     }
 }
 
-impl Counted for Member<'_> {
+impl CountedCaches for Member<'_> {
     fn counters(&self, cache: usize) -> &CacheCounters {
         assert_eq!(cache, self.stack.shape.cache, "the only cache of its stage");
         &self.counters
@@ -316,12 +317,14 @@ impl Counted for Member<'_> {
         &[]
     }
 
-    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
-        &[]
-    }
-
     fn resident(&self, _cache: usize) -> (u64, u64) {
         self.stack.resident(self.ways)
+    }
+}
+
+impl Counted for Member<'_> {
+    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
+        &[]
     }
 
     fn memory(&self) -> &MemoryCounters {

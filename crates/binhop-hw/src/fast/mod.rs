@@ -11,6 +11,7 @@
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
 pub(crate) mod known_hits;
+pub(crate) mod lane_bits;
 pub(crate) mod lru_stack;
 pub(crate) mod two_phase;
 
@@ -51,6 +52,7 @@ paths! {
     DirectMapped = "direct-mapped", "Behind a shared front, what is the same in all lanes is worked out once, and the rest is replayed without a branch.";
     KnownHits = "known-hits", "Requests that hit in every back of a lane and change nothing are taken out once for all of them.";
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
+    LaneBits = "lane-bits", "Up to 64 lanes of direct-mapped caches are simulated together, one bit for each lane.";
 }
 
 /// A set of fast paths.
@@ -115,8 +117,8 @@ impl FastPaths {
 }
 
 impl FastPath {
-    /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`] and
-    /// [`FastPath::LruStack`] serve several backs. Their types say what these backs must have in common.
+    /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`],
+    /// [`FastPath::LruStack`] and [`FastPath::LaneBits`] serve several backs. Their types say what these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {
         FastPaths::decide(|path| {
@@ -126,6 +128,7 @@ impl FastPath {
                 FastPath::DirectMapped => direct_mapped(tree).map(|_| ()),
                 FastPath::KnownHits => known_hits(tree).map(|_| ()),
                 FastPath::LruStack => lru_stack(tree).map(|_| ()),
+                FastPath::LaneBits => lane_bits(tree),
             };
             allowed.err()
         })
@@ -282,4 +285,28 @@ pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
     refuse(!lru, "the backs do not replace the least recently used line")?;
     refuse(cache.ways > MOST_STACKED, "a back has too many ways")?;
     Ok(number)
+}
+
+/// The user alone makes accesses. The front's caches are direct-mapped, write-back and allocating, and the frame or the
+/// offset within the page chooses a line's set.
+pub(crate) fn lane_bits(tree: &Tree) -> Verdict {
+    may_wait(tree)?;
+    by_the_user(tree)?;
+    let config = tree.config();
+    let serving = [config.fetch, config.data];
+    for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
+        refuse(!serving.contains(&number), "the front has a cache that the processor does not ask")?;
+        let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
+        refuse(inside, "the processor and another cache ask the same cache")?;
+        stores_stay(cache)?;
+        reads_no_stream(cache)?;
+        is_plain(cache)?;
+        refuse(cache.ways != 1, "level 1 is not direct-mapped")?;
+        let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
+        refuse(!physical, "level 1 has a virtual index")?;
+        refuse(cache.keyed_by_mapping(), "level 1 has a virtual tag")?;
+        let by_mapping = matches!(cache.next, Next::Cache(next) if tree.takes_mapping(next));
+        refuse(by_mapping, "a cache behind level 1 has a virtual tag")?;
+    }
+    Ok(())
 }

@@ -2,8 +2,8 @@
 
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Back, CacheConfig, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front, IndexBy,
-    LruStack, Next, Request, Tree,
+    Back, CacheConfig, CacheCounters, CommonCounts, Computer, Counted, CountedCaches, CountsOfLane,
+    DirectMappedFilter, FastPaths, Front, IndexBy, LaneBits, LruStack, Next, Request, Tree,
 };
 use binhop_os::RunCounts;
 use binhop_trace::export::MemoryAccess;
@@ -23,6 +23,8 @@ pub(crate) struct Common<'a> {
     /// The counts that a shared front sends with every mark.
     pub(crate) shared: Option<&'a FrontCounts>,
     pub(crate) stacks: &'a [LruStack],
+    /// The caches of all lanes and the number of this lane among them, if lanes are bits.
+    pub(crate) bits: Option<(&'a LaneBits, usize)>,
     pub(crate) stream: StreamCounts,
     /// What the lane's translation has counted, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
@@ -43,7 +45,9 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
             (Some(front), true, _) => front.by_agent(cache),
             (None, true, _) => &common.of_shared().agents[cache],
             (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
-            (_, false, BackKind::Stacked { .. }) => unreachable!("a stack has no agent but the user"),
+            (_, false, BackKind::Stacked { .. } | BackKind::Bits(_)) => {
+                unreachable!("stacks and bits have no agent but the user")
+            }
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
@@ -53,6 +57,28 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
 impl Common<'_> {
     fn of_shared(&self) -> &FrontCounts {
         self.shared.expect("a shared front sends its counts with every mark")
+    }
+
+    fn of_bits(&self) -> (&LaneBits, usize) {
+        self.bits.expect("the bundle of a lane shows its bits at every mark")
+    }
+
+    /// Returns the demand misses of a cache of the front.
+    fn misses_in_front(&self, cache: usize) -> u64 {
+        match (self.front, self.bits) {
+            (Some(front), _) => front.counters(cache).misses.demand(),
+            (None, Some((bits, lane))) => bits.front_misses(lane, cache),
+            (None, None) => self.of_shared().misses[cache],
+        }
+    }
+
+    /// Returns what a cache of the front has counted.
+    fn counters_in_front(&self, cache: usize) -> CacheCounters {
+        match (self.front, self.bits) {
+            (Some(front), _) => *front.counters(cache),
+            (None, Some((bits, lane))) => bits.front_counters(lane, cache),
+            (None, None) => self.of_shared().caches[cache],
+        }
     }
 }
 
@@ -72,7 +98,18 @@ pub(crate) struct BackModel {
     pages: Vec<u64>,
 }
 
-/// `BackKind` says how the back of a cell is simulated: by itself, or in a stack.
+/// `BackPlace` says where the back of a cell is simulated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BackPlace {
+    /// By itself, in its lane.
+    Own,
+    /// In this stack of its lane, as the cache with this number of ways.
+    Stack(usize, u32),
+    /// In the bits of its lane's bundle, at this place among the backs there.
+    Bits(usize),
+}
+
+/// `BackKind` says how the back of a cell is simulated: by itself, in a stack, or in the bits of a bundle.
 #[derive(Debug)]
 enum BackKind {
     Own {
@@ -82,6 +119,8 @@ enum BackKind {
     },
     /// The back is simulated in a stack of its lane, together with backs of other ways.
     Stacked { stack: usize, ways: u32 },
+    /// The back is simulated in the bits of its lane's bundle, at this place among the backs there.
+    Bits(usize),
 }
 
 /// `Division` states how frames divide a cache: into bins of some ways each.
@@ -118,7 +157,7 @@ impl BackModel {
         seed: u64,
         account: Account,
         watched: Option<usize>,
-        stack: Option<(usize, u32)>,
+        place: BackPlace,
         paths: &FastPaths,
     ) -> Self {
         let config = tree.config();
@@ -133,11 +172,28 @@ impl BackModel {
         Self {
             machine,
             tree: tree.clone(),
-            kind_of_back: stack.map_or_else(own, |(stack, ways)| BackKind::Stacked { stack, ways }),
+            kind_of_back: match place {
+                BackPlace::Own => own(),
+                BackPlace::Stack(stack, ways) => BackKind::Stacked { stack, ways },
+                BackPlace::Bits(tree) => BackKind::Bits(tree),
+            },
             watched,
             sets: config.caches.iter().map(divide).collect(),
             account,
             pages: Vec::new(),
+        }
+    }
+
+    /// The tree of the cell's machine.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Returns the back's place among the backs that are simulated in the bits of the lane's bundle, if it is one.
+    pub(crate) fn place_in_bits(&self) -> Option<usize> {
+        match self.kind_of_back {
+            BackKind::Bits(place) => Some(place),
+            BackKind::Own { .. } | BackKind::Stacked { .. } => None,
         }
     }
 
@@ -206,7 +262,9 @@ impl BackModel {
     pub(crate) fn demand_at_memory(&self) -> u64 {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => Counted::memory(&**back).accesses.demand(),
-            BackKind::Stacked { .. } => unreachable!("no stack stands where addresses are translated"),
+            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+                unreachable!("neither stacks nor bits stand where addresses are translated")
+            }
         }
     }
 
@@ -214,7 +272,9 @@ impl BackModel {
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.kind_of_back {
             BackKind::Own { back, .. } => (&self.tree, back),
-            BackKind::Stacked { .. } => unreachable!("no stack stands where a unit acts"),
+            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+                unreachable!("neither stacks nor bits stand where a unit acts")
+            }
         }
     }
 
@@ -222,15 +282,17 @@ impl BackModel {
     pub(crate) fn waited(&self) -> u64 {
         match &self.kind_of_back {
             BackKind::Own { waited, .. } => *waited,
-            BackKind::Stacked { .. } => unreachable!("a lane of one cell has no stack"),
+            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+                unreachable!("a lane of one cell with a front of its own has no stack and no bits")
+            }
         }
     }
 
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
-            BackKind::Stacked { .. } => {
-                unreachable!("an LRU stack neither answers at once nor stands behind a direct-mapped filter")
+            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+                unreachable!("neither stacks nor bits answer at once, or stand behind a direct-mapped filter")
             }
         }
     }
@@ -261,7 +323,9 @@ impl BackModel {
         let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.kind_of_back) {
             (Some(front), _) => front.repeats(cache),
             (None, BackKind::Own { back, .. }) => back.repeats(cache),
-            (None, BackKind::Stacked { .. }) => unreachable!("a cache that is watched is in no stack"),
+            (None, BackKind::Stacked { .. } | BackKind::Bits(_)) => {
+                unreachable!("a cache that is watched is in no stack and in no bits")
+            }
         };
         Some((misses, bins))
     }
@@ -298,11 +362,14 @@ impl BackModel {
         now[0] = common.stream.instructions;
         now[1] = common.stream.references;
         for (cache, misses) in now[OF_STREAM..].iter_mut().enumerate() {
-            *misses = match (common.front, tree.in_front(cache), &*kind_of_back) {
-                (Some(front), true, _) => front.counters(cache).misses.demand(),
-                (None, true, _) => common.of_shared().misses[cache],
-                (_, false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
-                (_, false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+            *misses = match (tree.in_front(cache), &*kind_of_back) {
+                (true, _) => common.misses_in_front(cache),
+                (false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
+                (false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+                (false, BackKind::Bits(back)) => {
+                    let (bits, lane) = common.of_bits();
+                    bits.back_misses(lane, *back)
+                }
             };
         }
         if tree.config().agents != Agents::USER {
@@ -323,6 +390,10 @@ impl BackModel {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
                 self.tally(common, &member, member.waited())
             }
+            BackKind::Bits(back) => {
+                let (bits, lane) = common.of_bits();
+                self.tally(common, &bits.back(lane, *back), bits.waited(lane, *back))
+            }
         }
     }
 
@@ -331,15 +402,13 @@ impl BackModel {
         let config = self.tree.config();
         let mut tally = Tally::zero(config.caches.len());
         for cache in 0..config.caches.len() {
-            tally.caches[cache] = match (common.front, self.tree.in_front(cache)) {
-                (Some(front), true) => *front.counters(cache),
-                (None, true) => common.of_shared().caches[cache],
-                (_, false) => *back.counters(cache),
-            };
+            let in_front = self.tree.in_front(cache);
+            tally.caches[cache] =
+                if in_front { common.counters_in_front(cache) } else { *back.counters(cache) };
         }
-        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front do
-        // not.
-        if common.front.is_some() {
+        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front, and of
+        // bits, do not.
+        if common.front.is_some() || common.bits.is_some() {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
         tally.memory = *back.memory();
@@ -380,16 +449,34 @@ impl BackModel {
         add_hits(front, self.account.end().stream, config.fetch, config.data);
     }
 
-    /// Checks every invariant that must hold after a run. `front` is the front before this back, with all
-    /// hits added.
+    /// Adds the hits that preparation skipped to a front in bits, so that the invariants hold.
+    pub(crate) fn add_hits_to_bits(&self, front: &mut CountsOfLane) {
+        let (config, dropped) = (self.tree.config(), self.account.end().stream.dropped);
+        let caches = [config.fetch, config.data, config.data];
+        for (at, kind) in [Kind::Fetch, Kind::Load, Kind::Store].into_iter().enumerate() {
+            front.add_hits(caches[at], kind, dropped[at]);
+        }
+    }
+
+    /// Checks every invariant that must hold after a run. `front` is the front before this back, with all hits added.
+    /// `bits` are the final counts of this back where it was simulated in bits.
     ///
     /// # Errors
     /// An invariant is broken; the error names it.
-    pub(crate) fn check(&self, front: &Front, stacks: &[LruStack], seed: u64) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        front: &impl CountedCaches,
+        stacks: &[LruStack],
+        bits: Option<&CountsOfLane>,
+        seed: u64,
+    ) -> Result<()> {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => binhop_hw::check(&self.tree, front, &**back)?,
             BackKind::Stacked { stack, ways } => {
                 binhop_hw::check(&self.tree, front, &stacks[*stack].member(*ways, &self.tree))?;
+            }
+            BackKind::Bits(_) => {
+                binhop_hw::check(&self.tree, front, bits.expect("the bundle has told its final counts"))?;
             }
         }
         self.check_stream(self.account.end(), seed)?;

@@ -23,8 +23,9 @@
 //! not estimated.
 
 use binhop_base::{Bytes, Problem};
-use binhop_hw::{CacheConfig, CacheCounters, Request};
+use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request};
 
+use super::lane_bundle::FEWEST_LANES;
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
@@ -34,7 +35,7 @@ use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row};
 use crate::results::meter::{OF_STREAM, SLOTS};
 use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
-use crate::sharing::FrontSharing;
+use crate::sharing::{FrontGroup, FrontSharing};
 use crate::sharing::{LaneCells, SharingPlan};
 use crate::softvm::PageEntries;
 use crate::translation::{HUGE_PAGE, RUN, TranslationBytes};
@@ -61,6 +62,13 @@ const OWN_PAGE: u64 = 512;
 const MAPPED_AT_MISSES: u64 = 256;
 /// The bytes of a page of the program in what preparation knows of protection.
 const PROTECTED: u64 = 64;
+
+/// The bytes of an access while the accesses of a block are sorted.
+const SORTED_ACCESS: u64 = 12;
+/// The bytes of a line of level 1 where lanes are bits.
+const LINE_OF_LEVEL1: u64 = 24;
+/// The bytes of a page's frames in level 1 where lanes are bits: a word for each bit of the frame that level 1 asks for.
+const BITS_OF_PAGE: u64 = 32;
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
 pub(crate) fn guess(options: &RunOptions) -> Growth {
@@ -223,10 +231,7 @@ impl MemoryEstimate {
             for group in &stream.groups {
                 let (fixed, page) = (blocks * (block + walks), KNOWN * (workers + 1));
                 estimate.shared.add(Sum { fixed, page, ..Sum::default() });
-                group
-                    .lanes
-                    .iter()
-                    .for_each(|cells| estimate.add_lane(machines, cells, group.sharing, options));
+                group.lanes.iter().for_each(|cells| estimate.add_lane(machines, cells, group, options));
             }
         }
         all.iter().for_each(|machine| estimate.add_tables(machine, options));
@@ -258,9 +263,21 @@ impl MemoryEstimate {
         &mut self,
         machines: &[Machine],
         cells: &LaneCells,
-        sharing: FrontSharing,
+        group: &FrontGroup,
         options: &RunOptions,
     ) {
+        let sharing = group.sharing;
+        let in_bits = group.paths.takes(FastPath::LaneBits);
+        if in_bits {
+            // Accesses are sorted once for each bundle.
+            let sorted = BLOCK_ROWS as u64 * SORTED_ACCESS;
+            self.shared.add(Sum { fixed: sorted, page: BITS_OF_PAGE, ..Sum::default() });
+            self.seed.add(Sum {
+                fixed: sorted / FEWEST_LANES as u64,
+                page: size_of::<u32>() as u64,
+                ..Sum::default()
+            });
+        }
         let first = &machines[cells.machines[0]];
         let (settings, frames) =
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
@@ -310,8 +327,19 @@ impl MemoryEstimate {
             for (number, cache) in config.caches.iter().enumerate() {
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
+                    if in_bits && !stacked && LaneBits::takes_back(machine.tree()) {
+                        self.add_bits(cache, machine);
+                        continue;
+                    }
                     // A machine in a stack has no back of its own.
                     self.seed.add(if stacked { Sum::default() } else { sum });
+                } else if in_bits && cell == cells.machines[0] {
+                    // A lane holds at most one line of each set. Lists of lines double.
+                    let lines = 2 * LINE_OF_LEVEL1 * cache.sets();
+                    self.seed.add(Sum { fixed: lines, ..Sum::default() });
+                    let slots = cache.sets() * size_of::<Vec<u64>>() as u64;
+                    let touched = sum.page;
+                    self.shared.add(Sum { fixed: slots, page: touched, ..Sum::default() });
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // The front exists once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
@@ -326,6 +354,16 @@ impl MemoryEstimate {
                 self.note(format!("cache.{}.size", cache.name), cache.size.0, sum.fixed);
             }
         }
+    }
+
+    /// Adds the cache behind level 1 of a machine, where lanes are bits.
+    fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine) {
+        // A page has two words for each line, whatever the number of lanes, in each bundle.
+        let page = (machine.memory().page.bytes() >> cache.line.log2()) * 2 * size_of::<u64>() as u64;
+        self.shared.add(Sum { page: page + page / 128, ..Sum::default() });
+        let fixed = cache.sets() * size_of::<u32>() as u64;
+        self.seed.add(Sum { fixed, page: page / FEWEST_LANES as u64, ..Sum::default() });
+        self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed);
     }
 
     fn note(&mut self, key: String, size: u64, bytes: u64) {

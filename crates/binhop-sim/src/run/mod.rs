@@ -6,6 +6,7 @@ mod engine;
 mod feedback;
 mod front_tap;
 mod lane;
+mod lane_bundle;
 mod memory_estimate;
 mod memory_stream;
 mod prepared;

@@ -8,6 +8,7 @@ use binhop_os::PoolPolicy;
 use binhop_trace::export::MemoryAccess;
 
 use super::lane::{Lane, LaneSetup};
+use super::lane_bundle::{LaneBundle, lanes_of_bundle};
 use super::recency::BlockRecency;
 use crate::frame_map::Tables;
 use crate::machine::Machine;
@@ -51,16 +52,34 @@ pub(crate) fn lanes(
     Ok(lanes)
 }
 
-/// Assigns lanes to workers so that each worker has about as much to do.
-pub(super) fn assign(mut lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<GroupedLane>> {
+/// Assigns lanes to workers so that each worker has about as much to do. The lanes of a bundle stay together.
+pub(super) fn assign(lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<GroupedLane>> {
     let mut shares: Vec<(usize, Vec<GroupedLane>)> = (0..workers).map(|_| (0, Vec::new())).collect();
-    lanes.sort_by_key(|(_, lane)| std::cmp::Reverse(lane.weight()));
-    for numbered in lanes {
+    let weight = |part: &Vec<GroupedLane>| part.iter().map(|(_, lane)| lane.weight()).sum::<usize>();
+    let mut parts = in_bundles(lanes, workers);
+    parts.sort_by_key(|part| std::cmp::Reverse(weight(part)));
+    for part in parts {
         let lightest = shares.iter_mut().min_by_key(|(weight, _)| *weight).expect("there is a worker");
-        lightest.0 += numbered.1.weight();
-        lightest.1.push(numbered);
+        lightest.0 += weight(&part);
+        lightest.1.extend(part);
     }
     shares.into_iter().map(|(_, share)| share).collect()
+}
+
+/// Puts the lanes of each bundle together, and every other lane by itself.
+fn in_bundles(lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<GroupedLane>> {
+    let mut runs: Vec<Vec<GroupedLane>> = Vec::new();
+    for numbered in lanes {
+        match runs.last_mut() {
+            Some(run) if run[0].0 == numbered.0 && run[0].1.shares_bits(&numbered.1) => run.push(numbered),
+            _ => runs.push(vec![numbered]),
+        }
+    }
+    let bundles = |mut run: Vec<GroupedLane>| {
+        let most = lanes_of_bundle(run.len(), workers);
+        std::iter::from_fn(move || (!run.is_empty()).then(|| run.drain(..most.min(run.len())).collect()))
+    };
+    runs.into_iter().flat_map(bundles).collect()
 }
 
 /// `Worker` holds the lanes of one thread.
@@ -73,6 +92,8 @@ pub(crate) struct Worker {
 #[derive(Default)]
 struct WorkerGroup {
     lanes: Vec<Lane>,
+    /// The lanes that are bits. A group has lanes or bundles.
+    bundles: Vec<LaneBundle>,
     /// Room for the requests that a lane's front lets through between two controls. All lanes use the same
     /// memory, one after the other.
     requests: Vec<Request>,
@@ -85,18 +106,28 @@ struct WorkerGroup {
 impl Worker {
     pub(crate) fn new(lanes: Vec<GroupedLane>) -> Self {
         let mut groups: Vec<Option<WorkerGroup>> = Vec::new();
-        for (group, lane) in lanes {
+        for run in in_bundles(lanes, 1) {
+            let group = run[0].0;
             if group >= groups.len() {
                 groups.resize_with(group + 1, || None);
             }
-            groups[group].get_or_insert_default().lanes.push(lane);
+            let WorkerGroup { lanes, bundles, .. } = groups[group].get_or_insert_default();
+            let run: Vec<Lane> = run.into_iter().map(|(_, lane)| lane).collect();
+            if run[0].is_in_bits() {
+                bundles.push(LaneBundle::new(run));
+            } else {
+                lanes.extend(run);
+            }
         }
         Self { groups }
     }
 
     pub(crate) fn into_lanes(self) -> Vec<GroupedLane> {
         let lanes = |(number, group): (usize, Option<WorkerGroup>)| {
-            group.into_iter().flat_map(|group| group.lanes).map(move |lane| (number, lane))
+            let bundled = |group: WorkerGroup| {
+                group.lanes.into_iter().chain(group.bundles.into_iter().flat_map(LaneBundle::into_lanes))
+            };
+            group.into_iter().flat_map(bundled).map(move |lane| (number, lane))
         };
         self.groups.into_iter().enumerate().flat_map(lanes).collect()
     }
@@ -138,19 +169,27 @@ impl Worker {
 }
 
 impl WorkerGroup {
-    /// Simulates the whole block in one lane after the other.
+    /// Simulates the whole block in one lane, or bundle of lanes, after the other.
     fn block(&mut self, block: &Block, check_interrupt: InterruptCheck<'_>) -> Result<()> {
-        let Self { lanes, requests, tables, recency, unchecked } = self;
+        let Self { lanes, bundles, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
-        let last = lanes.len() - 1;
-        for (number, lane) in lanes.iter_mut().enumerate() {
+        let last = lanes.len() + bundles.len() - 1;
+        let mut begin = |number: usize, recency: &mut BlockRecency| {
             *unchecked += block.entries();
             if *unchecked > ENTRIES_BETWEEN_CHECKS {
                 *unchecked = 0;
                 check_interrupt()?;
             }
             recency.begin(number < last);
+            Result::Ok(())
+        };
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            begin(number, recency)?;
             lane.run(block, tables, recency, requests)?;
+        }
+        for (number, bundle) in bundles.iter_mut().enumerate() {
+            begin(lanes.len() + number, recency)?;
+            bundle.run(block, tables, recency)?;
         }
         recency.end(&block.controls);
         Ok(())

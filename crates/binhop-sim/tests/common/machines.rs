@@ -360,6 +360,29 @@ pub const SMALL: &[(&str, &str)] = &[
            line = "128B"
            next = "memory""#,
     ),
+    (
+        "physical level 1 and direct-mapped level 2, memory scarce",
+        r#"memory = { size = "96KiB", page = "4KiB" }
+           placement = { policy = "random", pool = "32KiB" }
+           [cache.l1i]
+           serves = "fetch"
+           size = "8KiB"
+           line = "32B"
+           next = "l2"
+           [cache.l1d]
+           serves = "data"
+           size = "16KiB"
+           line = "16B"
+           next = "l2"
+           writeback-order = "before-fill"
+           [cache.l2]
+           size = "32KiB"
+           line = "64B"
+           next = "memory"
+           [cost]
+           l2 = 7
+           memory = 30"#,
+    ),
 ];
 
 pub fn machine(number: usize) -> Machine {

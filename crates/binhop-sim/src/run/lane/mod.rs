@@ -11,7 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
-use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, KnownHitFilter, LruStack, Request};
+use binhop_hw::{
+    Access, Computer, CountsOfLane, FastPath, FastPaths, Front, KnownHitFilter, LaneBits, LruStack, Request,
+    Tree,
+};
 use binhop_os::PoolPolicy;
 use binhop_os::page_table::PageTables;
 use binhop_os::{Frames, Recency, WiredKind};
@@ -27,7 +30,7 @@ use crate::results::account::Account;
 use crate::results::detail::{Logged, Repeats};
 use crate::results::spill::Spill;
 use crate::results::switches::{SwitchReadings, SwitchTally};
-use crate::run::back_model::{BackModel, Clock, Common};
+use crate::run::back_model::{BackModel, BackPlace, Clock, Common};
 use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::run::recency::BlockRecency;
@@ -42,7 +45,7 @@ pub(crate) struct Lane {
     pub(crate) seed: u64,
     frames: Frames,
     frame_map: FrameMap,
-    /// The lane's own front; `None` while the front is shared.
+    /// The lane's own front; `None` while the front is shared, and where lanes are bits.
     front: Option<Front>,
     /// One back for each cell. The cells are machines of one placement and one front.
     pub(crate) backs: Vec<BackModel>,
@@ -50,6 +53,8 @@ pub(crate) struct Lane {
     stacks: Vec<LruStack>,
     /// The filter behind a front of the lane's own. It removes requests that change nothing in any back.
     known_hits: Option<KnownHitFilter>,
+    /// What the lane's bundle is told, if lanes are bits.
+    bits: Option<InBits>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
     clock: Clock,
@@ -80,6 +85,25 @@ pub(crate) struct Lane {
     front_tap: Option<Box<FrontTap>>,
 }
 
+/// `InBits` is what a lane keeps for the bundle that simulates its caches.
+#[derive(Default)]
+struct InBits {
+    /// The page that was placed last, until the bundle takes it.
+    placed: Option<PlacedPage>,
+    /// The final counts of level 1, and of each back that was simulated in bits.
+    front: CountsOfLane,
+    backs: Vec<CountsOfLane>,
+}
+
+/// `PlacedPage` is a page that has got a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedPage {
+    pub(crate) page: PageId,
+    pub(crate) frame: FrameNo,
+    /// The page whose lines must leave, because the frame was its frame.
+    pub(crate) flushed: Option<PageId>,
+}
+
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
 struct Here<'a> {
     /// All controls of the block.
@@ -88,6 +112,8 @@ struct Here<'a> {
     number: usize,
     tables: &'a Tables,
     recency: &'a mut BlockRecency,
+    /// The caches of all lanes of the bundle and the lane's number among them, if lanes are bits.
+    bits: Option<(&'a LaneBits, usize)>,
 }
 
 /// `LaneSetup` holds what a lane is made from.
@@ -111,17 +137,25 @@ impl Lane {
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = options.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
-        let model = |&cell: &usize| {
-            let stack = cells.stack_of(cell, machines);
+        let in_bits = paths.takes(FastPath::LaneBits);
+        let mut places = 0..;
+        let mut model = |&cell: &usize| {
+            let place = match cells.stack_of(cell, machines) {
+                Some((stack, ways)) => BackPlace::Stack(stack, ways),
+                None if in_bits && LaneBits::takes_back(machines[cell].tree()) => {
+                    BackPlace::Bits(places.next().expect("numbers do not end"))
+                }
+                None => BackPlace::Own,
+            };
             let tree = machines[cell].tree();
             let account = Account::new(tree.config().caches.len(), options.interval.is_some(), setup.spill);
-            BackModel::new(cell, tree, seed, account, watched, stack, paths)
+            BackModel::new(cell, tree, seed, account, watched, place, paths)
         };
-        let mut front = (!setup.shared_front).then(|| Front::with(tree, Rng::new(seed), paths));
+        let mut front = (!setup.shared_front && !in_bits).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
-        let mut backs: Vec<BackModel> = cells.machines.iter().map(model).collect();
+        let mut backs: Vec<BackModel> = cells.machines.iter().map(&mut model).collect();
         let (mut frames, mut frame_map) = (machine.frames(seed, custom)?, FrameMap::default());
         for number in 0..options.subscription().map_or(0, Subscription::owned) {
             let (page, page_no) = own_page(number, machine.memory().page);
@@ -145,6 +179,7 @@ impl Lane {
                 .then(|| KnownHitFilter::new(&cells.trees(machines)))
                 .flatten(),
             stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
+            bits: in_bits.then(InBits::default),
             immediate: tree.answers_at_once() || options.tap || options.front_tap,
             clock: Clock::default(),
             mappings: Vec::new(),
@@ -184,9 +219,79 @@ impl Lane {
         for (number, (position, control)) in controls.iter().enumerate() {
             self.advance(block, number, at..*position as usize, tables, requests)?;
             at = *position as usize;
-            self.control(control, Here { controls, number, tables, recency }, requests)?;
+            self.control(control, Here { controls, number, tables, recency, bits: None }, requests)?;
         }
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
+    }
+
+    /// Obeys a control in a lane whose bundle simulates its caches. Returns the page that was placed, if one was.
+    pub(crate) fn control_in_bundle(
+        &mut self,
+        controls: &[(u32, Control)],
+        number: usize,
+        tables: &Tables,
+        recency: &mut BlockRecency,
+        bits: (&LaneBits, usize),
+    ) -> Result<Option<PlacedPage>> {
+        let here = Here { controls, number, tables, recency, bits: Some(bits) };
+        self.control(&controls[number].1, here, &mut Vec::new())?;
+        Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
+    }
+
+    /// Returns whether this lane and another lane, in their initial state, may belong to one bundle.
+    pub(crate) fn shares_bits(&self, other: &Self) -> bool {
+        let machines = |lane: &Self| lane.backs.iter().map(|back| back.machine).collect::<Vec<_>>();
+        self.is_in_bits() && other.is_in_bits() && machines(self) == machines(other)
+    }
+
+    /// Returns whether a bundle simulates the caches of this lane.
+    pub(crate) fn is_in_bits(&self) -> bool {
+        self.bits.is_some()
+    }
+
+    /// Returns the trees of the lane's backs, and for each whether the back is simulated in bits.
+    pub(crate) fn trees_in_bits(&self) -> Vec<(&Tree, bool)> {
+        self.backs.iter().map(|back| (back.tree(), back.place_in_bits().is_some())).collect()
+    }
+
+    /// Handles the requests that a bundle's level 1 has made in this lane, in the backs that are not simulated in bits.
+    pub(crate) fn answer_bundle(&mut self, requests: &mut Vec<Request>, tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        if let Some(known_hits) = &mut self.known_hits {
+            let hits = known_hits.filter(requests, &translation);
+            self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
+            self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
+        }
+        self.replay_behind(requests, tables);
+        requests.clear();
+    }
+
+    /// Handles requests in every back that is not simulated in bits.
+    fn replay_behind(&mut self, requests: &[Request], tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        self.backs.iter_mut().for_each(|back| back.replay(requests, None, &translation));
+        self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &translation));
+    }
+
+    /// Removes the lines of a page, whose frame has changed hands, from the backs that are not simulated in bits.
+    /// `requests` are the writes of the dirty lines that left level 1.
+    pub(crate) fn flush_behind(&mut self, held: PageId, requests: &mut Vec<Request>, tables: &Tables) {
+        self.replay_behind(requests, tables);
+        requests.clear();
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        self.mappings.clear();
+        self.mappings.extend(tables.mappings_of(held));
+        self.mappings.reverse();
+        for back in &mut self.backs {
+            back.flush_page(held, &self.mappings, self.clock.now, &translation);
+        }
+        self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &translation));
+        self.known_hits.iter_mut().for_each(|known_hits| known_hits.forget(held, &translation));
+    }
+
+    /// Takes the final counts of level 1, and of each back in bits, from the bundle.
+    pub(crate) fn end_in_bundle(&mut self, front: CountsOfLane, backs: Vec<CountsOfLane>) {
+        self.bits = Some(InBits { placed: None, front, backs });
     }
 
     /// Simulates the entries before control number `span`, or after the last control.
@@ -452,6 +557,7 @@ impl Lane {
                     front: self.front.as_ref(),
                     shared: shared.as_deref(),
                     stacks: &self.stacks,
+                    bits: here.bits,
                     stream: **stream,
                     translation: self.translator.as_ref().map(|translator| translator.counts()),
                     at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
@@ -482,7 +588,7 @@ impl Lane {
         here: Here<'_>,
         passed: &mut Vec<Request>,
     ) -> Result<()> {
-        let Here { controls, number, tables, recency } = here;
+        let Here { controls, number, tables, recency, .. } = here;
         let faults = self.frames.faults();
         let placed = self.frames.place(request, recency.at(controls, number))?;
         self.joined = self.frames.faults() == faults;
@@ -495,7 +601,10 @@ impl Lane {
         }
         // The frame changes hands, so the lines of the page that it held leave every level. They are found by
         // the frame.
-        if let Some(held) = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame)) {
+        let held = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame));
+        if let Some(in_bits) = &mut self.bits {
+            in_bits.placed = Some(PlacedPage { page: request.page, frame: placed.frame, flushed: held });
+        } else if let Some(held) = held {
             self.miss_handlers.iter_mut().for_each(|handlers| handlers.flushed());
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
@@ -629,10 +738,18 @@ impl Lane {
         if let (Some(handlers), Some(tables)) = (&self.miss_handlers, tables) {
             handlers.check(&self.frame_map, tables, self.seed)?;
         }
+        if let Some(InBits { front, backs, .. }) = &mut self.bits {
+            self.backs[0].add_hits_to_bits(front);
+            let check = |back: &BackModel| {
+                let bits = back.place_in_bits().map(|place| &backs[place]);
+                back.check(front, &self.stacks, bits, self.seed)
+            };
+            return self.backs.iter().try_for_each(check);
+        }
         if let Some(front) = &mut self.front {
             self.backs[0].add_hits(front);
         }
         let front = self.front.as_ref().or(shared).expect("a front is shared, or the lane's own");
-        self.backs.iter().try_for_each(|back| back.check(front, &self.stacks, self.seed))
+        self.backs.iter().try_for_each(|back| back.check(front, &self.stacks, None, self.seed))
     }
 }

@@ -1,0 +1,195 @@
+//! `BackCache` is the only, direct-mapped cache behind level 1, in every lane.
+
+use binhop_base::{Kind, PageId, PerKind};
+
+use super::{LinesOf, Mask, counter::LaneCounter, frames::LaneFrames};
+use crate::{CacheConfig, CacheCounters, Resident, cache::is_first, request::is_data};
+
+/// No page.
+const NOBODY: u32 = u32::MAX;
+
+/// `BackCache` is one direct-mapped cache in every lane. Each line of each page has a word of the lanes that hold the line,
+/// and a word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
+#[derive(Clone, Debug)]
+pub(super) struct BackCache {
+    /// The number of the cache in its tree.
+    pub(super) number: usize,
+    lines_of: LinesOf,
+    lanes: usize,
+    /// The bits of a frame that choose the set.
+    color_mask: u32,
+    /// For each line of each page, the lanes that hold the line, and those in which it is dirty.
+    lines: Vec<[Mask; 2]>,
+    /// For each line number within the page, each color and each lane, the page whose line lies there.
+    occupants: Vec<u32>,
+    touched: Vec<u64>,
+    compulsory: PerKind<u64>,
+    misses: PerKind<LaneCounter>,
+    /// The misses of data that is smaller than the line. The rest of the line is read.
+    in_part: LaneCounter,
+    evictions: LaneCounter,
+    written_back: LaneCounter,
+    dirtied: LaneCounter,
+    /// For each lane, the lines that were flushed, and the dirty lines among them.
+    purged: Vec<[u64; 2]>,
+}
+
+impl BackCache {
+    pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
+        let colors = cache.sets() >> lines_of.log2;
+        Self {
+            number,
+            lines_of,
+            lanes,
+            color_mask: (colors - 1) as u32,
+            lines: Vec::new(),
+            occupants: vec![NOBODY; cache.sets() as usize * lanes],
+            touched: Vec::new(),
+            compulsory: PerKind::default(),
+            misses: PerKind::default(),
+            in_part: LaneCounter::default(),
+            evictions: LaneCounter::default(),
+            written_back: LaneCounter::default(),
+            dirtied: LaneCounter::default(),
+            purged: vec![[0; 2]; lanes],
+        }
+    }
+
+    /// Makes room for the lines of a page.
+    pub(super) fn reach(&mut self, page: PageId) {
+        let lines = (page.index() + 1) << self.lines_of.log2;
+        if self.lines.len() < lines {
+            self.lines.resize(lines, [0; 2]);
+        }
+    }
+
+    /// Handles a request of some lanes, for a line of level 1 or with its data. `all` are all lanes, and `above` names the
+    /// lines of the cache that asks.
+    #[inline]
+    pub(super) fn request(
+        &mut self,
+        key: u64,
+        above: LinesOf,
+        kind: Kind,
+        lanes: Mask,
+        all: Mask,
+        frames: &LaneFrames,
+    ) {
+        let smaller = self.lines_of.line_log2 - above.line_log2;
+        let key = key >> smaller;
+        let written = if is_data(kind) { lanes } else { 0 };
+        let [resident, dirty] = &mut self.lines[key as usize];
+        let missed = lanes & !*resident;
+        let dirtied = written & !*dirty;
+        *resident |= lanes;
+        *dirty |= written;
+        if dirtied != 0 {
+            self.dirtied.add(dirtied);
+        }
+        if missed == 0 {
+            return;
+        }
+        self.misses[kind].add(missed);
+        if is_data(kind) && smaller > 0 {
+            self.in_part.add(missed);
+        }
+        // What nobody has asked for is in no lane, and all lanes ask for it at once.
+        if missed == all && is_first(&mut self.touched, key) {
+            self.compulsory[kind] += 1;
+        }
+        self.replace(key, missed, frames);
+    }
+
+    /// Puts a line into its set in the lanes that lacked it. The line that lay there leaves.
+    fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames) {
+        let page = self.lines_of.page(key);
+        let number = self.lines_of.line(key) as usize;
+        let lower = frames.lower(page);
+        let colors = self.color_mask as usize + 1;
+        let occupants = &mut self.occupants[number * colors * self.lanes..][..colors * self.lanes];
+        let (mut evicted, mut evicted_dirty) = (0, 0);
+        let mut rest = missed;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            let bit = rest & rest.wrapping_neg();
+            rest ^= bit;
+            let color = (lower[lane] & self.color_mask) as usize;
+            let occupant = std::mem::replace(&mut occupants[color * self.lanes + lane], page.0);
+            if occupant != NOBODY {
+                let [resident, dirty] = &mut self.lines[(occupant as usize) << self.lines_of.log2 | number];
+                debug_assert!(*resident & bit != 0, "the occupant of a set lies there");
+                evicted |= bit;
+                evicted_dirty |= *dirty & bit;
+                *resident &= !bit;
+                *dirty &= !bit;
+            }
+        }
+        if evicted != 0 {
+            self.evictions.add(evicted);
+        }
+        if evicted_dirty != 0 {
+            self.written_back.add(evicted_dirty);
+        }
+    }
+
+    /// Removes the lines of a page from one lane.
+    pub(super) fn flush_page(&mut self, lane: usize, page: PageId, frames: &LaneFrames) {
+        let (bit, colors) = (1 << lane, self.color_mask as usize + 1);
+        let color = (frames.lower(page)[lane] & self.color_mask) as usize;
+        for key in self.lines_of.keys(page) {
+            let [resident, dirty] = &mut self.lines[key as usize];
+            if *resident & bit == 0 {
+                continue;
+            }
+            self.purged[lane][0] += 1;
+            self.purged[lane][1] += *dirty >> lane & 1;
+            *resident &= !bit;
+            *dirty &= !bit;
+            let set = self.lines_of.line(key) as usize * colors + color;
+            self.occupants[set * self.lanes + lane] = NOBODY;
+        }
+    }
+
+    /// Returns the demand misses of a lane.
+    pub(super) fn demand_misses(&self, lane: usize) -> u64 {
+        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| self.misses[kind].get(lane)).sum()
+    }
+
+    /// Returns the counts of a lane. `accesses` are the requests that level 1 made of this cache.
+    pub(super) fn counters(&self, lane: usize, accesses: PerKind<u64>) -> CacheCounters {
+        let misses = PerKind(std::array::from_fn(|kind| self.misses.0[kind].get(lane)));
+        let [purged, purged_dirty] = self.purged[lane];
+        let evictions_dirty = self.written_back.get(lane);
+        let mut sent = misses;
+        (sent[Kind::Write], sent[Kind::Writeback]) = (0, evictions_dirty);
+        sent[Kind::Fill] += self.in_part.get(lane);
+        sent[Kind::System] += purged_dirty;
+        CacheCounters {
+            accesses,
+            misses,
+            compulsory: self.compulsory,
+            sent,
+            fills: misses.total(),
+            evictions: self.evictions.get(lane),
+            evictions_dirty,
+            purged,
+            purged_dirty,
+            dirtied: self.dirtied.get(lane),
+            // No cache of this path is inclusive, or has stream buffers or a write buffer.
+            invalidated: 0,
+            invalidated_dirty: 0,
+            stream_hits: 0,
+            merges: 0,
+            stalls: 0,
+            stall_cycles: 0,
+        }
+    }
+
+    /// Visits the lines that a lane holds.
+    pub(super) fn each(&self, lane: usize, mut visit: impl FnMut(Resident)) {
+        let holds = |[resident, _]: &[Mask; 2]| resident >> lane & 1 == 1;
+        for (key, [_, dirty]) in self.lines.iter().enumerate().filter(|(_, lines)| holds(lines)) {
+            visit(self.lines_of.resident(key as u64, dirty >> lane & 1 == 1));
+        }
+    }
+}

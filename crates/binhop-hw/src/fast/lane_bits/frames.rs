@@ -1,0 +1,52 @@
+//! `LaneFrames` knows the frame of each page in every lane, in the two forms that caches need.
+
+use binhop_base::{FrameNo, PageId};
+
+use super::Mask;
+
+/// `LaneFrames` holds the frames of all pages in all lanes.
+#[derive(Clone, Debug)]
+pub(super) struct LaneFrames {
+    lanes: usize,
+    /// The lower bits of a frame that a cache of level 1 may ask for.
+    color_bits: u32,
+    /// For each page and each of these bits, the lanes in which the page's frame has the bit.
+    colors: Vec<Mask>,
+    /// For each page and lane, the lower half of the number of its frame.
+    lower: Vec<u32>,
+}
+
+impl LaneFrames {
+    pub(super) fn new(lanes: usize, color_bits: u32) -> Self {
+        Self { lanes, color_bits, colors: Vec::new(), lower: Vec::new() }
+    }
+
+    /// Notes the frame of a page in one lane.
+    pub(super) fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
+        let (bits, first) = (self.color_bits as usize, page.index() * self.color_bits as usize);
+        let pages = page.index() + 1;
+        if self.lower.len() < pages * self.lanes {
+            self.lower.resize(pages * self.lanes, 0);
+            self.colors.resize(pages * bits, 0);
+        }
+        self.lower[page.index() * self.lanes + lane] = frame.0 as u32;
+        for (bit, color) in self.colors[first..first + bits].iter_mut().enumerate() {
+            *color = *color & !(1 << lane) | (frame.0 >> bit & 1) << lane;
+        }
+    }
+
+    /// Returns the lanes in which the frames of two pages agree in their `bits` lowest bits.
+    #[inline]
+    pub(super) fn agree(&self, one: PageId, other: PageId, bits: u32) -> Mask {
+        let colors = |page: PageId| &self.colors[page.index() * self.color_bits as usize..][..bits as usize];
+        let differ =
+            colors(one).iter().zip(colors(other)).fold(0, |differ, (one, other)| differ | one ^ other);
+        !differ
+    }
+
+    /// Returns the lower half of the number of a page's frame, for each lane.
+    #[inline]
+    pub(super) fn lower(&self, page: PageId) -> &[u32] {
+        &self.lower[page.index() * self.lanes..][..self.lanes]
+    }
+}

@@ -1,0 +1,86 @@
+//! `LaneBundle` simulates up to 64 lanes together, where a lane is a bit of its caches.
+
+use binhop_base::{MappingId, Result, Translation};
+use binhop_hw::{LaneBits, MOST_LANES};
+
+use super::lane::{Lane, PlacedPage};
+use super::recency::BlockRecency;
+use crate::frame_map::{LaneTranslation, Tables};
+use crate::prepare::{Block, Row};
+
+/// The fewest lanes of a bundle where several threads could share them: what lanes have in common is then done once for
+/// each thread.
+pub(super) const FEWEST_LANES: usize = 16;
+
+/// Returns the largest number of lanes of one bundle.
+pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
+    lanes.div_ceil(workers).clamp(FEWEST_LANES, MOST_LANES)
+}
+
+/// `LaneBundle` holds lanes of the same machines, and their caches.
+pub(super) struct LaneBundle {
+    pub(super) lanes: Vec<Lane>,
+    bits: LaneBits,
+    /// True if some backs are not simulated in bits.
+    asks: bool,
+}
+
+impl LaneBundle {
+    /// Makes a bundle of lanes of the same machines, each in its initial state.
+    pub(super) fn new(lanes: Vec<Lane>) -> Self {
+        let trees = lanes[0].trees_in_bits();
+        let asks = trees.iter().any(|(_, in_bits)| !in_bits);
+        let bits = LaneBits::new(&trees, lanes.len());
+        Self { lanes, bits, asks }
+    }
+
+    /// Simulates a block in all lanes.
+    pub(super) fn run(&mut self, block: &Block, tables: &Tables, recency: &mut BlockRecency) -> Result<()> {
+        let mut at = 0;
+        for (number, &(position, _)) in block.controls.iter().enumerate() {
+            self.advance(&block.rows()[at..position as usize], tables);
+            at = position as usize;
+            let Self { lanes, bits, asks } = self;
+            for (place, lane) in lanes.iter_mut().enumerate() {
+                let placed =
+                    lane.control_in_bundle(&block.controls, number, tables, recency, (bits, place))?;
+                let Some(PlacedPage { page, frame, flushed }) = placed else { continue };
+                if let Some(held) = flushed {
+                    bits.flush_page(place, held);
+                    if *asks {
+                        lane.flush_behind(held, bits.requests(place), tables);
+                    }
+                }
+                bits.put(place, page, frame);
+            }
+        }
+        self.advance(&block.rows()[at..], tables);
+        Ok(())
+    }
+
+    /// Simulates rows without a control between them.
+    fn advance(&mut self, rows: &[Row], tables: &Tables) {
+        if rows.is_empty() {
+            return;
+        }
+        let Self { lanes, bits, asks } = self;
+        let translation = LaneTranslation { tables, frames: None };
+        bits.access_all(rows, |mapping| translation.page(MappingId(mapping)));
+        if *asks {
+            for (place, lane) in lanes.iter_mut().enumerate() {
+                lane.answer_bundle(bits.requests(place), tables);
+            }
+        }
+    }
+
+    /// Ends the simulation. Returns the lanes with their final counts.
+    pub(super) fn into_lanes(self) -> Vec<Lane> {
+        let Self { mut lanes, bits, .. } = self;
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            let in_bits = lane.trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
+            let backs = (0..in_bits).map(|back| bits.back(place, back)).collect();
+            lane.end_in_bundle(bits.front(place), backs);
+        }
+        lanes
+    }
+}
