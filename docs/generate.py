@@ -445,7 +445,54 @@ def schema_file() -> str:
     return json.dumps(json_schema(), indent=2) + "\n"
 
 
+JEDEC = {
+    "cycle-ps": "tCK, in picoseconds",
+    "cl": "CL",
+    "cwl": "CWL",
+    "burst": "BL / 2",
+    "rcd": "tRCD",
+    "rp": "tRP",
+    "ras": "tRAS",
+    "rc": "tRC",
+    "rrd-s": "tRRD_S",
+    "rrd-l": "tRRD_L",
+    "faw": "tFAW",
+    "ccd-s": "tCCD_S",
+    "ccd-l": "tCCD_L",
+    "rtp": "tRTP",
+    "wr": "tWR",
+    "wtr-s": "tWTR_S",
+    "wtr-l": "tWTR_L",
+    "turn": "between data of two ranks or directions",
+    "refi": "tREFI",
+    "rfc": "tRFC",
+}
+"""What JEDEC calls each distance of a memory's timing."""
+
+
+def dram_page() -> str:
+    """Returns the page of memories with a controller: what is written by hand around the table of the presets."""
+    page = (HERE / "dram.md").read_text()
+    found = re.fullmatch(r"(.*<!-- presets[^\n]*\n).*(<!-- end of presets -->.*)", page, re.DOTALL)
+    if found is None:
+        raise ValueError("dram.md lacks the comments around the table of the presets")
+    presets = binhop.dram_presets()
+    rows = []
+    for figure in presets.columns[2:]:
+        values = [f"{value:,}" for value in presets[figure]]
+        rows.append(
+            {
+                "name": figure,
+                "JEDEC": JEDEC.get(figure, ""),
+                **dict(zip(presets["name"], values, strict=True)),
+            }
+        )
+    sources = [f"- `{name}`: {source}." for name, source in presets.select("name", "source").iter_rows()]
+    return found[1] + table(pl.DataFrame(rows)) + "\n" + "\n".join(sources) + "\n" + found[2]
+
+
 PAGES = {
+    "dram.md": dram_page,
     "json.md": json_page,
     "../python/binhop/result.schema.json": schema_file,
     "glossary.md": glossary,

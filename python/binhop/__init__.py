@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         policies,
         workloads,
     )
+    from binhop.memory_controller import DramResult, dram, dram_presets
     from binhop.recording import Recording, record
     from binhop.results import Result
     from binhop.reuse_distances import ReuseResult, reuse
@@ -62,6 +63,7 @@ _HOMES = {
         "policies",
         "workloads",
     ),
+    "binhop.memory_controller": ("DramResult", "dram", "dram_presets"),
     "binhop.recording": ("Recording", "record"),
     "binhop.results": ("Result",),
     "binhop.reuse_distances": ("ReuseResult", "reuse"),
@@ -100,6 +102,7 @@ __all__ = [
     "BinhopError",
     "Comparison",
     "DeviceDataResult",
+    "DramResult",
     "Machine",
     "PagingResult",
     "Pool",
@@ -116,6 +119,8 @@ __all__ = [
     "compare",
     "counters",
     "device_data",
+    "dram",
+    "dram_presets",
     "events",
     "explain",
     "export_memory",

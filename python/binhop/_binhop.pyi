@@ -17,6 +17,7 @@ __all__ = [
     "Pool",
     "Request",
     "ReuseOutcome",
+    "ServedRequests",
     "Stream",
     "Table",
     "TableBatches",
@@ -26,6 +27,7 @@ __all__ = [
     "counters",
     "device_data",
     "device_data_metrics",
+    "dram_presets",
     "event_lines",
     "events",
     "explain",
@@ -52,6 +54,7 @@ __all__ = [
     "refused_schemes",
     "reuse",
     "schemes",
+    "serve_requests",
     "simulate",
     "steering_characters",
     "stored_batches",
@@ -513,6 +516,43 @@ def device_data_metrics() -> list[tuple[str, str, str]]:
 
 def refused_schemes(machine: Machine) -> list[tuple[str, str]]:
     """Returns (name, reason) of each scheme that cannot stand behind the front of a machine."""
+
+@final
+class ServedRequests:
+    """`ServedRequests` holds what a memory made of a list of requests."""
+
+    @property
+    def requests(self) -> Table:
+        """The requests, in order: arrival, address, write, entered, done, row."""
+
+    @property
+    def commands(self) -> Table | None:
+        """The commands, in the order of their cycles; None if they were not asked for."""
+
+    @property
+    def counts(self) -> list[tuple[str, str, str, int]]:
+        """(name, unit, meaning, value) of each count."""
+
+    @property
+    def memory(self) -> list[tuple[str, str]]:
+        """(key, value) of the memory: its mapping, queue, marks and pages, its parts and its timing."""
+
+    @property
+    def cycle_ps(self) -> int:
+        """The picoseconds of a cycle."""
+
+def serve_requests(
+    keys: list[tuple[str, str]], requests: Any, picoseconds: bool, commands: bool
+) -> ServedRequests:
+    """Serves requests by a memory. `keys` are those of `[dram]` with their values.
+
+    `requests` is a table with the columns arrival, address (64-bit unsigned integers) and write (Boolean).
+    With `picoseconds`, an arrival is a time, and the request arrives at the first cycle that does not begin
+    before it.
+    """
+
+def dram_presets() -> list[tuple[str, str, list[tuple[str, int]]]]:
+    """Returns (name, part of the datasheet, bytes, parts and timing by name) of each memory with a name."""
 
 def inspect(
     stream: Stream, length: int | None = None, progress: Callable[[int, int | None], object] | None = None

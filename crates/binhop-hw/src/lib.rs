@@ -42,7 +42,7 @@ pub use dma::{
 pub use dram::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,
     DramListener, DramMemory, DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters,
-    PagePolicy,
+    PagePolicy, RowOutcome,
 };
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 
 use binhop_hw::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramListener,
-    DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, PagePolicy,
+    DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, PagePolicy, RowOutcome,
 };
 use proptest::prelude::*;
 
 use DramCommandKind::{Activate, Precharge, PrechargeAll, Read, Refresh, Write};
 
-/// `Heard` keeps commands and the cycles at which requests are done.
+/// `Heard` keeps commands, and the cycles and outcomes of requests.
 #[derive(Default)]
 struct Heard {
     commands: Vec<DramCommand>,
     done: BTreeMap<u64, u64>,
+    outcomes: BTreeMap<u64, RowOutcome>,
 }
 
 impl DramListener for Heard {
@@ -24,8 +25,9 @@ impl DramListener for Heard {
         self.commands.push(*command);
     }
 
-    fn done(&mut self, request: u64, cycle: u64) {
+    fn done(&mut self, request: u64, cycle: u64, outcome: RowOutcome) {
         assert_eq!(self.done.insert(request, cycle), None, "a request is done once");
+        self.outcomes.insert(request, outcome);
     }
 }
 
@@ -120,7 +122,7 @@ fn run_slowly(config: &DramConfig, requests: &[DramRequest]) -> (Heard, [DramUse
             if !write && channel.queues[1].iter().any(|waiting| waiting.line == line) {
                 counts[class as usize].forwarded += 1;
                 counts[class as usize].latency += cycle + 1 - arrival;
-                heard.done.insert(number, cycle + 1);
+                heard.done(number, cycle + 1, RowOutcome::Forwarded);
             } else if channel.queues[usize::from(write)].len() == config.queue as usize
                 || write && channel.queues[0].iter().any(|waiting| waiting.line == line)
             {
@@ -194,7 +196,7 @@ fn decide(
             } else {
                 count.writes += 1;
             }
-            heard.done.insert(waiting.number, end);
+            heard.done(waiting.number, end, RowOutcome::ALL[waiting.needed as usize]);
             return Some(wanted);
         }
     }
@@ -276,6 +278,8 @@ fn a_row_that_is_open_closed_or_another_takes_the_time_of_its_commands() {
         assert_eq!(heard.done[&2], 400 + timing.rp + timing.rcd + latency, "{}: another row", preset.name);
         let counts = dram.class(0);
         assert_eq!((counts.row_misses, counts.row_hits, counts.row_conflicts), (1, 1, 1));
+        let outcomes: Vec<_> = heard.outcomes.into_values().collect();
+        assert_eq!(outcomes, [RowOutcome::Miss, RowOutcome::Hit, RowOutcome::Conflict]);
         assert_eq!(counts.latency, timing.rcd + timing.rp + timing.rcd + 3 * latency);
     }
 }
@@ -336,7 +340,7 @@ fn a_rank_is_refreshed_at_its_interval() {
 fn a_read_takes_data_from_the_queue_of_writes() {
     let write = DramRequest { write: true, class: 3, ..read(0, 7) };
     let (dram, heard) = run(config("ddr2-666"), &[read(0, 1 << 20), write, read(0, 7)]);
-    assert_eq!(heard.done[&2], 1);
+    assert_eq!((heard.done[&2], heard.outcomes[&2]), (1, RowOutcome::Forwarded));
     assert_eq!((dram.class(0).forwarded, dram.class(0).reads, dram.class(3).writes), (1, 1, 1));
 }
 
@@ -456,6 +460,7 @@ fn compare(config: DramConfig, drawn: &[(u64, u64, bool, u8)]) {
         }
     }
     assert_eq!(fast.done, slow.done);
+    assert_eq!(fast.outcomes, slow.outcomes);
     for class in 0..4 {
         assert_eq!(*dram.class(class), counts[class as usize]);
     }

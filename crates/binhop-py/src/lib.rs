@@ -5,6 +5,7 @@
 mod calibration;
 mod checks;
 mod device_data;
+mod dram;
 mod export;
 mod lists;
 mod machine;
@@ -41,6 +42,8 @@ mod _binhop {
     use super::device_data::{
         PyDeviceDataOutcome, device_data, device_data_metrics, refused_schemes, schemes,
     };
+    #[pymodule_export]
+    use super::dram::{PyServedRequests, dram_presets, serve_requests};
     #[pymodule_export]
     use super::export::export_memory;
     #[pymodule_export]

@@ -259,6 +259,21 @@ impl StreamSource {
     }
 }
 
+/// Returns the record batches of an object that has `__arrow_c_stream__`.
+pub(crate) fn batches_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<RecordBatch>> {
+    let broke = |error: ArrowError| {
+        let said = error.to_string();
+        let problem = Problem::request(
+            producers_words(&said),
+            name,
+            "the Arrow stream broke off",
+            "look at what produces it",
+        );
+        raise(object.py(), &problem)
+    };
+    stream_of(object, name)?.map(|batch| batch.map_err(broke)).collect()
+}
+
 /// Returns the stream of an object that has `__arrow_c_stream__`.
 fn stream_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<RecordBatchStreamReader> {
     let py = object.py();

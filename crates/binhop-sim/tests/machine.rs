@@ -7,7 +7,7 @@ use binhop_base::{Class, Picoseconds, Problem};
 use binhop_hw::{CostRule, SchemeKind, WritePolicy};
 use binhop_os::placement::POLICIES;
 use binhop_sim::Machine;
-use binhop_sim::machine::{BUNDLED, keys};
+use binhop_sim::machine::{BUNDLED, DramSetup, keys};
 
 const BASE: &str = r#"
 name = "base"
@@ -491,4 +491,28 @@ fn a_scheme_takes_its_last_level_from_the_machine() {
     refused(&["io.dma-cache=3KiB"], SchemeKind::Ddc, "io.dma-cache");
     refused(&["io.dma-cache-ways=0"], SchemeKind::Ddc, "io.dma-cache-ways");
     refused(&["cache.l2.replacement=fifo"], SchemeKind::Off, "cache.l2.replacement");
+}
+
+#[test]
+fn the_keys_of_a_memory_mean_the_same_outside_a_machine() {
+    let settings =
+        ["preset=ddr5-4800", "channels=2", "queue=8", "drain-high=5", "drain-low=2", "pages=closed"];
+    let mapping = "mapping=row-rank-column-bank-group-channel+hash";
+    let all: Vec<&str> = settings.into_iter().chain([mapping, "ratio=3"]).collect();
+    let keys: Vec<(String, String)> = all
+        .iter()
+        .filter_map(|setting| setting.split_once('='))
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    let inside: Vec<String> = all.iter().map(|setting| format!("dram.{setting}")).collect();
+    let machine = Machine::load("tb10", &inside).unwrap();
+    assert_eq!(machine.dram(), Some(&DramSetup::of_keys(&keys, "memory").unwrap()));
+    let refused = |keys: &[(&str, &str)]| {
+        let keys: Vec<_> = keys.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        DramSetup::of_keys(&keys, "memory").unwrap_err().to_string()
+    };
+    assert!(refused(&[]).starts_with("memory: preset: missing: "));
+    assert!(refused(&[("preset", "off")]).starts_with("memory: preset: off: memory of fixed latency"));
+    assert!(refused(&[("preset", "ddr4-2400"), ("que", "8")]).contains("did you mean queue?"));
+    assert!(refused(&[("preset", "ddr4-2400"), ("queue", "65")]).starts_with("memory: queue: 65: "));
 }

@@ -11,7 +11,7 @@
 //! and those for its open row.
 
 use super::queue::{Needed, RequestQueue, SEQUENCE_BITS, Waiting};
-use super::request::DramListener;
+use super::request::{DramListener, RowOutcome};
 use super::{
     DramCommand, DramCommandKind, DramConfig, DramCounters, DramTiming, DramUseCounters, PagePolicy,
 };
@@ -470,18 +470,19 @@ impl Channel {
                 listener.command(&at(self.banks[waiting.bank as usize].rank, waiting.bank, waiting.row));
                 let end = self.transfer(waiting.bank as usize, going, cycle);
                 let count = &mut counts[waiting.class as usize];
-                match waiting.needed {
-                    Needed::Nothing => count.row_hits += 1,
-                    Needed::Activate => count.row_misses += 1,
-                    Needed::Precharge => count.row_conflicts += 1,
-                }
+                let (counter, outcome) = match waiting.needed {
+                    Needed::Nothing => (&mut count.row_hits, RowOutcome::Hit),
+                    Needed::Activate => (&mut count.row_misses, RowOutcome::Miss),
+                    Needed::Precharge => (&mut count.row_conflicts, RowOutcome::Conflict),
+                };
+                *counter += 1;
                 if going == READS {
                     count.reads += 1;
                     count.latency += end - waiting.arrival;
                 } else {
                     count.writes += 1;
                 }
-                listener.done(waiting.number, end);
+                listener.done(waiting.number, end, outcome);
             }
         }
         true

@@ -4,7 +4,7 @@ use binhop_base::Result;
 
 use super::channel::{Channel, READS, WRITES};
 use super::queue::{Needed, Waiting};
-use super::request::{DramListener, DramRequest};
+use super::request::{DramListener, DramRequest, RowOutcome};
 use super::{DramAddress, DramConfig, DramCounters, DramUseCounters};
 
 /// `Dram` is memory with a controller for each channel. See the module for its rules.
@@ -54,7 +54,7 @@ impl Dram {
             let count = &mut self.counts[request.class as usize];
             count.forwarded += 1;
             count.latency += enters + 1 - request.arrival;
-            listener.done(number, enters + 1);
+            listener.done(number, enters + 1, RowOutcome::Forwarded);
             return (number, enters);
         }
         while channel.queues[direction].len() >= channel.queue

@@ -8,7 +8,7 @@
 
 use binhop_base::Result;
 
-use super::{Dram, DramConfig, DramListener, DramRequest};
+use super::{Dram, DramConfig, DramListener, DramRequest, RowOutcome};
 use crate::dma::{LineMemory, LineUse, TapClass};
 
 /// `Requester` is the processor or the devices, with a clock of its own.
@@ -33,7 +33,7 @@ struct DoneReads {
 }
 
 impl DramListener for DoneReads {
-    fn done(&mut self, request: u64, cycle: u64) {
+    fn done(&mut self, request: u64, cycle: u64, _: RowOutcome) {
         self.last = self.last.max(cycle);
         for (awaited, at) in self.awaited.iter().zip(&mut self.at) {
             if *awaited == Some(request) {

@@ -38,7 +38,7 @@ pub use mapping::{AddressMapping, DramAddress};
 pub use memory::DramMemory;
 pub use organisation::DramOrganisation;
 pub use presets::{DRAM_PRESETS, DramPreset};
-pub use request::{DramListener, DramRequest};
+pub use request::{DramListener, DramRequest, RowOutcome};
 pub use timing::DramTiming;
 
 /// `DramCommandKind` is a command of a controller.
@@ -56,6 +56,21 @@ pub enum DramCommandKind {
     Write,
     /// A rank is refreshed.
     Refresh,
+}
+
+impl DramCommandKind {
+    /// Returns the name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Activate => "activate",
+            Self::Precharge => "precharge",
+            Self::PrechargeAll => "precharge-all",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Refresh => "refresh",
+        }
+    }
 }
 
 /// `DramCommand` is a command with its time and place.

@@ -32,7 +32,8 @@ impl DramOrganisation {
     }
 
     /// Returns each part with its name and number.
-    pub(super) const fn parts(&self) -> [(&'static str, u32); 6] {
+    #[must_use]
+    pub const fn parts(&self) -> [(&'static str, u32); 6] {
         [
             ("channels", self.channels),
             ("ranks", self.ranks),

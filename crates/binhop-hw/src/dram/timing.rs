@@ -49,6 +49,33 @@ pub struct DramTiming {
 }
 
 impl DramTiming {
+    /// Returns each distance with its name, and the picoseconds of a cycle first.
+    #[must_use]
+    pub const fn parts(&self) -> [(&'static str, u64); 20] {
+        [
+            ("cycle-ps", self.cycle_ps),
+            ("cl", self.cl),
+            ("cwl", self.cwl),
+            ("burst", self.burst),
+            ("rcd", self.rcd),
+            ("rp", self.rp),
+            ("ras", self.ras),
+            ("rc", self.rc),
+            ("rrd-s", self.rrd_s),
+            ("rrd-l", self.rrd_l),
+            ("faw", self.faw),
+            ("ccd-s", self.ccd_s),
+            ("ccd-l", self.ccd_l),
+            ("rtp", self.rtp),
+            ("wr", self.wr),
+            ("wtr-s", self.wtr_s),
+            ("wtr-l", self.wtr_l),
+            ("turn", self.turn),
+            ("refi", self.refi),
+            ("rfc", self.rfc),
+        ]
+    }
+
     /// Checks that the distances agree with each other.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! `dram` declares the keys of the section `[dram]`: memory with a controller behind schemes for device data.
 
-use binhop_base::{Picoseconds, Result};
+use binhop_base::{Picoseconds, Problem, Result};
 use binhop_hw::{AddressMapping, DRAM_PRESETS, DramConfig, DramPreset, PagePolicy};
 
-use super::document::unknown;
+use super::document::{Located, Value, unknown};
 use super::forms::{UpTo, choice};
-use super::keys::{At, keys};
+use super::keys::{At, Form, Key, keys};
 
 choice!(PagePolicy);
 
@@ -39,6 +39,36 @@ pub struct DramSetup {
     pub config: DramConfig,
     /// The cycles of the processor in a cycle of the memory.
     pub ratio: u64,
+}
+
+/// `SECTION` stands for a section that is given by itself.
+const SECTION: Key = Key {
+    section: "",
+    name: "dram",
+    form: DramKeys::form,
+    default: "",
+    meaning: "memory with a controller",
+    keys: DramKeys::KEYS,
+};
+
+impl DramSetup {
+    /// Reads the keys of a section `[dram]` outside a machine, each with its value as a user writes it. `place` is the
+    /// name of the description in errors.
+    ///
+    /// # Errors
+    /// A key or a value is refused as in a machine, or the memory is switched off.
+    pub fn of_keys(keys: &[(String, String)], place: &str) -> Result<Self> {
+        let entry = |(name, text): &(String, String)| {
+            (name.clone(), Located { place: format!("{place}: {name}"), value: Value::typed(text) })
+        };
+        let value = Value::Table(keys.iter().map(entry).collect());
+        let keys = DramKeys::read(Located { place: place.to_string(), value }, &SECTION)?;
+        check_dram(&keys, None, place)?.ok_or_else(|| {
+            let rule = "memory of fixed latency has no controller that serves requests";
+            let names: Vec<&str> = DRAM_PRESETS.iter().map(|preset| preset.name).collect();
+            Problem::request(OFF, &keys.preset.place, rule, &format!("take one of {}", names.join(", ")))
+        })
+    }
 }
 
 /// The preset of a machine whose memory has a fixed latency.

@@ -1,0 +1,239 @@
+"""Tests `binhop.dram`: closed forms of requests and of streams, the forms of requests, and refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import binhop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRESETS = {row["name"]: row for row in binhop.dram_presets().to_dicts()}
+LINE = 64
+
+
+def reads(*requests: tuple[int, int]) -> list[tuple[int, int, bool]]:
+    """Returns reads of (arrival, line)."""
+    return [(arrival, line * LINE, False) for arrival, line in requests]
+
+
+def cycles_of(result: binhop.DramResult, command: str) -> list[int]:
+    assert result.commands is not None
+    return result.commands.filter(command=command)["cycle"].to_list()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_row_that_is_open_closed_or_another_takes_the_time_of_its_commands(name: str) -> None:
+    of = PRESETS[name]
+    row = of["lines"] * of["bank-groups"] * of["banks"] * of["ranks"]
+    found = binhop.dram(name, reads((0, 0), (200, 1), (400, row)), commands=True)
+    latency = of["cl"] + of["burst"]
+    done = [of["rcd"] + latency, 200 + latency, 400 + of["rp"] + of["rcd"] + latency]
+    assert found.requests.select("row", "done").rows() == list(
+        zip(("miss", "hit", "conflict"), done, strict=True)
+    )
+    assert found.requests["entered"].to_list() == [0, 200, 400]
+    assert found.counts["latency"] == of["rcd"] + of["rp"] + of["rcd"] + 3 * latency
+    assert found.mean_latency == found.counts["latency"] / 3
+    assert found.cycles == found.counts["cycles"] == done[-1]
+    rows = {"row-hits": 1, "row-misses": 1, "row-conflicts": 1, "activates": 2, "precharges": 1}
+    assert {name: found.counts[name] for name in rows} == rows
+    assert found.bandwidth == 3 * LINE * 1e12 / (done[-1] * of["cycle-ps"])
+    assert found.commands is not None
+    assert found.commands.select("cycle", "command", "rank", "bank", "row").rows() == [
+        (0, "activate", 0, 0, 0),
+        (of["rcd"], "read", 0, 0, 0),
+        (200, "read", 0, 0, 0),
+        (400, "precharge", 0, 0, None),
+        (400 + of["rp"], "activate", 0, 0, 1),
+        (400 + of["rp"] + of["rcd"], "read", 0, 0, 1),
+    ]
+
+
+def test_streams_are_bound_by_bank_groups_the_bus_and_activates() -> None:
+    of = PRESETS["ddr4-2400"]
+    lines = reads(*((0, line) for line in range(100)))
+    done = binhop.dram("ddr4-2400", lines).requests["done"].to_list()
+    assert done[-1] - done[0] == 99 * of["ccd-l"], "one bank group"
+    spread = {"preset": "ddr4-2400", "mapping": "row-rank-column-bank-group-channel"}
+    found = binhop.dram(spread, lines)
+    late = found.requests["done"].sort().to_list()[64:]
+    assert late[-1] - late[0] == (len(late) - 1) * of["burst"], "the bus is busy"
+    assert found.counts["bus"] == 100 * of["burst"]
+    found = binhop.dram(spread, reads(*((0, bank) for bank in range(16))), commands=True)
+    activates = [number // 4 * of["faw"] + number % 4 * of["rrd-s"] for number in range(16)]
+    assert cycles_of(found, "activate") == activates, "four activates in a window"
+
+
+def test_a_rank_is_refreshed_at_its_interval_and_a_read_waits_for_it() -> None:
+    of = PRESETS["ddr4-2400"]
+    requests = reads((0, 0), (of["refi"], 1), (10 * of["refi"] + 500, 2))
+    found = binhop.dram("ddr4-2400", requests, commands=True)
+    assert found.counts["refreshes"] == 10
+    first = cycles_of(found, "refresh")[0]
+    assert first == of["refi"] + of["rp"]
+    assert found.requests["done"][1] == first + of["rfc"] + of["rcd"] + of["cl"] + of["burst"]
+    assert found.requests["row"].to_list() == ["miss"] * 3
+    assert found.commands is not None
+    assert found.commands.row(2) == (of["refi"], "precharge-all", 0, 0, None, None)
+
+
+def test_a_read_takes_data_from_the_queue_of_writes() -> None:
+    found = binhop.dram("ddr2-666", [(0, 1 << 26, False), (0, 7 * LINE, True), (0, 7 * LINE, False)])
+    assert found.requests["row"].to_list() == ["miss", "conflict", "forwarded"]
+    assert found.requests["done"][2] == 1
+    assert (found.counts["reads"], found.counts["writes"], found.counts["forwarded"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_write_does_not_pass_an_older_read_of_its_line(name: str) -> None:
+    of = PRESETS[name]
+    memory = {"preset": name, "drain-high": 1, "drain-low": 0}
+    found = binhop.dram(memory, [(0, 7 * LINE, False), (0, 7 * LINE, True)], commands=True)
+    assert found.commands is not None
+    assert found.commands["command"].to_list() == ["activate", "read", "write"]
+    read = of["rcd"] + of["cl"] + of["burst"]
+    assert found.requests["done"].to_list() == [read, read + of["turn"] + of["burst"]]
+    assert found.requests["entered"].to_list() == [0, of["rcd"] + 1]
+
+
+def test_a_request_waits_until_its_queue_has_room() -> None:
+    of = PRESETS["ddr4-2400"]
+    found = binhop.dram({"preset": "ddr4-2400", "queue": 2}, reads((0, 0), (0, 1), (0, 2), (5, 3)))
+    assert found.requests["entered"].to_list() == [0, 0, of["rcd"] + 1, of["rcd"] + of["ccd-l"] + 1]
+    assert (found.memory["queue"], found.memory["drain-high"], found.memory["pages"]) == (2, 1, "open")
+
+
+def test_closed_pages_close_a_row_that_no_request_wants() -> None:
+    of = PRESETS["ddr4-2400"]
+    found = binhop.dram(
+        {"preset": "ddr4-2400", "pages": "closed"}, reads((0, 0), (500, 128 * 16)), commands=True
+    )
+    assert found.requests["row"].to_list() == ["miss", "miss"]
+    assert cycles_of(found, "precharge") == [of["ras"]]
+
+
+def test_an_arrival_in_picoseconds_is_the_first_cycle_that_does_not_begin_before_it() -> None:
+    times = [0, 1, 833, 834, 1666]
+    table = pl.DataFrame({"arrival_ps": times, "address": [0] * 5, "write": [False] * 5})
+    found = binhop.dram("ddr4-2400", table)
+    assert found.cycle_ps == 833
+    assert found.requests["arrival"].to_list() == [0, 1, 1, 2, 2]
+
+
+def test_requests_may_have_any_form(tmp_path: Path) -> None:
+    rows = [(3 * n, (7919 * n % 5000) * LINE + n % LINE, n % 3 == 0) for n in range(3000)]
+    wanted = binhop.dram("ddr4-2400", rows)
+    assert wanted.requests.select("arrival", "address", "write").rows() == rows
+    arrival, address, write = (list(column) for column in zip(*rows, strict=True))
+    frame = pl.DataFrame({"write": write, "arrival": arrival, "address": address, "other": arrival})
+    frame.write_parquet(tmp_path / "requests.parquet")
+    forms: list[Any] = [
+        frame,
+        frame.lazy(),
+        {"arrival": arrival, "address": address, "write": write},
+        {"arrival": np.array(arrival), "address": np.array(address, np.uint64), "write": np.array(write)},
+        frame.with_columns(pl.col("write").cast(pl.Int8), pl.col("arrival").cast(pl.UInt16)),
+        tmp_path / "requests.parquet",
+        str(tmp_path / "requests.parquet"),
+        (row for row in rows),
+    ]
+    for form in forms:
+        found = binhop.dram("ddr4-2400", form)
+        assert found.requests.equals(wanted.requests)
+        assert found.counts == wanted.counts
+    assert found.commands is None
+
+
+def test_no_requests_are_served_in_no_time() -> None:
+    for nothing in ([], {"arrival": [], "address": [], "write": []}):
+        found = binhop.dram("ddr4-2400", nothing)
+        assert (found.cycles, found.mean_latency, found.bandwidth) == (0, None, None)
+        assert found.requests.height == 0
+        assert found.summary().filter(metric="bandwidth")["value"].to_list() == [None]
+
+
+def test_the_summary_declares_every_count() -> None:
+    found = binhop.dram("ddr4-2400", reads((10, 0)))
+    summary = found.summary()
+    assert dict(summary.select("metric", "value").rows()) == {
+        **found.counts,
+        "mean-latency": found.mean_latency,
+        "bandwidth": found.bandwidth,
+    }
+    assert summary.filter(pl.col("meaning").str.len_chars() == 0).height == 0
+    assert repr(found) == "<DramResult: 1 requests in 46 cycles; 0 row hits, 1 misses, 0 conflicts>"
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ("ddr4-2600", "memory: preset: ddr4-2600: preset is one of ddr2-666, ddr4-2400"),
+        ("off", "memory: preset: off: memory of fixed latency has no controller"),
+        ({}, "memory: preset: missing"),
+        ({"preset": "ddr4-2400", "queue": 0}, "memory: dram.queue: 0: a queue has a place"),
+        (
+            {"preset": "ddr4-2400", "queue": 8, "drain-high": 9},
+            "memory: dram.drain-high, dram.drain-low: 9 to 2",
+        ),
+        ({"preset": "ddr4-2400", "mapping": "row-column"}, "memory: mapping: row-column: .* covers all bits"),
+        ({"preset": "ddr4-2400", "que": 8}, "memory: que: que: dram has no key que"),
+        ({"preset": "ddr4-2400", "channels": 3}, "memory: dram.channels: 3: .*powers of two"),
+        (7, "memory: 7: a memory is a name"),
+    ],
+)
+def test_a_memory_that_cannot_be_built_is_refused(memory: Any, message: str) -> None:
+    with pytest.raises(binhop.RequestError, match=message):
+        binhop.dram(memory, [])
+
+
+COLUMNS = {"arrival": [0, 1], "address": [0, 64], "write": [False, True]}
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        (reads((5, 0), (4, 1)), "requests: row 1: arrival: 4: .* arrives at 5; sort the requests"),
+        (
+            reads((0, 0), (1, 1 << 27)),
+            "requests: row 1: address: 8589934592: the memory has 8589934592 bytes",
+        ),
+        (
+            reads((1 << 39, 0)),
+            "requests: row 0: arrival: 549755813888: a request arrives at cycle 549755813887",
+        ),
+        (
+            {"arrival_ps": [2, 1], "address": [0, 0], "write": [0, 0]},
+            "requests: row 1: arrival_ps: 1: .* arrives at 2",
+        ),
+        ([(0, 0)], r"requests: row 0: \(0, 0\): a request is \(arrival, address, write\)"),
+        ([(0, -1, False)], "requests: row 0: address: -1: an address is a whole number"),
+        ([(0.5, 0, False)], "requests: row 0: arrival: 0.5: an arrival is a whole number"),
+        ([(0, 0, "R")], "requests: row 0: write: 'R': a request writes"),
+        ({"arrival": [0]}, "requests: columns arrival: requests have the columns"),
+        ({**COLUMNS, "arrival_ps": [0, 1]}, "requests: columns .*: requests have the columns"),
+        ({**COLUMNS, "address": [0]}, "requests: 2 of arrival, 1 of address, 2 of write: "),
+        ({**COLUMNS, "address": 5}, "requests: address: 5: a column has a value for each request"),
+        ({**COLUMNS, "arrival": np.array([0.0, 1.0])}, "requests: arrival: values of type Float64: "),
+        ({**COLUMNS, "arrival": np.array([0, -1])}, "requests: row 1: arrival: -1: "),
+        (pl.DataFrame({**COLUMNS, "address": [0, None]}), "requests: row 1: address: None: "),
+        (pl.DataFrame({**COLUMNS, "write": [0, 2]}), "requests: row 1: write: 2: a request writes"),
+        (pl.DataFrame({**COLUMNS, "write": [True, None]}), "requests: row 1: write: None: "),
+        (pl.DataFrame({**COLUMNS, "write": ["R", "W"]}), "requests: write: values of type String: "),
+        (7, "requests: 7: requests are a table or a list"),
+        ("no-such.parquet", r"requests: no-such.parquet: requests are read from a Parquet file \("),
+    ],
+)
+def test_a_wrong_request_is_refused_with_its_row(requests: Any, message: str) -> None:
+    with pytest.raises(binhop.RequestError, match=message):
+        binhop.dram("ddr4-2400", requests)
+
+
+def test_addresses_reach_as_far_as_the_channels() -> None:
+    far = reads((0, 1 << 27))
+    assert binhop.dram({"preset": "ddr4-2400", "channels": 2}, far).counts["reads"] == 1
