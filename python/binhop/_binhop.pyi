@@ -380,10 +380,15 @@ def export_memory(
     *,
     seed: int,
     threads: int,
+    scheme: str | None = None,
     length: int | None = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> str:
-    """Simulates a stream under one placement and exports what reaches memory; counts and notes as JSON."""
+    """Simulates a stream under one placement and exports what reaches memory; counts and notes as JSON.
+
+    With `scheme`, what reaches memory are the requests to the machine's memory with a controller behind this
+    scheme for device data.
+    """
 
 @final
 class PagingOutcome:

@@ -60,6 +60,7 @@ def export_memory(
     to: str,
     *,
     seed: int = 0,
+    scheme: str | None = None,
     length: int | str | None = None,
     threads: int | None = None,
     progress: Any = None,
@@ -70,6 +71,10 @@ def export_memory(
     they pass down. Lines that are dirty at the end are not written. The file has as many reads and writes as
     `simulate` counts at memory.
 
+    With a scheme for device data, the file holds the requests that the machine's memory with a controller
+    gets, in order: those of devices, too, as `binhop.device_data` simulates them. Cycles are those of the
+    memory. `binhop.dram` with the same memory serves these requests by the same commands.
+
     Args:
         machine: As for `simulate`.
         trace: As for `simulate`.
@@ -77,6 +82,8 @@ def export_memory(
         to: Its format: see `binhop.exporters()`.
 
         seed: The number of the placement.
+        scheme: The scheme (`binhop.schemes()`) behind which the requests are taken. The machine has a section
+            `[dram]`. Default: no scheme, and no devices.
         length: References to simulate; default: the whole trace.
         threads: With 2 or more, the trace is decoded on a thread of its own.
         progress: As for `simulate`.
@@ -86,6 +93,9 @@ def export_memory(
     """
     loaded = machine if isinstance(machine, Machine) else Machine.load(os.fspath(machine))
     opened = Trace.of(trace)
+    known = [name for name, _ in _binhop.schemes()]
+    if scheme is not None and scheme not in known:
+        raise _binhop.unknown(str(scheme), "scheme", "no scheme has this name", known)
     said: dict[str, Any] = json.loads(
         _binhop.export_memory(
             loaded,
@@ -94,6 +104,7 @@ def export_memory(
             to,
             seed=seed_number(seed),
             threads=thread_count(threads),
+            scheme=scheme,
             length=opened._bounded(length),
             progress=progress,
         )

@@ -12,6 +12,7 @@ from binhop import _binhop
 from binhop.arguments import shown
 from binhop.errors import RequestError
 from binhop.lazy_imports import pl
+from binhop.request_files import read_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,11 +113,12 @@ def dram(
         memory: A memory with a name (`binhop.dram_presets()`), or the keys of the section `[dram]` of a
             machine, as in `{"preset": "ddr4-2400", "queue": 16, "pages": "closed"}`.
         requests: A list of (arrival, address, write); or columns of these names as a mapping (to lists, NumPy
-            arrays, …), a Polars frame, an Arrow table, or the path of a Parquet file. The arrival is a cycle
-            of the memory's clock. A column `arrival_ps` in its place has picoseconds: the request arrives at
-            the first cycle that does not begin before that. Arrivals do not decrease. The address is
-            physical, in bytes; a request reads or writes the line of 64 bytes around it. `write` is true for
-            a write.
+            arrays, …), a Polars frame, an Arrow table, or the path of a file: of Parquet, or a memory trace
+            that `binhop export` wrote for ramulator2 (one request arrives in each cycle) or dramsim3. The
+            arrival is a cycle of the memory's clock. A column `arrival_ps` in its place has picoseconds: the
+            request arrives at the first cycle that does not begin before that. Arrivals do not decrease. The
+            address is physical, in bytes; a request reads or writes the line of 64 bytes around it. `write`
+            is true for a write.
         commands: Whether to keep the commands that the controller issued.
 
     Returns:
@@ -194,21 +196,12 @@ def _frame(requests: Any) -> dict[str, Any]:
     if isinstance(requests, pl.LazyFrame):
         requests = requests.collect()
     elif isinstance(requests, str) or hasattr(requests, "__fspath__"):
-        requests = _read(requests)
+        requests = read_requests(os.fspath(requests))
     elif hasattr(requests, "__arrow_c_stream__"):
         requests = pl.DataFrame(requests)
     if isinstance(requests, pl.DataFrame):
         return {name: requests[name] for name in requests.columns}
     return _transposed(requests)
-
-
-def _read(path: str | os.PathLike[str]) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(os.fspath(path))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        rule = f"requests are read from a Parquet file ({said})"
-        raise RequestError(str(path), "requests", rule, "give the path of one, or a table") from None
 
 
 def _transposed(requests: Any) -> dict[str, list[Any]]:

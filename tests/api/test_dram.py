@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,7 +227,7 @@ COLUMNS = {"arrival": [0, 1], "address": [0, 64], "write": [False, True]}
         (pl.DataFrame({**COLUMNS, "write": [True, None]}), "requests: row 1: write: None: "),
         (pl.DataFrame({**COLUMNS, "write": ["R", "W"]}), "requests: write: values of type String: "),
         (7, "requests: 7: requests are a table or a list"),
-        ("no-such.parquet", r"requests: no-such.parquet: requests are read from a Parquet file \("),
+        ("no-such.parquet", r"requests: no-such.parquet: the file cannot be read as Parquet"),
     ],
 )
 def test_a_wrong_request_is_refused_with_its_row(requests: Any, message: str) -> None:
@@ -237,3 +238,71 @@ def test_a_wrong_request_is_refused_with_its_row(requests: Any, message: str) ->
 def test_addresses_reach_as_far_as_the_channels() -> None:
     far = reads((0, 1 << 27))
     assert binhop.dram({"preset": "ddr4-2400", "channels": 2}, far).counts["reads"] == 1
+
+
+EXPORTED = {
+    "ramulator2": "LD 0x12340\nST 0x0\nLD 4096\n",
+    "dramsim3": "0x12340 READ 1001\n0x0 WRITE 1001\n0x1000 READ 1002\n",
+}
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_exported_memory_trace_is_read(tmp_path: Path, name: str, packed: bool) -> None:
+    path, text = tmp_path / f"t.{name}{'.gz' if packed else ''}", EXPORTED[name].encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    found = binhop.dram("ddr4-2400", path).requests
+    assert found["address"].to_list() == [0x12340, 0, 4096]
+    assert found["write"].to_list() == [False, True, False]
+    assert found["arrival"].to_list() == ([0, 1, 2] if name == "ramulator2" else [1001, 1001, 1002])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("LD 0x40\nST 6x\n", "t.trace: line 2: ST 6x: a line of a memory trace is like"),
+        ("LD 0x40\n0x40 READ 9\n", "t.trace: line 2: 0x40 READ 9: a line of a memory trace is like"),
+        ("0x40 READ 9\n0x40 READ\n", "t.trace: line 2: 0x40 READ: a line of a memory trace is like"),
+        ("0x40 READ 9\n0x40 READ 8\n", "requests: row 1: arrival: 8: .* arrives at 9"),
+        ("R 0,0,1,2,3,4\n", "t.trace: line 1: R 0,0,1,2,3,4: a line"),
+        ("LD 0x11112222333344445\n", "t.trace: line 1: LD 0x11112222333344445: a line"),
+        (f"LD {2**64}\n", f"t.trace: line 1: LD {2**64}: a line"),
+    ],
+)
+def test_a_wrong_memory_trace_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "t.trace").write_text(text)
+    with pytest.raises(binhop.RequestError, match=message):
+        binhop.dram("ddr4-2400", tmp_path / "t.trace")
+
+
+def test_an_empty_file_has_no_requests(tmp_path: Path) -> None:
+    (tmp_path / "t.trace").write_text("")
+    assert binhop.dram("ddr4-2400", tmp_path / "t.trace").requests.height == 0
+
+
+@pytest.mark.parametrize("scheme", ["snooping-cache", "ddio"])
+def test_the_requests_behind_a_scheme_repeat_its_memory(tmp_path: Path, scheme: str) -> None:
+    machine = binhop.Machine.load("tb10", ["dram=ddr4-2400", "dram.queue=4"])
+    behind = binhop.device_data(machine, "file-copy", length=60_000, seeds=[5], schemes=[scheme])
+    path = tmp_path / "requests"
+    said = binhop.export_memory(machine, "file-copy", path, "dramsim3", seed=5, scheme=scheme, length=60_000)
+    found = binhop.dram({"preset": "ddr4-2400", "queue": 4}, path)
+    of_scheme = behind.results.filter(pl.col("metric").str.starts_with("dram."), scheme=scheme)
+    metrics = dict(of_scheme.select("metric", "value").rows())
+    assert found.cycles == metrics["dram.cycles"] > 0
+    for name in ("activates", "precharges", "refreshes", "bus", "turns"):
+        assert found.counts[name] == metrics[f"dram.{name}"], name
+    classes = ("cpu-read", "cpu-write", "dma-read", "dma-write")
+    for name in ("reads", "writes", "forwarded", "row-hits", "row-misses", "row-conflicts"):
+        assert found.counts[name] == sum(metrics[f"dram.{of}.{name}"] for of in classes), name
+    assert found.counts["row-conflicts"] > 100
+    assert found.counts["reads"] + found.counts["forwarded"] == said["reads"]
+    assert found.counts["writes"] == said["writes"]
+
+
+def test_one_request_of_a_stream_without_times_arrives_in_each_cycle(tmp_path: Path) -> None:
+    binhop.export_memory("zen-4k", "lin", tmp_path / "t.trace", "ramulator2", length=100_000)
+    found = binhop.dram("ddr4-2400", tmp_path / "t.trace")
+    assert found.requests["arrival"].to_list() == list(range(found.requests.height))
+    served = found.counts["row-hits"] + found.counts["row-misses"] + found.counts["row-conflicts"]
+    assert served + found.counts["forwarded"] == found.requests.height > 100

@@ -189,12 +189,32 @@ def test_memory_gets_what_a_run_counts(command: Command, lin: Path, machine: str
     assert cycles == sorted(cycles)
 
 
+def test_requests_behind_a_scheme_are_exported(command: Command) -> None:
+    words = ["--machine", "tb10", "--set", "dram=ddr4-2400", "--scheme", "ddio", "--length", "20k"]
+    done = command.ok("export", "file-copy", *words, "--to", "dramsim3", "-o", "requests.trace")
+    found = binhop.dram("ddr4-2400", command.directory / "requests.trace")
+    reads, writes = found.counts["reads"] + found.counts["forwarded"], found.counts["writes"]
+    assert f"requests.trace: {reads:,} reads and {writes:,} writes of memory".replace(
+        ",", " "
+    ) in done.stderr.replace(",", " ")
+    assert writes > 0
+    command.ok("export", "file-copy", *words, "--to", "ramulator2", "-o", "other.trace")
+    other = binhop.dram("ddr4-2400", command.directory / "other.trace").requests
+    assert other.select("address", "write").equals(found.requests.select("address", "write"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--to", "ramulator"], ["ramulator", "did you mean ramulator2?"]),
         (["--to", "ramulator2"], ["no machine", "--machine kh90"]),
         (["--to", "din", "--machine", "kh90"], ["kh90", "--machine", "without a machine"]),
+        (["--to", "din", "--scheme", "ddio"], ["ddio", "--scheme", "without a machine"]),
+        (["--to", "dramsim3", "--machine", "zen-4k", "--scheme", "ddip"], ["ddip", "did you mean ddio?"]),
+        (
+            ["--to", "dramsim3", "--machine", "zen-4k", "--scheme", "ddio"],
+            ["no [dram]", "--set dram=ddr4-2400"],
+        ),
         (["--to", "dramsim3", "--machine", "cachegrind-like"], ["cachegrind", "leaves no trace"]),
     ],
     ids=lambda value: " ".join(value),

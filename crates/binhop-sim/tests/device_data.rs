@@ -5,13 +5,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Event, Fixed, batch, event};
-use binhop_hw::{FixedLatency, SchemeKind, TapClass, TapEvent, make_scheme};
+use binhop_hw::{
+    Dram, DramRequest, DramUseCounters, FixedLatency, SchemeKind, TapClass, TapEvent, make_scheme,
+};
 use binhop_sim::device_data::{
-    Characterisation, ComparedSchemes, DataFlow, DeviceRequest, FlowStream, FrontEvent, RequestKey,
-    compare_schemes, device_data_metrics, figures,
+    Characterisation, ComparedSchemes, DataFlow, DeviceRequest, DramData, FlowStream, FrontEvent, RequestKey,
+    compare_schemes, device_data_metrics, dram_stream, figures,
 };
 use binhop_sim::{Machine, RunOptions, front_stream};
 use binhop_trace::EventBatch;
+use binhop_trace::export::MemoryAccess;
 use proptest::prelude::*;
 
 /// A level of caches of two lines each, above a last level of two sets and four ways.
@@ -283,8 +286,94 @@ fn every_figure_is_a_listed_metric() {
     assert_eq!(seen, listed);
 }
 
+/// Returns the requests behind a scheme, and the outcome and the counts of the memory.
+fn requests_of(machine: &Machine, trace: &EventBatch, kind: SchemeKind, seed: u64) -> Requests {
+    let options = RunOptions { seeds: vec![seed], ..RunOptions::default() };
+    let setup = machine.scheme_setup(kind, kind.name()).unwrap();
+    let mut requests = Vec::new();
+    let mut take = |some: &[MemoryAccess]| {
+        requests.extend_from_slice(some);
+        Ok(())
+    };
+    let source = Box::new(Fixed::new(trace.clone(), 7));
+    let (front, counts) = dram_stream(machine, source, &options, &setup, &mut take, &mut |_| Ok(())).unwrap();
+    Requests { requests, notes: front.notes, counts }
+}
+
+struct Requests {
+    requests: Vec<MemoryAccess>,
+    notes: Vec<String>,
+    counts: DramData,
+}
+
+/// The controller alone, given the requests behind a scheme, does what the controller behind the scheme does.
+fn check_requests(trace: &[Event]) {
+    let settings = ["dram.preset=ddr2-666".to_owned(), "dram.queue=2".to_owned()];
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
+    let trace = batch(trace);
+    let together = compared(&machine, &trace, SchemeKind::ALL, 1);
+    for (data, scheme) in
+        together.placements.iter().flat_map(|data| data.schemes.iter().map(move |of| (data, of)))
+    {
+        let found = requests_of(&machine, &trace, scheme.config.kind, data.seed);
+        assert_eq!(Some(found.counts), scheme.dram);
+        assert!(found.notes.iter().all(|note| !note.contains("beyond")));
+        let (mut dram, mut last) = (Dram::new(machine.dram().unwrap().config).unwrap(), 0);
+        for &MemoryAccess { addr, write, cycle } in &found.requests {
+            assert!(last <= cycle, "requests come in order");
+            last = cycle;
+            dram.push(&DramRequest { arrival: cycle, line: addr / 64, write, class: 0 }, &mut ());
+        }
+        dram.finish(&mut ());
+        assert_eq!(dram.counters(), found.counts.commands, "{:?}", scheme.config.kind);
+        let mut all = DramUseCounters::default();
+        found.counts.classes.into_iter().for_each(|class| all += class);
+        // Behind a scheme, a read waits from the time of its agent on, which may be before the request ahead.
+        assert!(dram.class(0).latency <= all.latency);
+        assert_eq!(DramUseCounters { latency: all.latency, ..*dram.class(0) }, all);
+    }
+}
+
+#[test]
+fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
+    let trace = batch(&[Event::Device { writes: true, page: 1 }, Event::Device { writes: false, page: 1 }]);
+    let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
+    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+    let setup = machine.scheme_setup(SchemeKind::Ddio, "ddio").unwrap();
+    let source = Box::new(Fixed::new(trace.clone(), 7));
+    let refused = dram_stream(&machine, source, &options, &setup, &mut |_| Ok(()), &mut |_| Ok(()));
+    let said = refused.err().unwrap().to_string();
+    assert!(
+        said.starts_with("machine small: no [dram]: ") && said.contains("--set dram=ddr4-2400"),
+        "{said}"
+    );
+    // The machine has more memory than the controller.
+    let settings = ["dram=ddr2-666", "memory.size=64GiB", "placement.policy=random"].map(str::to_owned);
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
+    let found = requests_of(&machine, &trace, SchemeKind::SnoopingCache, 1);
+    assert!(found.requests.iter().all(|access| access.addr < 2 << 30));
+    assert!(
+        found.notes.iter().any(|note| note.contains("beyond the 2147483648 bytes of [dram]")),
+        "{:?}",
+        found.notes
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn requests_behind_a_scheme_repeat_its_memory(
+        trace in prop::collection::vec(
+            prop_oneof![
+                6 => event(),
+                2 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
+            ],
+            1..200,
+        ),
+    ) {
+        check_requests(&trace);
+    }
 
     #[test]
     fn schemes_together_count_what_each_counts_alone(

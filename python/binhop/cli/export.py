@@ -54,6 +54,14 @@ def export(
         ),
     ] = None,
     seed: Annotated[str | None, typer.Option(help="The number of the page placement. Default: 0.")] = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="A scheme for device data (docs/io.md): the requests that the machine's memory with a "
+            "controller gets behind it, those of devices, too. Needs [dram], as in --set dram=ddr4-2400.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,7 +84,7 @@ def export(
     claims = Claims(force=force)
     claims.reads(trace)
     if not FORMATS[to]:
-        given = {"--machine": machine, "--seed": seed, "--set": settings}
+        given = {"--machine": machine, "--seed": seed, "--scheme": scheme, "--set": settings}
         for option, value in given.items():
             if value:
                 rule = f"{to} takes the program's own addresses, without a machine or a placement"
@@ -97,7 +105,14 @@ def export(
         plan = {"length": bound, "threads": positive(threads, "--threads")}
         with progress(f"exporting {opened.name}", quiet=quiet) as tell:
             said = binhop.export_memory(
-                loaded, opened, output, to, seed=count(seed, "--seed") or 0, progress=tell, **plan
+                loaded,
+                opened,
+                output,
+                to,
+                seed=count(seed, "--seed") or 0,
+                scheme=scheme,
+                progress=tell,
+                **plan,
             )
         what = f"{show.grouped(said['reads'])} reads and {show.grouped(said['writes'])} writes of memory"
     if not quiet and output != "-":

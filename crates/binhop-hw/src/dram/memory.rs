@@ -50,6 +50,8 @@ pub struct DramMemory {
     ratio: u64,
     requesters: [Requester; 2],
     done: DoneReads,
+    /// The requests since they were last taken, if they are kept.
+    kept: Option<Vec<DramRequest>>,
 }
 
 impl DramMemory {
@@ -59,7 +61,21 @@ impl DramMemory {
     /// The configuration is refused by [`DramConfig::check`].
     pub fn new(config: DramConfig, ratio: u64) -> Result<Self> {
         let requesters = [Requester::default(); 2];
-        Ok(Self { dram: Dram::new(config)?, ratio: ratio.max(1), requesters, done: DoneReads::default() })
+        let (dram, done) = (Dram::new(config)?, DoneReads::default());
+        Ok(Self { dram, ratio: ratio.max(1), requesters, done, kept: None })
+    }
+
+    /// Keeps the requests from here on, for [`take_requests`](Self::take_requests).
+    pub fn keep_requests(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// Moves the requests that were kept to the end of a list. Their arrivals are those of their agents' clocks, so an
+    /// arrival may be less than the one before.
+    pub fn take_requests(&mut self, list: &mut Vec<DramRequest>) {
+        if let Some(kept) = &mut self.kept {
+            list.append(kept);
+        }
     }
 
     /// Serves every request that waits. Returns the cycle of the memory's clock at which the last data were on the bus.
@@ -119,6 +135,9 @@ impl LineMemory for DramMemory {
             write: line_use == LineUse::PostedWrite,
             class: class as u8,
         };
+        if let Some(kept) = &mut self.kept {
+            kept.push(request);
+        }
         let (number, enters) = self.dram.push(&request, &mut self.done);
         self.requesters[agent].time = self.requesters[agent].time.max(enters);
         if line_use == LineUse::Demand {

@@ -5,11 +5,11 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{
-    DmaCounters, DramCounters, DramMemory, DramUseCounters, FixedLatency, LineCounters, LineMemory, Scheme,
-    SchemeConfig, ServedBy, TapClass, TapEvent, check_scheme, make_scheme,
+    DmaCounters, LineCounters, Scheme, SchemeConfig, ServedBy, TapClass, check_scheme, make_scheme,
 };
 use binhop_trace::Source;
 
+use super::scheme_memory::{DramData, SchemeMemory};
 use super::{Characterisation, FrontEvent};
 use crate::machine::{Machine, SchemeSetup};
 use crate::options::RunOptions;
@@ -156,54 +156,6 @@ struct Listener {
 enum Part {
     Characterisation(Box<Characterisation>),
     Scheme { name: String, config: SchemeConfig, scheme: Box<dyn Scheme>, memory: SchemeMemory },
-}
-
-/// `SchemeMemory` is the memory behind a scheme.
-enum SchemeMemory {
-    Fixed(FixedLatency),
-    Dram(Box<DramMemory>),
-}
-
-impl SchemeMemory {
-    fn of(setup: &SchemeSetup) -> Result<Self> {
-        Ok(match setup.dram {
-            Some(dram) => Self::Dram(Box::new(DramMemory::new(dram.config, dram.ratio)?)),
-            None => Self::Fixed(setup.fixed),
-        })
-    }
-
-    /// Lets a scheme handle an event.
-    fn serve(&mut self, scheme: &mut dyn Scheme, event: TapEvent) {
-        match self {
-            Self::Fixed(memory) => drop(scheme.event(event, memory)),
-            Self::Dram(memory) => {
-                let answer = scheme.event(event, &mut **memory);
-                if let (Some(class), Some(answer)) = (event.class(), answer) {
-                    memory.pass(class, answer.cycles);
-                }
-            }
-        }
-    }
-
-    /// Ends the run of a memory with a controller, and returns its counts.
-    fn finish(self) -> Option<DramData> {
-        let Self::Dram(mut memory) = self else { return None };
-        let cycles = memory.finish();
-        let dram = memory.dram();
-        let classes = [0, 1, 2, 3].map(|class| *dram.class(class));
-        Some(DramData { cycles, classes, commands: dram.counters() })
-    }
-}
-
-/// `DramData` holds the counts of a memory with a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DramData {
-    /// The cycle of the memory's clock at which the last data were on the bus.
-    pub cycles: u64,
-    /// The counts of requests, by class of the reference ([`TapClass::ALL`]).
-    pub classes: [DramUseCounters; TapClass::ALL.len()],
-    /// The counts of commands and buses.
-    pub commands: DramCounters,
 }
 
 impl Listener {

@@ -1,0 +1,106 @@
+//! `dram_stream` passes on the requests that a memory with a controller gets behind a scheme for device data.
+//!
+//! # Rules
+//! - A request has the cycle of the memory's clock at which its agent makes it. The requests come in the order in which the
+//!   controller takes them. An agent whose clock is behind makes its request at the cycle of the one before, because the
+//!   controller cannot take it sooner.
+//! - So the controller alone, given these requests, issues the same commands at the same cycles.
+//! - A line beyond the memory's end begins anew at its start, as in [`AddressMapping`](binhop_hw::AddressMapping).
+
+use binhop_base::{Problem, Result};
+use binhop_hw::{DramRequest, SchemeConfig, check_scheme, make_scheme};
+use binhop_trace::Source;
+use binhop_trace::export::MemoryAccess;
+
+use super::FrontEvent;
+use super::scheme_memory::{DramData, SchemeMemory};
+use crate::machine::{Machine, SchemeSetup};
+use crate::options::RunOptions;
+use crate::progress::Progress;
+use crate::results::Outcome;
+use crate::run::front_stream;
+
+/// The bytes of a line of a memory with a controller.
+const LINE: u64 = 64;
+
+/// Simulates a scheme behind the front of a machine under one placement, and passes on the requests that its memory gets.
+/// Returns the outcome of the front, with notes, and the counts of the memory.
+///
+/// # Errors
+/// The errors of [`compare_schemes`](super::compare_schemes), or the memory has no controller. An error of `take` ends the
+/// run.
+///
+/// # Panics
+/// The options do not have exactly one seed.
+pub fn dram_stream(
+    machine: &Machine,
+    source: Box<dyn Source>,
+    options: &RunOptions,
+    setup: &SchemeSetup,
+    take: &mut dyn FnMut(&[MemoryAccess]) -> Result<()>,
+    progress: &mut dyn FnMut(&Progress) -> Result<()>,
+) -> Result<(Outcome, DramData)> {
+    assert_eq!(options.seeds.len(), 1, "the requests are those of one placement");
+    let Some(dram) = setup.dram else {
+        return Err(Problem::request(
+            "no [dram]",
+            &format!("machine {}", machine.name()),
+            "requests of a scheme go to a memory with a controller, which gives them their cycles",
+            "name a memory, as in --set dram=ddr4-2400",
+        ));
+    };
+    let config = SchemeConfig { seed: options.seeds[0], ..setup.config };
+    let (mut scheme, mut memory) = (make_scheme(&config)?, SchemeMemory::of(setup)?);
+    memory.keep_requests();
+    let mut writer = AccessWriter::new(dram.config.organisation.bytes());
+    let mut hear = |_: usize, events: &[FrontEvent]| {
+        for event in events {
+            if let FrontEvent::Line(event) = *event {
+                memory.serve(&mut *scheme, event);
+            }
+        }
+        memory.take_requests(&mut writer.requests);
+        take(writer.accesses())
+    };
+    let mut front = front_stream(&machine.front()?, source, options, &mut hear, progress)?;
+    check_scheme(&config, &*scheme)?;
+    let counts = memory.finish().expect("the memory has a controller");
+    front.notes.extend(writer.note());
+    Ok((front, counts))
+}
+
+/// `AccessWriter` turns requests into accesses.
+struct AccessWriter {
+    requests: Vec<DramRequest>,
+    accesses: Vec<MemoryAccess>,
+    bytes: u64,
+    /// The cycle of the last access.
+    last: u64,
+    /// The requests for lines beyond the memory.
+    beyond: u64,
+}
+
+impl AccessWriter {
+    fn new(bytes: u64) -> Self {
+        Self { requests: Vec::new(), accesses: Vec::new(), bytes, last: 0, beyond: 0 }
+    }
+
+    /// Returns the accesses of the requests that have come since the last call.
+    fn accesses(&mut self) -> &[MemoryAccess] {
+        self.accesses.clear();
+        let lines = self.bytes / LINE;
+        for DramRequest { arrival, line, write, .. } in self.requests.drain(..) {
+            self.last = self.last.max(arrival);
+            self.beyond += u64::from(line >= lines);
+            self.accesses.push(MemoryAccess { addr: line % lines * LINE, write, cycle: self.last });
+        }
+        &self.accesses
+    }
+
+    fn note(&self) -> Option<String> {
+        let Self { beyond, bytes, .. } = self;
+        (*beyond > 0).then(|| {
+            format!("{beyond} requests for addresses beyond the {bytes} bytes of [dram] begin anew at address 0, as its controller takes them")
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! `SchemeMemory` is the memory behind a scheme for device data: of fixed latency, or with a controller.
+
+use binhop_base::Result;
+use binhop_hw::{
+    DramCounters, DramMemory, DramRequest, DramUseCounters, FixedLatency, LineMemory, Scheme, TapClass,
+    TapEvent,
+};
+
+use crate::machine::SchemeSetup;
+
+/// `SchemeMemory` is the memory behind a scheme.
+pub(super) enum SchemeMemory {
+    Fixed(FixedLatency),
+    Dram(Box<DramMemory>),
+}
+
+impl SchemeMemory {
+    pub(super) fn of(setup: &SchemeSetup) -> Result<Self> {
+        Ok(match setup.dram {
+            Some(dram) => Self::Dram(Box::new(DramMemory::new(dram.config, dram.ratio)?)),
+            None => Self::Fixed(setup.fixed),
+        })
+    }
+
+    /// Lets a scheme handle an event.
+    pub(super) fn serve(&mut self, scheme: &mut dyn Scheme, event: TapEvent) {
+        match self {
+            Self::Fixed(memory) => drop(scheme.event(event, memory)),
+            Self::Dram(memory) => {
+                let answer = scheme.event(event, &mut **memory);
+                if let (Some(class), Some(answer)) = (event.class(), answer) {
+                    memory.pass(class, answer.cycles);
+                }
+            }
+        }
+    }
+
+    /// Keeps the requests to a memory with a controller from here on.
+    pub(super) fn keep_requests(&mut self) {
+        if let Self::Dram(memory) = self {
+            memory.keep_requests();
+        }
+    }
+
+    /// Moves the requests that were kept to the end of a list.
+    pub(super) fn take_requests(&mut self, list: &mut Vec<DramRequest>) {
+        if let Self::Dram(memory) = self {
+            memory.take_requests(list);
+        }
+    }
+
+    /// Ends the run of a memory with a controller, and returns its counts.
+    pub(super) fn finish(self) -> Option<DramData> {
+        let Self::Dram(mut memory) = self else { return None };
+        let cycles = memory.finish();
+        let dram = memory.dram();
+        let classes = [0, 1, 2, 3].map(|class| *dram.class(class));
+        Some(DramData { cycles, classes, commands: dram.counters() })
+    }
+}
+
+/// `DramData` holds the counts of a memory with a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DramData {
+    /// The cycle of the memory's clock at which the last data were on the bus.
+    pub cycles: u64,
+    /// The counts of requests, by class of the reference ([`TapClass::ALL`]).
+    pub classes: [DramUseCounters; TapClass::ALL.len()],
+    /// The counts of commands and buses.
+    pub commands: DramCounters,
+}
