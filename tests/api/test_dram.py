@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import binhop
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,3 +308,58 @@ def test_one_request_of_a_stream_without_times_arrives_in_each_cycle(tmp_path: P
     assert found.requests["arrival"].to_list() == list(range(found.requests.height))
     served = found.counts["row-hits"] + found.counts["row-misses"] + found.counts["row-conflicts"]
     assert served + found.counts["forwarded"] == found.requests.height > 100
+
+
+RAMULATOR = {
+    "BL": "burst",
+    "CL": "cl",
+    "RCD": "rcd",
+    "RP": "rp",
+    "RAS": "ras",
+    "RC": "rc",
+    "WR": "wr",
+    "RTP": "rtp",
+    "CWL": "cwl",
+    "CCDS": "ccd-s",
+    "CCDL": "ccd-l",
+    "RRDS": "rrd-s",
+    "RRDL": "rrd-l",
+    "WTRS": "wtr-s",
+    "WTRL": "wtr-l",
+    "FAW": "faw",
+    "RFC": "rfc",
+    "REFI": "refi",
+    "CS": "turn",
+}
+"""The figure of a memory for each of Ramulator 2's timings of DDR4."""
+
+
+def test_the_configuration_of_ramulator_in_the_page_is_that_of_the_memory() -> None:
+    page = (ROOT / "docs" / "dram.md").read_text()
+    (configuration,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    stated = dict(re.findall(r"^ +n(\w+): (\d+)$", configuration, re.MULTILINE))
+    of = PRESETS["ddr4-2400"]
+    assert {RAMULATOR[name]: int(value) for name, value in stated.items()} == {
+        name: of[name] for name in RAMULATOR.values()
+    }
+    (rate,) = re.findall(r"rate: (\d+)", configuration)
+    assert 2_000_000 // int(rate) == of["cycle-ps"]
+    memory = binhop.dram("ddr4-2400", []).memory
+    high, low = (float(share) for share in re.findall(r"wr_(?:high|low)_watermark: ([0-9.]+)", configuration))
+    assert [waiting > high * 32 for waiting in (memory["drain-high"], int(memory["drain-high"]) - 1)] == [
+        True,
+        False,
+    ], "writes go first where more than this share of 32 places waits"
+    assert [waiting < low * 32 for waiting in (memory["drain-low"], int(memory["drain-low"]) + 1)] == [
+        True,
+        False,
+    ], "reads go first again where less than this share of 32 places waits"
+
+
+def test_the_mapping_of_ramulator_is_the_default_with_one_rank() -> None:
+    rows = [(n, (7919 * n % 5_000_000) * LINE, n % 3 == 0) for n in range(2000)]
+    alike = {"preset": "ddr4-2400", "mapping": "row-bank-group-rank-column-channel"}
+    one, other = (binhop.dram(memory, rows, commands=True) for memory in ("ddr4-2400", alike))
+    assert one.requests.equals(other.requests)
+    assert one.commands is not None
+    assert one.commands.equals(other.commands)
