@@ -73,6 +73,12 @@ def test_streams_are_bound_by_bank_groups_the_bus_and_activates() -> None:
     assert cycles_of(found, "activate") == activates, "four activates in a window"
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_writes_of_one_bank_group_keep_a_distance_of_their_own(name: str) -> None:
+    done = binhop.dram(name, [(0, line * LINE, True) for line in range(8)]).requests["done"].to_list()
+    assert done[-1] - done[0] == 7 * PRESETS[name]["ccd-l-write"]
+
+
 def test_a_rank_is_refreshed_at_its_interval_and_a_read_waits_for_it() -> None:
     of = PRESETS["ddr4-2400"]
     requests = reads((0, 0), (of["refi"], 1), (10 * of["refi"] + 500, 2))
@@ -339,6 +345,7 @@ def test_the_configuration_of_ramulator_in_the_page_is_that_of_the_memory() -> N
     (configuration,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     stated = dict(re.findall(r"^ +n(\w+): (\d+)$", configuration, re.MULTILINE))
     of = PRESETS["ddr4-2400"]
+    assert of["ccd-l-write"] == of["ccd-l"], "Ramulator's DDR4 has one distance for both"
     assert {RAMULATOR[name]: int(value) for name, value in stated.items()} == {
         name: of[name] for name in RAMULATOR.values()
     }

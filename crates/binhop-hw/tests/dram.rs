@@ -54,7 +54,8 @@ fn distance(timing: &DramTiming, banks: u32, one: &DramCommand, other: &DramComm
         (same_bank && (one.kind, other.kind) == (Read, Precharge), timing.rtp),
         (same_bank && (one.kind, other.kind) == (Write, Precharge), cwl + burst + timing.wr),
         (same_group && (one.kind, other.kind) == (Activate, Activate), timing.rrd_l),
-        (same_group && one.kind == other.kind && matches!(one.kind, Read | Write), timing.ccd_l),
+        (same_group && (one.kind, other.kind) == (Read, Read), timing.ccd_l),
+        (same_group && (one.kind, other.kind) == (Write, Write), timing.ccd_l_write),
         (same_group && (one.kind, other.kind) == (Write, Read), cwl + burst + timing.wtr_l),
         (same_rank && (one.kind, other.kind) == (Activate, Activate), timing.rrd_s),
         (same_rank && one.kind == other.kind && matches!(one.kind, Read | Write), timing.ccd_s),
@@ -319,6 +320,17 @@ fn streams_are_bound_by_bus_groups_and_activates() {
 }
 
 #[test]
+fn writes_of_one_bank_group_keep_a_distance_of_their_own() {
+    for preset in DRAM_PRESETS {
+        let writes: Vec<_> = (0..8).map(|line| DramRequest { write: true, ..read(0, line) }).collect();
+        let (_, heard) = run(config(preset.name), &writes);
+        assert_eq!(span(&heard), 7 * preset.timing.ccd_l_write, "{}", preset.name);
+    }
+    let timing = DramPreset::of("ddr5-4800").unwrap().timing;
+    assert_eq!((timing.ccd_l, timing.ccd_l_write), (12, 24), "JESD79-5: 5 ns and 10 ns");
+}
+
+#[test]
 fn a_rank_is_refreshed_at_its_interval() {
     let config = config("ddr4-2400");
     let DramTiming { refi, rfc, rcd, cl, burst, .. } = config.timing;
@@ -375,10 +387,10 @@ fn what_cannot_be_built_is_refused() {
 }
 
 fn timings() -> impl Strategy<Value = DramTiming> {
-    let first = (1u64..8, 1u64..8, 1u64..5, 1u64..8, 1u64..8, 0u64..8);
+    let first = (1u64..8, 1u64..8, 1u64..5, 1u64..8, 1u64..8, 0u64..8, 0u64..8);
     let second = (0u64..8, 1u64..5, 0u64..4, 0u64..12, 0u64..3, 0u64..4);
     let third = (1u64..8, 1u64..8, 0u64..5, 0u64..5, 0u64..4, 1u64..20, 0u64..60);
-    (first, second, third).prop_map(|((cl, cwl, burst, rcd, rp, ras), b, c)| {
+    (first, second, third).prop_map(|((cl, cwl, burst, rcd, rp, ras, writes), b, c)| {
         let (rc, rrd_s, rrd_l, faw, ccd_s, ccd_l) = b;
         let (rtp, wr, wtr_s, wtr_l, turn, rfc, refi) = c;
         let ras = rcd + ras;
@@ -397,6 +409,7 @@ fn timings() -> impl Strategy<Value = DramTiming> {
             faw: 4 * rrd_s + faw,
             ccd_s: burst + ccd_s,
             ccd_l: burst + ccd_s + ccd_l,
+            ccd_l_write: burst + ccd_s + writes,
             rtp,
             wr,
             wtr_s,

@@ -571,7 +571,7 @@ impl Channel {
         let timing = &self.timing;
         let bank = &mut self.banks[number];
         let group = &mut self.groups[bank.group as usize];
-        group.transfer[direction] = cycle + timing.ccd_l;
+        group.transfer[direction] = cycle + [timing.ccd_l, timing.ccd_l_write][direction];
         let end = if direction == READS {
             let end = cycle + timing.cl + timing.burst;
             bank.precharge = bank.precharge.max(cycle + timing.rtp);

@@ -30,8 +30,10 @@ pub struct DramTiming {
     pub faw: u64,
     /// tCCD_S: between reads, or between writes, of different bank groups of a rank.
     pub ccd_s: u64,
-    /// tCCD_L: between reads, or between writes, of one bank group.
+    /// tCCD_L: between reads of one bank group.
     pub ccd_l: u64,
+    /// tCCD_L of writes (DDR5: tCCD_L_WR2): between writes of one bank group.
+    pub ccd_l_write: u64,
     /// tRTP: from a read to a precharge of the bank.
     pub rtp: u64,
     /// tWR: from the end of written data to a precharge of the bank.
@@ -51,7 +53,7 @@ pub struct DramTiming {
 impl DramTiming {
     /// Returns each distance with its name, and the picoseconds of a cycle first.
     #[must_use]
-    pub const fn parts(&self) -> [(&'static str, u64); 20] {
+    pub const fn parts(&self) -> [(&'static str, u64); 21] {
         [
             ("cycle-ps", self.cycle_ps),
             ("cl", self.cl),
@@ -66,6 +68,7 @@ impl DramTiming {
             ("faw", self.faw),
             ("ccd-s", self.ccd_s),
             ("ccd-l", self.ccd_l),
+            ("ccd-l-write", self.ccd_l_write),
             ("rtp", self.rtp),
             ("wr", self.wr),
             ("wtr-s", self.wtr_s),
@@ -107,6 +110,7 @@ impl DramTiming {
                 "tCCD_S is a burst at least, because the bus carries one line at a time",
             ),
             ("ccd-l", self.ccd_l, self.ccd_s, "tCCD_L is tCCD_S at least"),
+            ("ccd-l-write", self.ccd_l_write, self.ccd_s, "tCCD_L of writes is tCCD_S at least"),
             ("wtr-l", self.wtr_l, self.wtr_s, "tWTR_L is tWTR_S at least"),
             ("rfc", self.rfc, self.rp, "tRFC is tRP at least"),
             (
