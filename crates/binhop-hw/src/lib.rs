@@ -36,8 +36,9 @@ pub use counters::{
 pub use dma::{
     DeviceDataCounters, DmaCacheConfig, DmaCounters, ESI, FateCounters, FixedLatency, HeldLine, IO_ESI,
     IO_MOESI, LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, MOESI,
-    PROTOCOLS, ReferenceCounters, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent,
-    Transition, TransitionTable, check_scheme, check_table, make_scheme, reached_states, transition,
+    PROTOCOLS, PostedMemory, ReferenceCounters, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer,
+    TapClass, TapEvent, Transition, TransitionTable, check_scheme, check_table, make_scheme, reached_states,
+    transition,
 };
 pub use dram::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,

@@ -1,10 +1,13 @@
 //! Schemes for device data agree with machines in which every copy of a line has a version: in answers, counts and
 //! contents. The slow machine stops if a reference sees old data, or if data are lost.
 
+use std::num::NonZeroU32;
+
 use binhop_base::{Bytes, PowerOfTwo};
 use binhop_hw::{
-    DmaCacheConfig, FixedLatency, HeldLine, LastLevelConfig, LineState, Replacement, Scheme, SchemeConfig,
-    SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent, WritePolicy, check_scheme, make_scheme,
+    DmaCacheConfig, FixedLatency, HeldLine, LastLevelConfig, LineMemory, LineState, LineUse, PostedMemory,
+    Replacement, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer, TapClass, TapEvent, WritePolicy,
+    check_scheme, make_scheme,
 };
 use binhop_oracle::dma::{DmaDesign, DmaMachine, Held, Op, Reply, Tapped};
 use proptest::prelude::*;
@@ -87,7 +90,7 @@ fn config() -> impl Strategy<Value = SchemeConfig> {
 }
 
 /// Returns the machine that the slow model simulates.
-fn design(config: &SchemeConfig) -> DmaDesign {
+fn design(config: &SchemeConfig, posted: Option<NonZeroU32>) -> DmaDesign {
     let sets = |size: Bytes, ways: u32| size.0 / LINE / u64::from(ways);
     let last = config.last_level;
     let mut design = DmaDesign {
@@ -105,6 +108,7 @@ fn design(config: &SchemeConfig) -> DmaDesign {
         cycles: last.cycles,
         io_cycles: [0; 2],
         memory: MEMORY,
+        posted: posted.map(|places| places.get() as usize),
         seed: config.seed,
     };
     match config.kind {
@@ -225,7 +229,12 @@ fn compare(scheme: &dyn Scheme, slow: &DmaMachine) {
 }
 
 /// Gives other ways to I/O data. Returns the dirty lines that each model wrote.
-fn regroup(scheme: &mut dyn Scheme, slow: &mut DmaMachine, (before, after): (u64, u64)) -> (u64, u64) {
+fn regroup(
+    scheme: &mut dyn Scheme,
+    memory: &mut dyn LineMemory,
+    slow: &mut DmaMachine,
+    (before, after): (u64, u64),
+) -> (u64, u64) {
     let kept = |before: u64, after: u64| -> Vec<Option<usize>> {
         let rank = |way: u32| (before & ((1 << way) - 1)).count_ones() as usize;
         (0..4)
@@ -233,25 +242,33 @@ fn regroup(scheme: &mut dyn Scheme, slow: &mut DmaMachine, (before, after): (u64
             .map(|way| (before >> way & 1 == 1).then(|| rank(way)))
             .collect()
     };
-    let written = scheme.set_io_ways(after, &mut FixedLatency { cycles: MEMORY }).unwrap();
+    let written = scheme.set_io_ways(after, memory).unwrap();
     (written, slow.regroup([kept(15 & !before, 15 & !after), kept(before, after)]))
 }
 
-fn run(config: &SchemeConfig, reports_upgrades: bool, acts: &[Act]) {
+fn run(config: &SchemeConfig, posted: Option<NonZeroU32>, reports_upgrades: bool, acts: &[Act]) {
     let mut scheme = make_scheme(config).unwrap();
-    let mut slow = DmaMachine::new(design(config), reports_upgrades);
-    let mut memory = FixedLatency { cycles: MEMORY };
+    let mut slow = DmaMachine::new(design(config, posted), reports_upgrades);
+    let fixed = FixedLatency { cycles: MEMORY };
+    let mut memory: Box<dyn LineMemory> = match posted {
+        Some(places) => Box::new(PostedMemory::new(fixed, places)),
+        None => Box::new(fixed),
+    };
     let mut mask = config.io_ways;
     for &act in acts {
         match act {
             Act::Do(op) => {
                 for (tapped, expected) in slow.step(op) {
-                    let answer = scheme.event(event(tapped), &mut memory);
+                    let event = event(tapped);
+                    let answer = scheme.event(event, &mut *memory);
                     assert_eq!(reply(answer), expected, "{tapped:?}");
+                    if let (Some(class), Some(answer)) = (event.class(), answer) {
+                        memory.pass(class, answer.cycles);
+                    }
                 }
             }
             Act::Ways(other) if config.kind == SchemeKind::Pbdc => {
-                let (written, expected) = regroup(&mut *scheme, &mut slow, (mask, other));
+                let (written, expected) = regroup(&mut *scheme, &mut *memory, &mut slow, (mask, other));
                 assert_eq!(written, expected);
                 mask = other;
             }
@@ -263,15 +280,41 @@ fn run(config: &SchemeConfig, reports_upgrades: bool, acts: &[Act]) {
     }
 }
 
+/// Memory of 100 cycles with two places: what each reference waits, with the clock at its end.
+#[test]
+fn a_queue_of_two_posted_requests_by_hand() {
+    use LineUse::{Demand, PostedWrite, Prefetch};
+    let mut memory =
+        PostedMemory::new(FixedLatency { cycles: MEMORY }, NonZeroU32::new(2).expect("not zero"));
+    let mut reference = |line, line_use, in_caches, waits, ends| {
+        let waited = memory.access(line, TapClass::CpuWrite, line_use);
+        memory.pass(TapClass::CpuWrite, waited + in_caches);
+        assert_eq!((waited, memory.clock()), (waits, ends));
+    };
+    reference(1, PostedWrite, 20, 0, 20); // done at 100
+    reference(2, Prefetch, 20, 0, 40); // done at 120
+    reference(3, PostedWrite, 20, 60, 120); // waits until 100 for the place of line 1; done at 200
+    reference(4, PostedWrite, 10, 0, 130); // line 2 left at 120; done at 220
+    reference(9, Demand, 0, 100, 230); // lines 3 and 4 are done
+    reference(5, PostedWrite, 0, 0, 230); // done at 330
+    reference(5, Demand, 20, 200, 450); // waits for the write of its line, and then reads
+    reference(6, Prefetch, 30, 0, 480); // done at 550
+    assert_eq!(memory.await_prefetch(7), 0);
+    assert_eq!(memory.await_prefetch(6), 70);
+    memory.pass(TapClass::CpuRead, 90);
+    assert_eq!((memory.clock(), memory.await_prefetch(6)), (570, 0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn answers_counts_and_contents_are_those_of_versions(
         config in config(),
+        posted in prop::option::of((1..5u32).prop_map(|places| NonZeroU32::new(places).unwrap())),
         reports_upgrades in any::<bool>(),
         acts in prop::collection::vec(act(24), 1..120),
     ) {
-        run(&config, reports_upgrades, &acts);
+        run(&config, posted, reports_upgrades, &acts);
     }
 }

@@ -34,6 +34,8 @@ pub struct DmaDesign {
     pub io_cycles: [u64; 2],
     /// Cycles of a demand read of memory.
     pub memory: u64,
+    /// The writes and prefetches that may be under way at once. `None`: memory has room for all.
+    pub posted: Option<usize>,
     /// The seed.
     pub seed: u64,
 }
@@ -112,6 +114,12 @@ pub struct DmaMachine {
     /// The class of the reference that is simulated.
     class: &'static str,
     waited: u64,
+    /// The cycles of all references before this one.
+    before: u64,
+    /// Every posted request that there ever was: the line, and the cycle at which it is done.
+    posted: Vec<(u64, u64)>,
+    /// The cycles of caches, which pass at the end of the reference.
+    in_caches: u64,
 }
 
 fn dirty(state: char) -> bool {
@@ -137,6 +145,9 @@ impl DmaMachine {
             counts: BTreeMap::new(),
             class: "cpu-read",
             waited: 0,
+            before: 0,
+            posted: Vec::new(),
+            in_caches: 0,
         }
     }
 
@@ -234,27 +245,68 @@ impl DmaMachine {
         self.lose(true, line, "invalidated");
     }
 
+    /// Returns the time of memory.
+    fn now(&self) -> u64 {
+        self.before + self.waited
+    }
+
+    /// Makes a posted request, and waits for room.
+    fn post(&mut self, line: u64) {
+        let Some(places) = self.design.posted else { return };
+        let under_way = |machine: &Self| -> Vec<u64> {
+            machine.posted.iter().map(|&(_, done)| done).filter(|&done| done > machine.now()).collect()
+        };
+        while under_way(self).len() >= places {
+            let first = under_way(self).into_iter().min().expect("the queue has a place");
+            self.waited += first - self.now();
+        }
+        self.posted.push((line, self.now() + self.design.memory));
+    }
+
+    /// Waits for the posted requests of a line.
+    fn wait_for(&mut self, line: u64) {
+        while let Some(&(_, done)) = self.posted.iter().find(|&&(of, done)| of == line && done > self.now()) {
+            self.waited += done - self.now();
+        }
+    }
+
+    /// Counts what was waited, and lets the time pass.
+    fn pass(&mut self) -> u64 {
+        let cycles = self.waited + self.in_caches;
+        *self.counts.entry(format!("{} cycles", self.class)).or_default() += cycles;
+        self.before += cycles;
+        (self.waited, self.in_caches) = (0, 0);
+        cycles
+    }
+
     fn begin(&mut self, class: &'static str) {
         self.class = class;
-        self.waited = 0;
         self.count(&format!("{class} references"));
     }
 
     fn end(&mut self, served: &'static str, hit: bool) -> Reply {
-        *self.counts.entry(format!("{} cycles", self.class)).or_default() += self.waited;
         if hit {
             self.count(&format!("{} {served} hits", self.class));
         }
-        Some((served, self.waited))
+        Some((served, self.pass()))
     }
 
     fn read_memory(&mut self, line: u64) -> u64 {
+        self.wait_for(line);
         self.waited += self.design.memory;
         self.count(&format!("{} memory reads", self.class));
         self.memory.get(&line).copied().unwrap_or(0)
     }
 
+    fn prefetch(&mut self, line: u64) -> u64 {
+        self.post(line);
+        self.count(&format!("{} memory reads", self.class));
+        self.count("prefetches");
+        self.memory.get(&line).copied().unwrap_or(0)
+    }
+
     fn write_memory(&mut self, line: u64, version: u64) {
+        self.post(line);
         self.count(&format!("{} memory writes", self.class));
         let before = self.memory.insert(line, version).unwrap_or(0);
         assert!(before <= version, "memory goes back to an older version of line {line}");
@@ -295,9 +347,12 @@ impl DmaMachine {
         let time = self.time;
         let held = self.find(io, line).expect("the line is here");
         held.used = time;
-        let first = std::mem::take(&mut held.prefetched) && reads;
+        let first = std::mem::take(&mut held.prefetched);
         let version = held.version;
         if first {
+            self.wait_for(line);
+        }
+        if first && reads {
             self.count("prefetches used");
         }
         version
@@ -362,10 +417,10 @@ impl DmaMachine {
     fn cpu_read(&mut self, line: u64, store: bool) -> Reply {
         self.begin("cpu-read");
         let (served, version) = if self.find(false, line).is_some() {
-            self.waited += self.design.cycles;
+            self.in_caches += self.design.cycles;
             ("last level", self.touch(false, line, true))
         } else if let Some(held) = self.find(true, line).copied() {
-            self.waited += self.design.io_cycles[0];
+            self.in_caches += self.design.io_cycles[0];
             let version = self.touch(true, line, true);
             if store {
                 self.lose(true, line, "invalidated");
@@ -375,7 +430,7 @@ impl DmaMachine {
             }
             ("dma cache", version)
         } else {
-            self.waited += self.design.cycles;
+            self.in_caches += self.design.cycles;
             let version = self.read_memory(line);
             self.fill(false, line, version, 'E', false, false);
             ("memory", version)
@@ -407,7 +462,7 @@ impl DmaMachine {
     }
 
     fn put_into_last(&mut self, line: u64, version: u64) -> bool {
-        self.waited += self.design.cycles;
+        self.in_caches += self.design.cycles;
         if self.find(false, line).is_some() {
             self.touch(false, line, false);
             let held = self.find(false, line).expect("the line is here");
@@ -453,11 +508,11 @@ impl DmaMachine {
     /// A clean tagged line of the front comes back to the DMA cache.
     fn comes_back(&mut self, line: u64, version: u64) {
         self.class = "cpu-write";
-        self.waited = 0;
         if let Some(held) = self.find(true, line) {
             assert_eq!(held.version, version);
         } else {
             self.fill(true, line, version, 'S', true, false);
+            self.pass();
         }
     }
 
@@ -480,7 +535,7 @@ impl DmaMachine {
                 ("memory", self.read_memory(line))
             }
             "shared-cache" | "ddio" => {
-                self.waited += self.design.cycles;
+                self.in_caches += self.design.cycles;
                 if self.find(false, line).is_some() {
                     ("last level", self.touch(false, line, true))
                 } else {
@@ -507,13 +562,13 @@ impl DmaMachine {
 
     fn device_read_separated(&mut self, line: u64) -> (&'static str, u64) {
         let found = if let Some(held) = self.find(false, line).copied() {
-            self.waited += self.design.cycles;
+            self.in_caches += self.design.cycles;
             let version = self.touch(false, line, true);
             self.find(false, line).expect("the line is here").state =
                 if dirty(held.state) { 'O' } else { 'S' };
             ("last level", version)
         } else {
-            self.waited += self.design.io_cycles[1];
+            self.in_caches += self.design.io_cycles[1];
             if self.find(true, line).is_some() {
                 ("dma cache", self.touch(true, line, true))
             } else {
@@ -528,10 +583,7 @@ impl DmaMachine {
                 || self.find(false, next).is_some()
                 || self.find(true, next).is_some();
             if next / self.design.page == line / self.design.page && !elsewhere {
-                let waited = self.waited;
-                let version = self.read_memory(next);
-                self.waited = waited;
-                self.count("prefetches");
+                let version = self.prefetch(next);
                 self.fill(true, next, version, 'E', true, true);
             }
         }
@@ -557,20 +609,17 @@ impl DmaMachine {
                 let version = self.new_device_version(line, whole, memory);
                 self.write_memory(line, version);
                 if self.design.scheme == "prefetch-hint" {
-                    let waited = self.waited;
-                    self.read_memory(line);
-                    self.waited = waited;
-                    self.count("prefetches");
+                    self.prefetch(line);
                     self.fill(false, line, version, 'E', true, true);
                 }
                 ("memory", false)
             }
             "shared-cache" | "ddio" => {
-                self.waited += self.design.cycles;
+                self.in_caches += self.design.cycles;
                 ("last level", self.device_write_into(false, line, whole, None))
             }
             _ => {
-                self.waited += self.design.io_cycles[1];
+                self.in_caches += self.design.io_cycles[1];
                 let base = self.lose(false, line, "invalidated").map(|held| held.version);
                 ("dma cache", self.device_write_into(true, line, whole, base))
             }
@@ -607,11 +656,12 @@ impl DmaMachine {
                 let held = self.find(io, line).expect("the line is here");
                 (held.state, held.version, held.of_device) = (state, version, true);
             }
-        } else {
-            self.fill(io, line, version, state, true, false);
         }
         if through {
             self.write_memory(line, version);
+        }
+        if held.is_none() {
+            self.fill(io, line, version, state, true, false);
         }
         held.is_some()
     }
@@ -660,6 +710,7 @@ impl DmaMachine {
                 }
                 if dirty(held.state) {
                     self.write_memory(held.line, held.version);
+                    self.pass();
                     written += 1;
                     if io && let Some(copy) = self.front.get_mut(&held.line) {
                         copy.tagged = false;

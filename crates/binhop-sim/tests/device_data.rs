@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Event, Fixed, batch, event};
 use binhop_hw::{
-    Dram, DramRequest, DramUseCounters, FixedLatency, SchemeKind, TapClass, TapEvent, make_scheme,
+    Dram, DramRequest, DramUseCounters, FixedLatency, LineMemory, PostedMemory, SchemeKind, TapClass,
+    TapEvent, make_scheme,
 };
 use binhop_sim::device_data::{
     Characterisation, ComparedSchemes, DataFlow, DeviceRequest, DramData, FlowStream, FrontEvent, RequestKey,
@@ -212,9 +213,8 @@ fn compared(machine: &Machine, trace: &EventBatch, kinds: &[SchemeKind], threads
     compare_schemes(machine, source, &options, &schemes, &mut |_| Ok(())).unwrap()
 }
 
-fn check(trace: &[Event], dram: bool) {
-    let settings = if dram { vec!["dram.preset=ddr2-666".to_owned()] } else { vec![] };
-    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
+fn check(trace: &[Event], setting: Option<&str>) {
+    let machine = Machine::parse(MACHINE, "small", &Vec::from_iter(setting.map(str::to_owned))).unwrap();
     let trace = batch(trace);
     let together = compared(&machine, &trace, SchemeKind::ALL, 1);
     let all: Vec<_> = together.placements.iter().map(figures).collect();
@@ -238,11 +238,19 @@ fn check(trace: &[Event], dram: bool) {
         for scheme in &data.schemes {
             assert_eq!(scheme.config.seed, data.seed);
             let mut alone = make_scheme(&scheme.config).unwrap();
-            // A memory with a controller keeps the waits for it in its own clock, and no answer has them.
-            let mut memory = if dram { FixedLatency { cycles: 0 } } else { machine.memory_of_schemes() };
+            let fixed = machine.memory_of_schemes();
+            let mut memory: Box<dyn LineMemory> = match machine.posted_requests() {
+                // A memory with a controller keeps the waits for it in its own clock, and no answer has them.
+                _ if machine.dram().is_some() => Box::new(FixedLatency { cycles: 0 }),
+                Some(places) => Box::new(PostedMemory::new(fixed, places)),
+                None => Box::new(fixed),
+            };
             for event in &events {
                 if let FrontEvent::Line(event) = *event {
-                    alone.event(event, &mut memory);
+                    let answer = alone.event(event, &mut *memory);
+                    if let (Some(class), Some(answer)) = (event.class(), answer) {
+                        memory.pass(class, answer.cycles);
+                    }
                 }
             }
             assert_eq!(*alone.counters(), scheme.counters, "placement {number}: {:?}", scheme.config.kind);
@@ -385,7 +393,8 @@ proptest! {
             1..200,
         ),
     ) {
-        check(&trace, false);
-        check(&trace, true);
+        for setting in [None, Some("io.posted=2"), Some("dram.preset=ddr2-666")] {
+            check(&trace, setting);
+        }
     }
 }

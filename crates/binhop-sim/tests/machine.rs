@@ -2,6 +2,8 @@
 //! changes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::num::NonZeroU32;
+
 use crate::common::SMALL;
 use binhop_base::{Class, Picoseconds, Problem};
 use binhop_hw::{CostRule, SchemeKind, WritePolicy};
@@ -390,7 +392,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.kernel().clone(),
             machine.translation().cloned(),
             machine.softvm().cloned(),
-            (*machine.io(), machine.memory_of_schemes(), machine.dram().copied()),
+            (*machine.io(), machine.memory_of_schemes(), machine.posted_requests(), machine.dram().copied()),
             SchemeKind::ALL.iter().map(|&kind| machine.scheme(kind).ok()).collect::<Vec<_>>(),
         )
     };
@@ -478,6 +480,9 @@ fn a_scheme_takes_its_last_level_from_the_machine() {
     assert_eq!((config.last_level.ways, config.last_level.cycles, config.io_ways), (2, 20, 1));
     assert_eq!((config.write, config.line.bytes()), (WritePolicy::Back, 64));
     assert_eq!(machine(&[]).memory_of_schemes().cycles, 200);
+    assert_eq!(machine(&["io.posted=8"]).posted_requests(), NonZeroU32::new(8));
+    let none = Machine::parse(BASE, "base.toml", &["io.posted=0".to_owned()]).unwrap_err();
+    assert!(none.place.contains("io.posted") && none.rule.contains("1 place"), "{none}");
     let costs = ["cost.l2=10", "cost.memory=90"];
     assert_eq!(machine(&costs).memory_of_schemes().cycles, 80);
     assert_eq!(machine(&costs).scheme(SchemeKind::Off).unwrap().last_level.cycles, 10);

@@ -18,8 +18,8 @@ impl DevicePart for Ddio {
     fn device_read(&mut self, hub: &mut Hub, line: u64, memory: &mut dyn LineMemory) -> TapAnswer {
         let class = TapClass::DmaRead;
         if let Some(slot) = hub.last.find(line) {
-            hub.use_last(slot, &IO_MOESI, LineEvent::LocalReadAlone);
-            return hub.answer(class, ServedBy::LastLevel, hub.cycles, true);
+            let (_, waited) = hub.use_last(slot, &IO_MOESI, LineEvent::LocalReadAlone, memory);
+            return hub.answer(class, ServedBy::LastLevel, hub.cycles + waited, true);
         }
         let cycles = hub.cycles + hub.read_memory(line, class, memory);
         hub.answer(class, ServedBy::Memory, cycles, false)

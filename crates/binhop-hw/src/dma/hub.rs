@@ -46,12 +46,21 @@ impl Hub {
         memory.access(line, class, LineUse::Demand)
     }
 
-    /// Reads a line from memory ahead of its use.
+    /// Reads a line from memory ahead of its use. Returns the cycles that the reference waits for room.
     #[inline]
-    pub(super) fn prefetch(&mut self, line: u64, class: TapClass, memory: &mut dyn LineMemory) {
+    pub(super) fn prefetch(&mut self, line: u64, class: TapClass, memory: &mut dyn LineMemory) -> u64 {
         self.counters[class].memory_reads += 1;
         self.counters.device_data.prefetches += 1;
-        memory.access(line, class, LineUse::Prefetch);
+        memory.access(line, class, LineUse::Prefetch)
+    }
+
+    /// Counts what an event that is no reference waited for memory, and lets memory pass the time.
+    #[inline]
+    pub(super) fn pass_wait(&mut self, cycles: u64, class: TapClass, memory: &mut dyn LineMemory) {
+        if cycles > 0 {
+            self.counters[class].cycles += cycles;
+            memory.pass(class, cycles);
+        }
     }
 
     /// Writes a line to memory. Returns the cycles that the reference waits for room.
@@ -200,13 +209,24 @@ impl Hub {
         *note = IO_DATA | UNREAD;
     }
 
-    /// Uses a line of the last-level cache for a reference of the processor or of a device.
+    /// Uses a line of the last-level cache for a reference of the processor or of a device. Returns what the table says of
+    /// it, and the cycles that the reference waits for a prefetched line.
     #[inline]
-    pub(super) fn use_last(&mut self, slot: usize, table: &TransitionTable, event: LineEvent) -> LineAction {
+    pub(super) fn use_last(
+        &mut self,
+        slot: usize,
+        table: &TransitionTable,
+        event: LineEvent,
+        memory: &mut dyn LineMemory,
+    ) -> (LineAction, u64) {
         self.last.touch(slot);
-        let prefetched = self.last.take_prefetched(slot);
-        self.counters.device_data.prefetches_used += u64::from(prefetched && event != LineEvent::LocalWrite);
-        self.last.apply(slot, table, event)
+        let waited = if self.last.take_prefetched(slot) {
+            self.counters.device_data.prefetches_used += u64::from(event != LineEvent::LocalWrite);
+            memory.await_prefetch(self.last.entry(slot).line())
+        } else {
+            0
+        };
+        (self.last.apply(slot, table, event), waited)
     }
 
     /// The processor reads a line of the last-level cache or of memory.
@@ -215,8 +235,8 @@ impl Hub {
         let class = TapClass::CpuRead;
         let event = LineEvent::LocalReadAlone;
         let (served, cycles) = if let Some(slot) = self.last.find(line) {
-            self.use_last(slot, &MOESI, event);
-            (ServedBy::LastLevel, self.cycles)
+            let (_, waited) = self.use_last(slot, &MOESI, event, memory);
+            (ServedBy::LastLevel, self.cycles + waited)
         } else {
             let waited = self.read_memory(line, class, memory);
             (ServedBy::Memory, self.cycles + waited + self.fill_for_cpu(line, event, memory))
@@ -248,9 +268,9 @@ impl Hub {
     ) -> TapAnswer {
         let slot = self.last.find(line);
         let waited = if let Some(slot) = slot {
-            self.use_last(slot, &MOESI, LineEvent::LocalWrite);
+            let (_, waited) = self.use_last(slot, &MOESI, LineEvent::LocalWrite, memory);
             self.last.set(slot, DEVICE, false);
-            0
+            waited
         } else {
             let fetched = fetch(self, memory);
             fetched + self.fill_for_cpu(line, LineEvent::LocalWrite, memory)

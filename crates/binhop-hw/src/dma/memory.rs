@@ -18,13 +18,19 @@ pub trait LineMemory {
     /// Reads or writes a line on behalf of a reference of this class. Returns the cycles that the reference waits.
     fn access(&mut self, line: u64, class: TapClass, line_use: LineUse) -> u64;
 
-    /// Hears that a reference of this class has ended, and how many cycles it took beside what memory made it wait. Memory
-    /// that keeps time passes these cycles before the next reference of the same agent.
+    /// Hears that a line is used for the first time since it was prefetched. Returns the cycles that the reference waits for
+    /// the line to arrive.
+    fn await_prefetch(&mut self, _line: u64) -> u64 {
+        0
+    }
+
+    /// Hears that a reference of this class has ended, and how many cycles it took, with those that memory has returned.
+    /// Memory that keeps time passes the other cycles before the next reference of the same agent.
     fn pass(&mut self, _class: TapClass, _cycles: u64) {}
 }
 
 /// `FixedLatency` is memory that serves every demand read in the same number of cycles, and that always has room for
-/// a write.
+/// a write. [`PostedMemory`](super::PostedMemory) is the same memory with little room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedLatency {
     /// Cycles of a demand read.

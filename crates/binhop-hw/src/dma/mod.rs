@@ -4,9 +4,10 @@
 //! - A reference is one line. A read of the processor, data that the processor passes down, a device's read and a
 //!   device's write are references. A clean eviction of the front and an upgrade are none.
 //! - A reference costs one access to the cache that it is looked up in, plus what memory makes it wait: a demand read
-//!   its latency, a posted write the wait for room, a prefetch nothing. A reference of a device to memory alone costs
-//!   no access to a cache.
-//! - A miss reads its line first; then the victim is written back.
+//!   its latency, a posted write or a prefetch the wait for room, the first use of a prefetched line the wait for its
+//!   arrival. A reference of a device to memory alone costs no access to a cache. What a clean eviction waits for room
+//!   is counted with the processor's writes, and what a flush waits with the writes of the class that it writes for.
+//! - A miss reads its line first; then what is written through is written, and then the victim is written back.
 //! - Every change of a line's state is one entry of a table in `coherence.rs`.
 //!
 //! The port hides which of the front's lines are I/O data: `notes.rs` keeps it for every line. So one front serves all
@@ -28,6 +29,7 @@ mod memory;
 mod notes;
 mod off;
 mod pbdc;
+mod posted;
 mod prefetch_hint;
 mod scheme;
 mod separated;
@@ -45,6 +47,7 @@ pub use counters::{DeviceDataCounters, DmaCounters, FateCounters, LineCounters, 
 pub use invariants::check_scheme;
 pub use kind::SchemeKind;
 pub use memory::{FixedLatency, LineMemory, LineUse};
+pub use posted::PostedMemory;
 pub use scheme::{HeldLine, Scheme};
 pub use table_check::{check_table, reached_states};
 pub use tap::{ServedBy, TapAnswer, TapClass, TapEvent};

@@ -27,7 +27,7 @@ impl DevicePart for PrefetchHint {
     ) -> TapAnswer {
         let class = TapClass::DmaWrite;
         let mut cycles = snooping_cache::write_memory(hub, line, whole, memory);
-        hub.prefetch(line, class, memory);
+        cycles += hub.prefetch(line, class, memory);
         let how = (&IO_MOESI, LineEvent::LocalReadAlone, hub.last.ways());
         cycles += hub.fill_last(line, DEVICE | PREFETCHED, how, class, memory);
         hub.answer(class, ServedBy::Memory, cycles, false)

@@ -101,14 +101,18 @@ impl Parts {
         waited + self.io_replaced(victim, class, memory)
     }
 
-    /// Uses a line of the DMA cache.
+    /// Uses a line of the DMA cache. Returns what the table says of it, and the cycles that the reference waits for a
+    /// prefetched line.
     #[inline]
-    fn use_io(&mut self, slot: usize, event: LineEvent) -> LineAction {
+    fn use_io(&mut self, slot: usize, event: LineEvent, memory: &mut dyn LineMemory) -> (LineAction, u64) {
         self.io.touch(slot);
-        let prefetched = self.io.take_prefetched(slot);
-        self.hub.counters.device_data.prefetches_used +=
-            u64::from(prefetched && event != LineEvent::LocalWrite);
-        self.io.apply(slot, self.table, event)
+        let waited = if self.io.take_prefetched(slot) {
+            self.hub.counters.device_data.prefetches_used += u64::from(event != LineEvent::LocalWrite);
+            memory.await_prefetch(self.io.entry(slot).line())
+        } else {
+            0
+        };
+        (self.io.apply(slot, self.table, event), waited)
     }
 
     /// The processor's side takes a line from the DMA cache, or overwrites it. Returns whether it was there.
@@ -121,17 +125,21 @@ impl Parts {
         slot.is_some()
     }
 
-    fn prefetch_behind(&mut self, line: u64, memory: &mut dyn LineMemory) {
+    /// Prefetches the lines behind a line that a device reads. Returns the cycles that the reference waits for room.
+    fn prefetch_behind(&mut self, line: u64, memory: &mut dyn LineMemory) -> u64 {
+        let mut waited = 0;
         let last = (line | self.page_mask).min(line + self.degree);
         for next in line + 1..=last {
             if self.io.find(next).is_none()
                 && *self.hub.notes.at(next) & HELD == 0
                 && self.hub.last.find(next).is_none()
             {
-                self.hub.prefetch(next, TapClass::DmaRead, memory);
-                self.fill_io(next, PREFETCHED, LineEvent::LocalReadAlone, TapClass::DmaRead, memory);
+                waited += self.hub.prefetch(next, TapClass::DmaRead, memory);
+                waited +=
+                    self.fill_io(next, PREFETCHED, LineEvent::LocalReadAlone, TapClass::DmaRead, memory);
             }
         }
+        waited
     }
 
     /// Writes a line of the processor's data or of I/O data to memory if it is dirty, and takes it out.
@@ -147,7 +155,8 @@ impl Parts {
             }
         }
         let class = if from_io { TapClass::DmaWrite } else { TapClass::CpuWrite };
-        self.hub.act(action, entry.line(), class, memory);
+        let waited = self.hub.act(action, entry.line(), class, memory);
+        self.hub.pass_wait(waited, class, memory);
         written
     }
 }
@@ -165,11 +174,12 @@ impl<P: IoPlace> Scheme for Separated<P> {
         let class = TapClass::CpuRead;
         let event = LineEvent::LocalReadAlone;
         let (served, cycles) = if let Some(slot) = parts.hub.last.find(line) {
-            parts.hub.use_last(slot, &MOESI, event);
-            (ServedBy::LastLevel, parts.hub.cycles)
+            let (_, waited) = parts.hub.use_last(slot, &MOESI, event, memory);
+            (ServedBy::LastLevel, parts.hub.cycles + waited)
         } else if let Some(slot) = parts.io.find(line) {
-            parts.use_io(slot, if store { LineEvent::ProbeWrite } else { LineEvent::ProbeRead });
-            (ServedBy::DmaCache, parts.cpu_cycles)
+            let event = if store { LineEvent::ProbeWrite } else { LineEvent::ProbeRead };
+            let (_, waited) = parts.use_io(slot, event, memory);
+            (ServedBy::DmaCache, parts.cpu_cycles + waited)
         } else {
             let waited = parts.hub.read_memory(line, class, memory);
             (ServedBy::Memory, parts.hub.cycles + waited + parts.hub.fill_for_cpu(line, event, memory))
@@ -207,7 +217,9 @@ impl<P: IoPlace> Scheme for Separated<P> {
         if let Some(slot) = parts.io.find(line) {
             parts.io.apply(slot, parts.table, LineEvent::Return);
         } else {
-            parts.fill_io(line, 0, LineEvent::Return, TapClass::CpuWrite, memory);
+            let class = TapClass::CpuWrite;
+            let waited = parts.fill_io(line, 0, LineEvent::Return, class, memory);
+            parts.hub.pass_wait(waited, class, memory);
         }
     }
 
@@ -221,21 +233,21 @@ impl<P: IoPlace> Scheme for Separated<P> {
         let parts = &mut self.parts;
         let class = TapClass::DmaRead;
         let (served, cycles) = if let Some(slot) = parts.hub.last.find(line) {
-            parts.hub.use_last(slot, &MOESI, LineEvent::ProbeRead);
-            (ServedBy::LastLevel, parts.hub.cycles)
+            let (_, waited) = parts.hub.use_last(slot, &MOESI, LineEvent::ProbeRead, memory);
+            (ServedBy::LastLevel, parts.hub.cycles + waited)
         } else {
             let shared = *parts.hub.notes.at(line) & HELD != 0;
             let event = if shared { LineEvent::LocalReadShared } else { LineEvent::LocalReadAlone };
             if let Some(slot) = parts.io.find(line) {
-                parts.use_io(slot, event);
-                (ServedBy::DmaCache, parts.io_cycles)
+                let (_, waited) = parts.use_io(slot, event, memory);
+                (ServedBy::DmaCache, parts.io_cycles + waited)
             } else {
                 let waited = parts.hub.read_memory(line, class, memory);
                 (ServedBy::Memory, parts.io_cycles + waited + parts.fill_io(line, 0, event, class, memory))
             }
         };
-        parts.prefetch_behind(line, memory);
-        parts.hub.answer(class, served, cycles, served != ServedBy::Memory)
+        let waited = parts.prefetch_behind(line, memory);
+        parts.hub.answer(class, served, cycles + waited, served != ServedBy::Memory)
     }
 
     #[inline]
@@ -250,8 +262,8 @@ impl<P: IoPlace> Scheme for Separated<P> {
         }
         let in_io = parts.io.find(line);
         if let Some(slot) = in_io {
-            let action = parts.use_io(slot, LineEvent::LocalWrite);
-            cycles += parts.hub.act(action, line, class, memory);
+            let (action, waited) = parts.use_io(slot, LineEvent::LocalWrite, memory);
+            cycles += waited + parts.hub.act(action, line, class, memory);
         } else {
             if !whole && in_last.is_none() {
                 cycles += parts.hub.read_memory(line, class, memory);

@@ -22,8 +22,8 @@ impl DevicePart for SharedCache {
         let class = TapClass::DmaRead;
         let event = LineEvent::LocalReadAlone;
         if let Some(slot) = hub.last.find(line) {
-            hub.use_last(slot, &IO_MOESI, event);
-            return hub.answer(class, ServedBy::LastLevel, hub.cycles, true);
+            let (_, waited) = hub.use_last(slot, &IO_MOESI, event, memory);
+            return hub.answer(class, ServedBy::LastLevel, hub.cycles + waited, true);
         }
         let mut cycles = hub.cycles + hub.read_memory(line, class, memory);
         cycles += hub.fill_last(line, DEVICE, (&IO_MOESI, event, hub.last.ways()), class, memory);
@@ -56,9 +56,9 @@ pub(super) fn write_last(
     let found = hub.last.find(line);
     let mut cycles = hub.cycles;
     if let Some(slot) = found.and_then(|slot| keep(&mut hub.last, slot, table)) {
-        let action = hub.use_last(slot, table, LineEvent::LocalWrite);
+        let (action, waited) = hub.use_last(slot, table, LineEvent::LocalWrite, memory);
         hub.last.set(slot, DEVICE, true);
-        cycles += hub.act(action, line, class, memory);
+        cycles += waited + hub.act(action, line, class, memory);
     } else {
         if !whole && found.is_none() {
             cycles += hub.read_memory(line, class, memory);

@@ -189,6 +189,9 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                 check_scheme(&config, &*scheme)?;
                 let of = &mut placements[placement];
                 check_references(&of.characterisation, config, scheme.counters())?;
+                if let Some(clock) = memory.clock() {
+                    check_clock(config, scheme.counters(), clock)?;
+                }
                 let dram = memory.finish();
                 check_memory(config, scheme.counters(), dram.as_ref())?;
                 let lines = |cache| scheme.line_counters(cache).copied();
@@ -222,6 +225,20 @@ fn check_memory(config: SchemeConfig, counters: &DmaCounters, dram: Option<&Dram
         }
     }
     Ok(())
+}
+
+/// Checks that the clock of a memory has passed the cycles of every reference.
+fn check_clock(config: SchemeConfig, counters: &DmaCounters, clock: u64) -> Result<()> {
+    let cycles: u64 = counters.classes.iter().map(|class| class.cycles).sum();
+    if clock == cycles {
+        return Ok(());
+    }
+    Err(Problem::run(
+        &format!("{clock} against {cycles}"),
+        &format!("scheme {}: cycles", config.kind.name()),
+        "the clock of memory passes the cycles of every reference",
+        "this is a defect of binhop: please report it with the machine and the trace",
+    ))
 }
 
 /// Checks that a scheme has counted every reference below the front.

@@ -1,9 +1,10 @@
-//! `SchemeMemory` is the memory behind a scheme for device data: of fixed latency, or with a controller.
+//! `SchemeMemory` is the memory behind a scheme for device data: of fixed latency, with or without a queue of posted
+//! requests, or with a controller.
 
 use binhop_base::Result;
 use binhop_hw::{
-    DramCounters, DramMemory, DramRequest, DramUseCounters, FixedLatency, LineMemory, Scheme, TapClass,
-    TapEvent,
+    DramCounters, DramMemory, DramRequest, DramUseCounters, FixedLatency, LineMemory, PostedMemory, Scheme,
+    TapClass, TapEvent,
 };
 
 use crate::machine::SchemeSetup;
@@ -11,14 +12,16 @@ use crate::machine::SchemeSetup;
 /// `SchemeMemory` is the memory behind a scheme.
 pub(super) enum SchemeMemory {
     Fixed(FixedLatency),
+    Posted(PostedMemory),
     Dram(Box<DramMemory>),
 }
 
 impl SchemeMemory {
     pub(super) fn of(setup: &SchemeSetup) -> Result<Self> {
-        Ok(match setup.dram {
-            Some(dram) => Self::Dram(Box::new(DramMemory::new(dram.config, dram.ratio)?)),
-            None => Self::Fixed(setup.fixed),
+        Ok(match (setup.dram, setup.posted) {
+            (Some(dram), _) => Self::Dram(Box::new(DramMemory::new(dram.config, dram.ratio)?)),
+            (None, Some(places)) => Self::Posted(PostedMemory::new(setup.fixed, places)),
+            (None, None) => Self::Fixed(setup.fixed),
         })
     }
 
@@ -26,12 +29,16 @@ impl SchemeMemory {
     pub(super) fn serve(&mut self, scheme: &mut dyn Scheme, event: TapEvent) {
         match self {
             Self::Fixed(memory) => drop(scheme.event(event, memory)),
-            Self::Dram(memory) => {
-                let answer = scheme.event(event, &mut **memory);
-                if let (Some(class), Some(answer)) = (event.class(), answer) {
-                    memory.pass(class, answer.cycles);
-                }
-            }
+            Self::Posted(memory) => serve_and_pass(scheme, memory, event),
+            Self::Dram(memory) => serve_and_pass(scheme, &mut **memory, event),
+        }
+    }
+
+    /// Returns the cycles that memory with a queue of posted requests has passed.
+    pub(super) const fn clock(&self) -> Option<u64> {
+        match self {
+            Self::Posted(memory) => Some(memory.clock()),
+            Self::Fixed(_) | Self::Dram(_) => None,
         }
     }
 
@@ -56,6 +63,14 @@ impl SchemeMemory {
         let dram = memory.dram();
         let classes = [0, 1, 2, 3].map(|class| *dram.class(class));
         Some(DramData { cycles, classes, commands: dram.counters() })
+    }
+}
+
+/// Lets a scheme handle an event, and memory pass its cycles.
+fn serve_and_pass(scheme: &mut dyn Scheme, memory: &mut dyn LineMemory, event: TapEvent) {
+    let answer = scheme.event(event, memory);
+    if let (Some(class), Some(answer)) = (event.class(), answer) {
+        memory.pass(class, answer.cycles);
     }
 }
 

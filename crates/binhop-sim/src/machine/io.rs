@@ -1,7 +1,7 @@
 //! `io` declares the keys of the section `[io]`: the path of device data, and what stands behind the front where schemes
 //! for device data are compared.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::{
@@ -48,6 +48,8 @@ keys! {
         memory: Option<At<UpTo<1_000_000>>> = "memory",
             absent "what [cost] gives for memory beyond the last level; 200 without [cost]",
             "cycles that a demand read waits for memory";
+        posted: Option<At<UpTo<64>>> = "posted", absent "memory has room for all",
+            "the writes and prefetches that may be under way to memory at once; with [dram], its queue counts instead";
         write: WritePolicy = "write", absent "through",
             "the write policy of device data in a cache: of shared-cache, ddc and pbdc";
         dma_cache: Bytes = "dma-cache", absent "256KiB", "bytes of the DMA cache (ddc)";
@@ -77,6 +79,8 @@ const MEMORY_CYCLES: u64 = 200;
 pub(super) struct SchemeKeys {
     last_level: Option<u64>,
     memory: Option<u64>,
+    /// The places for posted requests, if their number is limited.
+    pub(super) posted: Option<NonZeroU32>,
     write: WritePolicy,
     dma_cache: DmaCacheConfig,
     prefetch: u32,
@@ -93,6 +97,8 @@ pub struct SchemeSetup {
     pub config: SchemeConfig,
     /// The memory behind the scheme, if it has no controller.
     pub fixed: FixedLatency,
+    /// The places of its queue of posted requests; `None` if it has room for all.
+    pub posted: Option<NonZeroU32>,
     /// The memory with a controller.
     pub dram: Option<DramSetup>,
 }
@@ -113,6 +119,11 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         None => pages(otherwise).min(room).max(1),
     };
     let half = cache_pages / 2;
+    let posted = keys.posted.as_ref().map(|at| NonZeroU32::new(at.value.0).ok_or(at)).transpose();
+    let posted = posted.map_err(|at| {
+        let remedy = "take 1 or more, or leave it out for memory with room for all";
+        Problem::request("0", &at.place, "a queue of posted requests has 1 place at least", remedy)
+    })?;
     let config = IoConfig {
         page,
         cache_pages,
@@ -138,6 +149,7 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
     let schemes = SchemeKeys {
         last_level: cycles(&keys.last_level),
         memory: cycles(&keys.memory),
+        posted,
         write: keys.write,
         dma_cache: DmaCacheConfig {
             size: keys.dma_cache,

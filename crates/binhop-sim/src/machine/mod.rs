@@ -27,6 +27,7 @@ mod tlb;
 mod translation;
 mod write_buffer;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use binhop_base::{Agents, Picoseconds, Problem, Result};
@@ -207,6 +208,7 @@ impl Machine {
             name: name.to_owned(),
             config: self.scheme(kind)?,
             fixed: self.memory_of_schemes(),
+            posted: self.posted_requests(),
             dram: self.dram().copied(),
         })
     }
@@ -240,6 +242,12 @@ impl Machine {
     pub fn memory_of_schemes(&self) -> FixedLatency {
         let tree = self.tree().config();
         self.0.schemes.memory(&tree.caches[self.last_level()], tree, self.has_cost())
+    }
+
+    /// Returns the places of the queue of posted requests to that memory; `None` if it has room for all.
+    #[must_use]
+    pub fn posted_requests(&self) -> Option<NonZeroU32> {
+        self.0.schemes.posted
     }
 
     /// Returns the memory with a controller behind every scheme for device data; `None` if memory has a fixed latency.
