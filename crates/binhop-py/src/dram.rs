@@ -7,8 +7,8 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use binhop_base::{Problem, Result};
 use binhop_hw::{
-    DRAM_PRESETS, Dram, DramCommand, DramConfig, DramCounters, DramListener, DramRequest, DramUseCounters,
-    RowOutcome,
+    DRAM_PRESETS, Dram, DramCommand, DramConfig, DramCounters, DramListener, DramOrganisation, DramRequest,
+    DramUseCounters, RowOutcome,
 };
 use binhop_sim::machine::DramSetup;
 use pyo3::prelude::*;
@@ -16,9 +16,6 @@ use pyo3::prelude::*;
 use crate::panic::caught;
 use crate::problem::{OrRaise, check_signals};
 use crate::table::{PyTable, batches_of};
-
-/// The bytes of a line.
-const LINE: u64 = 64;
 
 /// The requests between two looks for signals.
 const SPAN: usize = 1 << 16;
@@ -136,7 +133,7 @@ fn serve(
                 return refuse(address, "address", &rule, remedy);
             }
             last = given;
-            let request = DramRequest { arrival, line: address / LINE, write, class: 0 };
+            let request = DramRequest { arrival, line: address / DramOrganisation::LINE, write, class: 0 };
             let (_, entered) = dram.push(&request, &mut served);
             served.arrivals.push(arrival);
             served.addresses.push(address);

@@ -343,6 +343,20 @@ fn check_requests(trace: &[Event]) {
 }
 
 #[test]
+fn a_memory_with_a_controller_serves_lines_of_64_bytes() {
+    let lines = ["cache.l1i.line=32B", "cache.l1d.line=32B", "cache.l2.line=32B"].map(str::to_owned);
+    let fixed = Machine::parse(MACHINE, "small", &lines).unwrap();
+    assert!(fixed.scheme_setup(SchemeKind::Ddio, "ddio").is_ok());
+    let machine =
+        Machine::parse(MACHINE, "small", &[&lines[..], &["dram=ddr2-666".to_owned()]].concat()).unwrap();
+    let said = machine.scheme_setup(SchemeKind::Ddio, "ddio").err().unwrap().to_string();
+    assert!(
+        said.starts_with("machine small: cache.l2.line: 32B: ") && said.contains("of 64 bytes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
     let trace = batch(&[Event::Device { writes: true, page: 1 }, Event::Device { writes: false, page: 1 }]);
     let options = RunOptions { seeds: vec![0], ..RunOptions::default() };

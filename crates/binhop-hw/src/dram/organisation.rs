@@ -18,11 +18,14 @@ pub struct DramOrganisation {
 }
 
 impl DramOrganisation {
+    /// The bytes of a line.
+    pub const LINE: u64 = 64;
+
     /// Returns the bytes of the whole memory.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         let banks = self.channels as u64 * self.ranks as u64 * self.bank_groups as u64 * self.banks as u64;
-        banks * self.rows as u64 * self.lines as u64 * 64
+        banks * self.rows as u64 * self.lines as u64 * Self::LINE
     }
 
     /// Returns the banks of a rank.

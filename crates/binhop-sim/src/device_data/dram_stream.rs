@@ -8,7 +8,7 @@
 //! - A line beyond the memory's end begins anew at its start, as in [`AddressMapping`](binhop_hw::AddressMapping).
 
 use binhop_base::{Problem, Result};
-use binhop_hw::{DramRequest, SchemeConfig, check_scheme, make_scheme};
+use binhop_hw::{DramOrganisation, DramRequest, SchemeConfig, check_scheme, make_scheme};
 use binhop_trace::Source;
 use binhop_trace::export::MemoryAccess;
 
@@ -20,8 +20,7 @@ use crate::progress::Progress;
 use crate::results::Outcome;
 use crate::run::front_stream;
 
-/// The bytes of a line of a memory with a controller.
-const LINE: u64 = 64;
+const LINE: u64 = DramOrganisation::LINE;
 
 /// Simulates a scheme behind the front of a machine under one placement, and passes on the requests that its memory gets.
 /// Returns the outcome of the front, with notes, and the counts of the memory.

@@ -30,8 +30,8 @@ mod write_buffer;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use binhop_base::{Agents, Picoseconds, Problem, Result};
-use binhop_hw::{FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig};
+use binhop_base::{Agents, Bytes, Picoseconds, Problem, Result};
+use binhop_hw::{DramOrganisation, FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig};
 use binhop_os::io::IoConfig;
 use binhop_trace::input::read_text;
 
@@ -202,8 +202,24 @@ impl Machine {
     /// Returns a scheme for device data with the memory behind it. Results call it `name`.
     ///
     /// # Errors
-    /// See [`scheme`](Machine::scheme).
+    /// See [`scheme`](Machine::scheme); or the memory has a controller, and the lines of the last level are not those of the
+    /// memory.
     pub fn scheme_setup(&self, kind: SchemeKind, name: &str) -> Result<SchemeSetup> {
+        let last = &self.tree().config().caches[self.last_level()];
+        if self.dram().is_some() && last.line.bytes() != DramOrganisation::LINE {
+            return Err(Problem::request(
+                &Bytes(last.line.bytes()).to_string(),
+                &format!("machine {}: cache.{}.line", self.name(), last.name),
+                &format!(
+                    "memory with a controller reads and writes lines of {} bytes",
+                    DramOrganisation::LINE
+                ),
+                &format!(
+                    "take --set cache.{}.line=64B, or memory of fixed latency: --set dram=off",
+                    last.name
+                ),
+            ));
+        }
         Ok(SchemeSetup {
             name: name.to_owned(),
             config: self.scheme(kind)?,
