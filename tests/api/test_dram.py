@@ -370,3 +370,28 @@ def test_the_mapping_of_ramulator_is_the_default_with_one_rank() -> None:
     assert one.requests.equals(other.requests)
     assert one.commands is not None
     assert one.commands.equals(other.commands)
+
+
+STREAMS = re.findall(
+    r"^\| `([a-z-]+)` \| (\d+M) \| `([a-z0-9-]+)` \| (?:`([a-z-]+)`)? ?\| (.*) \|$",
+    (ROOT / "docs" / "dram.md").read_text(),
+    re.MULTILINE,
+)
+"""The rows of the page that say what becomes of a stream."""
+
+
+@pytest.mark.parametrize("row", STREAMS, ids=lambda row: row[0])
+def test_the_figures_of_the_page_are_those_of_the_stream(row: tuple[str, ...], tmp_path: Path) -> None:
+    workload, length, machine, scheme, figures = row
+    path = tmp_path / "t.trace"
+    loaded = binhop.Machine.load(machine, ["dram=ddr4-2400"] if scheme else [])
+    said = binhop.export_memory(loaded, workload, path, "ramulator2", scheme=scheme or None, length=length)
+    found = binhop.dram("ddr4-2400", path)
+    of = [found.counts[name] for name in ("cycles", "row-hits", "row-misses", "row-conflicts")]
+    assert [said["reads"], said["writes"], *of] == [
+        int(text.replace(",", "")) for text in figures.split(" | ")
+    ]
+
+
+def test_the_page_has_streams() -> None:
+    assert len(STREAMS) == 3
