@@ -16,6 +16,9 @@
 #include "pub_tool_vkiscnums.h"
 #include "recorder.h"
 
+/* The library has this function, but the headers for tools do not declare it. It returns -1 on an error. */
+extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
+
 /* An iovec has at most 1024 parts, and a message has two or three ranges more. */
 #define MOST_RANGES 1200
 /* Valgrind's headers may lack this number. */
@@ -25,6 +28,8 @@
 /* Valgrind's headers do not have these constants of poll. */
 #define POLLIN 1
 #define POLLOUT 4
+/* Valgrind's headers do not have this flag of open (x86-64). */
+#define O_DIRECT 040000
 #define NO_OFFSET (~0ULL)
 
 /* This bit of a range's size is set, until the call returns, if the range is a buffer of a message that is sent. */
@@ -32,7 +37,7 @@
 
 /* The state of a thread, with the system call that it is in. */
 typedef struct {
-   Bool in_call, ended, regular;
+   Bool in_call, ended, regular, direct;
    UInt number;
    UWord arguments[6];
    ULong device, inode, offset;
@@ -134,7 +139,7 @@ static void find_file(Thread *thread)
 {
    thread->device = thread->inode = thread->to_device = thread->to_inode = 0;
    thread->offset = thread->to_offset = NO_OFFSET;
-   thread->regular = False;
+   thread->regular = thread->direct = False;
    if (thread->number == __NR_sendfile || thread->number == __NR_splice || thread->number == __NR_copy_file_range) {
       find_two_files(thread);
       return;
@@ -143,6 +148,8 @@ static void find_file(Thread *thread)
    Int fd = (Int)thread->arguments[0];
    thread->regular = find(fd, &thread->device, &thread->inode);
    if (!thread->regular) return;
+   Int flags = VG_(fcntl)(fd, VKI_F_GETFL, 0);
+   thread->direct = flags >= 0 && (flags & O_DIRECT) != 0;
    if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
        || thread->number == __NR_pwritev) {
       thread->offset = thread->arguments[3];
@@ -281,7 +288,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    BH_(put)(BH_(now)());
    BH_(put)(sr_isError(result) ? -(ULong)sr_Err(result) : (ULong)sr_Res(result));
    BH_(put)(thread->arguments[1]);
-   BH_(put)(thread->device);
+   BH_(put)(thread->device | (ULong)thread->direct << WIRE_DIRECT);
    BH_(put)(thread->inode);
    BH_(put)(thread->offset);
    BH_(put)(thread->to_device);

@@ -15,7 +15,7 @@
 #ifndef BINHOP_WIRE_H
 #define BINHOP_WIRE_H
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 
 /* Top bytes. */
 #define WIRE_RUN 0xA1
@@ -28,7 +28,8 @@
 #define WIRE_PARTIAL 3  /* address of the instruction that a signal struck, then the words that the running block had
                            stored: its WIRE_RUN word, addresses, and any words behind them; WIRE_PARTIAL_WORDS in all */
 #define WIRE_ENTER 4    /* thread << 32 | call, time, 1 if its first argument is a regular file, 6 arguments */
-#define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device, inode, offset,
+#define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device (with the bit
+                           WIRE_DIRECT if the call passes the page cache by: O_DIRECT), inode, offset,
                            device, inode and offset of the file that a call between two files writes to, then pairs:
                            start, bytes | WIRE_BY_KERNEL if the kernel wrote them */
 #define WIRE_FILE 6     /* device, inode, bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */
@@ -55,6 +56,7 @@
 #define WIRE_MODIFY 3
 
 #define WIRE_BY_KERNEL 63
+#define WIRE_DIRECT 63
 #define WIRE_NO_BYTES 0xFFFFFFFFFFFFFFFF
 
 /* Flags of a mapping: the flags of binhop's map events, then the kind of the mapping. */

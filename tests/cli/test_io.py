@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -223,3 +224,22 @@ def test_a_recorded_copy_moves_its_file(command: Command, tmp_path: Path) -> Non
     assert counts["disk.write.bytes"] >= size, "the disk reads the file into the page cache"
     assert found.provenance["path"]["written"] >= size
     assert found.provenance["path"]["unseen"] == 0
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_recorded_direct_read_passes_the_page_cache_by(command: Command, tmp_path: Path) -> None:
+    source = tmp_path / "from"
+    source.write_bytes(bytes(1 << 20))
+    try:
+        os.close(os.open(source, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        pytest.skip("the file system has no direct files")
+    read = {}
+    for flags in ([], ["iflag=direct"]):
+        trace = tmp_path / f"dd{len(flags)}.parquet"
+        dd = ["dd", f"if={source}", "of=/dev/null", "bs=64k", *flags]
+        command.ok("record", "-o", str(trace), "--", *dd)
+        path = binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=1).provenance["path"]
+        read[len(flags)] = (path["read"], path["pages_read"])
+    assert read[0][0] == read[1][0], "the calls read the same bytes"
+    assert read[0][1] - read[1][1] == 256, "but not the pages of the file into the page cache"

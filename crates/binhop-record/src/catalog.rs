@@ -20,7 +20,8 @@ pub(crate) type FileKey = (u64, u64);
 pub(crate) struct Catalog {
     segments: BTreeMap<FileKey, u64>,
     shared_memory: BTreeMap<u64, u64>,
-    files: BTreeMap<FileKey, u64>,
+    /// The number of each file, and its number for calls that pass the page cache by.
+    files: BTreeMap<(FileKey, bool), u64>,
     paths: BTreeMap<FileKey, String>,
     bytes: BTreeMap<FileKey, u64>,
     meta: Meta,
@@ -35,7 +36,8 @@ impl Catalog {
         if before.is_some_and(|before| before != path) {
             // The inode belongs to another file now.
             self.segments.remove(&file);
-            self.files.remove(&file);
+            self.files.remove(&(file, false));
+            self.files.remove(&(file, true));
             self.bytes.remove(&file);
         }
         if let Some(bytes) = bytes {
@@ -80,13 +82,17 @@ impl Catalog {
         self.next_segment
     }
 
-    /// Returns the number of a file whose bytes a system call moves.
-    pub(crate) fn file(&mut self, file: FileKey) -> u64 {
-        if let Some(&id) = self.files.get(&file) {
+    /// Returns the number of a file whose bytes a system call moves. A file has two numbers if some calls on it are direct
+    /// and others are not.
+    pub(crate) fn file(&mut self, file: FileKey, is_direct: bool) -> u64 {
+        if let Some(&id) = self.files.get(&(file, is_direct)) {
             return id;
         }
         let id = self.meta.files.len() as u64 + 1;
-        self.files.insert(file, id);
+        self.files.insert((file, is_direct), id);
+        if is_direct {
+            self.meta.direct_files.insert(id);
+        }
         self.meta.files.insert(id, self.paths.get(&file).cloned().unwrap_or_default());
         if let Some(&bytes) = self.bytes.get(&file) {
             self.meta.file_bytes.insert(id, bytes);
@@ -99,6 +105,7 @@ impl Catalog {
         meta.segments.clone_from(&self.meta.segments);
         meta.files.clone_from(&self.meta.files);
         meta.file_bytes.clone_from(&self.meta.file_bytes);
+        meta.direct_files.clone_from(&self.meta.direct_files);
     }
 }
 

@@ -13,7 +13,7 @@ macro_rules! wire {
 }
 
 wire! {
-    VERSION = 3;
+    VERSION = 4;
     RUN = 0xA1;
     RECORD = 0xA2;
     NOT_MADE = 0xA3;
@@ -40,6 +40,7 @@ wire! {
     STORE = 2;
     MODIFY = 3;
     BY_KERNEL = 63;
+    DIRECT = 63;
     NO_BYTES = 0xFFFF_FFFF_FFFF_FFFF;
     READ = 1;
     WRITE = 2;

@@ -224,6 +224,34 @@ fn a_direct_read_by_hand() {
     assert!(!rows.iter().any(|row| matches!(row.op, Op::Load | Op::Store) && row.addr < HALF));
 }
 
+/// A file may have one number for direct calls and another for the rest. It is one file: a direct read finds what a call
+/// has written into the page cache, and a direct write takes its pages out.
+#[test]
+fn a_file_with_two_numbers_is_one_file() {
+    let mut two = meta();
+    two.files.insert(11, "/data".to_owned());
+    two.direct_files.insert(11);
+    let calls = [
+        call(1, USER, 4096, FILE, Some(0)),
+        call(0, USER, 4096, 11, Some(0)),
+        call(1, USER, 4096, 11, Some(0)),
+        call(0, USER, 4096, FILE, Some(0)),
+    ];
+    let (rows, _) = followed_with(two, &calls, 1);
+    let disk: Vec<_> = rows
+        .iter()
+        .filter(|row| matches!(row.op, Op::DmaRead | Op::DmaWrite) && row.count == 0)
+        .map(|row| (row.op, row.addr, row.arg1))
+        .collect();
+    let expected = [
+        (Op::DmaRead, 0, Some(SEGMENT)),
+        (Op::DmaWrite, USER, Some(RUNNING_SPACE)),
+        (Op::DmaRead, USER, Some(RUNNING_SPACE)),
+        (Op::DmaWrite, 0, Some(SEGMENT)),
+    ];
+    assert_eq!(disk, expected);
+}
+
 /// Calls between two files: from page cache to page cache, from the page cache to the card; what is not known is counted.
 #[test]
 fn calls_between_two_files_by_hand() {

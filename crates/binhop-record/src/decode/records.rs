@@ -99,7 +99,8 @@ impl Decoder {
         let (tid, number) = thread_and_call(words[0]);
         let result = words[2] as i64;
         self.push(Piece::Leave { tid, number, time: words[1], result });
-        let (buffer, device, inode, offset) = (words[3], words[4], words[5], words[6]);
+        let (buffer, device, inode, offset) = (words[3], words[4] & !(1 << wire::DIRECT), words[5], words[6]);
+        let is_direct = words[4] >> wire::DIRECT == 1;
         // The first range of a vectored call is the list of its buffers. The buffers are read in order, up to
         // the result.
         let is_vector = READS_VECTORS.contains(&number);
@@ -128,7 +129,7 @@ impl Decoder {
         let longest = ranges.iter().map(|range| range.1).max();
         let main = ranges.iter().position(|range| Some(range.1) == longest);
         let (start, bytes, _) = main.map_or((0, 0, 0), |main| ranges[main]);
-        let file = (inode != 0).then(|| self.catalog().file((device, inode)));
+        let file = (inode != 0).then(|| self.catalog().file((device, inode), is_direct));
         let offset = file.and_then(|_| (offset != u64::MAX).then_some(offset));
         self.event(Op::Syscall, start, bytes, number, [file, offset]);
         for (_, range) in ranges.iter().enumerate().filter(|(index, _)| Some(*index) != main) {
@@ -136,7 +137,7 @@ impl Decoder {
         }
         let (device, inode, offset) = (words[7], words[8], words[9]);
         if inode != 0 && result > 0 {
-            let file = self.catalog().file((device, inode));
+            let file = self.catalog().file((device, inode), false);
             let offset = (offset != u64::MAX).then_some(offset);
             let bytes = u32::try_from(result).unwrap_or(u32::MAX);
             self.event(Op::Range, 0, bytes, range_kinds::TARGET, [Some(file), offset]);

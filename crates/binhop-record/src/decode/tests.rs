@@ -227,6 +227,32 @@ fn a_call_between_two_files_names_both() {
     assert_eq!(call(-11, [3, 8, 64]), [main], "a call that failed moved nothing");
 }
 
+/// A file has one number for direct calls and another one for calls through the page cache.
+#[test]
+fn a_file_of_direct_calls_has_a_number_of_its_own() {
+    let mut decoder = decoder(FetchRows::Run);
+    let path = [7, u64::from_le_bytes(*b"/a/file\0")];
+    decoder.feed(&record(wire::FILE, &[&[3, 7, 5000][..], &path].concat())).unwrap();
+    for device in [3, 3 | 1 << wire::DIRECT, 3, 3 | 1 << wire::DIRECT] {
+        let words = [1 << 32, 5, 4096, 0x2000, device, 7, 0, 0, 0, u64::MAX, 0x2000, 4096];
+        decoder.feed(&record(wire::LEAVE, &words)).unwrap();
+    }
+    decoder.image_ends();
+    let mut files = Vec::new();
+    while let Some(piece) = decoder.piece() {
+        if let Piece::Rows(batch) = piece {
+            files.extend((0..batch.len()).map(|row| batch.arg0(row).unwrap()));
+        }
+    }
+    assert_eq!(files, [1, 2, 1, 2]);
+    let mut meta = binhop_trace::Meta::default();
+    decoder.catalog().write_to(&mut meta);
+    let path = "/a/file".to_owned();
+    assert_eq!(meta.files, [(1, path.clone()), (2, path)].into());
+    assert_eq!(meta.file_bytes, [(1, 5000), (2, 5000)].into());
+    assert_eq!(meta.direct_files, [2].into());
+}
+
 #[test]
 fn mappings_keep_their_segments_and_offsets() {
     let map = |start: u64, pages: u64, kind: u64, inode: u64, offset: u64| {

@@ -14,6 +14,7 @@
 //!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory. The
 //!   metrics of the front count it with the accesses of devices; below the front it is a write of the processor.
 //! - Calls on files that the trace names as direct pass the page cache by: the device reads and writes the user's memory.
+//!   A direct file is the same file as another one with its path (`same_files`).
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
@@ -59,6 +60,8 @@ pub struct IoEvents {
     path: IoPath,
     table: &'static CallTable,
     objects: BTreeMap<u64, Object>,
+    /// The file behind each direct file that has a number for other calls, too.
+    same_file: BTreeMap<u64, FileId>,
     writer: RowWriter,
     /// `None` if the trace maps no file.
     mappings: Option<Mappings>,
@@ -104,6 +107,7 @@ impl IoEvents {
         Ok(Self {
             table,
             objects: objects(&meta),
+            same_file: same_files(&meta),
             path,
             writer: RowWriter::new(layout, config.file_writes == FileWrites::NonTemporal),
             mappings,
@@ -205,11 +209,12 @@ impl IoEvents {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
                     let direct = self.meta.direct_files.contains(&id);
+                    let file = self.same_file.get(&id).copied().unwrap_or(FileId(id));
                     match (reads, direct) {
-                        (true, false) => path.read(FileId(id), at, bytes, user, emit),
-                        (true, true) => path.read_direct(FileId(id), at, bytes, user, emit),
-                        (false, false) => path.write(FileId(id), at, bytes, user, emit),
-                        (false, true) => path.write_direct(FileId(id), at, bytes, user, emit),
+                        (true, false) => path.read(file, at, bytes, user, emit),
+                        (true, true) => path.read_direct(file, at, bytes, user, emit),
+                        (false, false) => path.write(file, at, bytes, user, emit),
+                        (false, true) => path.write_direct(file, at, bytes, user, emit),
                     }
                     offset = Some(at + bytes);
                 }
@@ -235,6 +240,14 @@ impl IoEvents {
             mappings.note(steps, &self.path);
         }
     }
+}
+
+/// Returns the file behind each direct file whose path another file has.
+fn same_files(meta: &Meta) -> BTreeMap<u64, FileId> {
+    let others = meta.files.iter().filter(|(id, _)| !meta.direct_files.contains(id));
+    let by_path: BTreeMap<&str, u64> = others.map(|(&id, path)| (path.as_str(), id)).collect();
+    let other = |&id: &u64| Some((id, FileId(*by_path.get(meta.files.get(&id)?.as_str())?)));
+    meta.direct_files.iter().filter_map(other).collect()
 }
 
 /// Lets the path serve a call between two objects. Returns false if the trace does not say enough, or if the path does not
