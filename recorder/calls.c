@@ -82,13 +82,14 @@ void BH_(name_file)(ULong device, ULong inode, ULong bytes, const HChar *path)
    BH_(put_string)(path);
 }
 
-/* Returns whether a call moves bytes of the file that is its first argument. */
+/* Returns whether a call moves bytes of the file that is its first argument, or writes them to the disk. */
 static Bool is_of_a_file(UInt number)
 {
    switch (number) {
    case __NR_read: case __NR_write: case __NR_readv: case __NR_writev:
    case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
    case __NR_sendto: case __NR_recvfrom: case __NR_sendmsg: case __NR_recvmsg:
+   case __NR_fsync: case __NR_fdatasync:
       return True;
    default: return False;
    }

@@ -227,6 +227,18 @@ def test_a_recorded_copy_moves_its_file(command: Command, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_recorded_fsync_writes_to_the_disk(command: Command, tmp_path: Path) -> None:
+    written = {}
+    for conversion in ([], ["conv=fsync"]):
+        trace = tmp_path / f"dd{len(conversion)}.parquet"
+        dd = ["dd", "if=/dev/zero", f"of={tmp_path / 'to'}", "bs=64k", "count=4", *conversion]
+        command.ok("record", "-o", str(trace), "--", *dd)
+        path = binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=1).provenance["path"]
+        written[len(conversion)] = (path["written"], path["pages_written"])
+    assert written == {0: (4 << 16, 0), 1: (4 << 16, 64)}
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_a_recorded_direct_read_passes_the_page_cache_by(command: Command, tmp_path: Path) -> None:
     source = tmp_path / "from"
     source.write_bytes(bytes(1 << 20))

@@ -224,6 +224,28 @@ fn a_direct_read_by_hand() {
     assert!(!rows.iter().any(|row| matches!(row.op, Op::Load | Op::Store) && row.addr < HALF));
 }
 
+/// fsync writes the dirty pages of its file, and sync writes all. A call that names no file is counted.
+#[test]
+fn dirty_pages_are_written_when_a_call_asks_for_it() {
+    let sync = |system: Option<&str>, write: u32, number: u32, file: Option<u64>| {
+        let named = Meta { system_calls: system.map(str::to_owned), ..meta() };
+        let asks = Event { arg0: file, ..row(Op::Syscall, 0, 0, number) };
+        let calls = [call(write, USER, 8192, FILE, Some(4096)), asks];
+        let (rows, unseen) = followed_with(named, &calls, 1);
+        let read = rows.iter().filter(|row| row.op == Op::DmaRead && row.count == 0);
+        (read.map(|row| (row.addr, row.arg1)).collect::<Vec<_>>(), unseen)
+    };
+    let pages = vec![(4096, Some(SEGMENT)), (8192, Some(SEGMENT))];
+    for number in [74, 75] {
+        assert_eq!(sync(None, 1, number, Some(FILE)), (pages.clone(), 0), "{number}");
+        assert_eq!(sync(None, 1, number, Some(SOCKET)), (vec![], 0), "{number}");
+        assert_eq!(sync(None, 1, number, None), (vec![], 1), "{number}");
+    }
+    assert_eq!(sync(None, 1, 162, None), (pages.clone(), 0));
+    assert_eq!(sync(Some("4.3bsd"), 4, 95, Some(FILE)), (pages.clone(), 0));
+    assert_eq!(sync(Some("4.3bsd"), 4, 36, None), (pages, 0));
+}
+
 /// A file may have one number for direct calls and another for the rest. It is one file: a direct read finds what a call
 /// has written into the page cache, and a direct write takes its pages out.
 #[test]

@@ -48,6 +48,10 @@ pub(super) struct CallTable {
     calls: &'static [(u32, bool, Ranges)],
     /// The calls that move data between two objects.
     between: &'static [u32],
+    /// The calls that write the dirty pages of a file to the disk.
+    syncs_file: &'static [u32],
+    /// The call that writes all dirty pages to the disk.
+    syncs: u32,
 }
 
 impl CallTable {
@@ -78,10 +82,14 @@ const LINUX: CallTable = CallTable {
     calls: &LINUX_CALLS,
     // sendfile, splice, tee and copy_file_range
     between: &[40, 275, 276, 326],
+    // fsync and fdatasync
+    syncs_file: &[74, 75],
+    syncs: 162,
 };
 
 /// 4.3BSD has no call that moves data between two objects.
-const BSD: CallTable = CallTable { system: Meta::BSD, calls: &BSD_CALLS, between: &[] };
+const BSD: CallTable =
+    CallTable { system: Meta::BSD, calls: &BSD_CALLS, between: &[], syncs_file: &[95], syncs: 36 };
 
 const BSD_CALLS: [(u32, bool, Ranges); 10] = [
     (3, true, Ranges::Main),          // read
@@ -122,6 +130,10 @@ pub(super) enum Moves {
     FromUser,
     /// From the object to another object.
     Between,
+    /// The dirty pages of the object to the disk.
+    FileToDisk,
+    /// All dirty pages to the disk.
+    AllToDisk,
 }
 
 /// `Target` is what a call between two objects writes to.
@@ -154,10 +166,13 @@ impl Call {
             Some(&(_, true, buffers)) => (Moves::ToUser, buffers),
             Some(&(_, false, buffers)) => (Moves::FromUser, buffers),
             None if table.between.contains(&event.count) => (Moves::Between, Ranges::Main),
+            None if table.syncs_file.contains(&event.count) => (Moves::FileToDisk, Ranges::Main),
+            None if table.syncs == event.count => (Moves::AllToDisk, Ranges::Main),
             None => return None,
         };
         let main = (event.addr, event.size);
-        let pieces = if event.size > 0 && moves != Moves::Between { vec![main] } else { vec![] };
+        let has_buffer = matches!(moves, Moves::ToUser | Moves::FromUser);
+        let pieces = if event.size > 0 && has_buffer { vec![main] } else { vec![] };
         let (object, offset) = (event.arg0, event.arg1);
         Some(Self { moves, target: None, object, offset, buffers, has_list: false, pieces })
     }

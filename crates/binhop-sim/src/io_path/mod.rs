@@ -21,6 +21,7 @@
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
 //!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
 //!   nothing says where its bytes come from.
+//! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
 //!
@@ -191,10 +192,15 @@ impl IoEvents {
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
-        if call.moves == Moves::Between {
-            self.unseen += u64::from(!between(path, &self.objects, &call, emit));
-            self.end_call(&steps, out);
-            return;
+        match (call.moves, object) {
+            (Moves::ToUser | Moves::FromUser, _) => {}
+            (Moves::Between, _) => self.unseen += u64::from(!between(path, &self.objects, &call, emit)),
+            (Moves::FileToDisk, Some((id, Object::File))) => {
+                path.sync_file(self.same_file.get(&id).copied().unwrap_or(FileId(id)), emit);
+            }
+            (Moves::FileToDisk, Some(_)) => {}
+            (Moves::FileToDisk, None) => self.unseen += 1,
+            (Moves::AllToDisk, _) => path.sync(emit),
         }
         let reads = call.moves == Moves::ToUser;
         let mut offset = call.offset;
