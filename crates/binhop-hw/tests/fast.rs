@@ -510,14 +510,16 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
         lines.sort_unstable();
         lines
     };
+    let fronts = bits.fronts();
     for (number, (tree, lanes)) in trees.iter().zip(steppers).enumerate() {
+        let backs = bits.backs(number);
         for (lane, stepper) in lanes.iter().enumerate() {
-            let back = bits.back(lane, number);
+            let (_, memory, waited) = bits.back_counters(lane, number);
             for cache in 0..tree.config().caches.len() {
                 let (counts, contents, misses) = if tree.in_front(cache) {
-                    (bits.front(lane), bits.front_contents(lane, cache), bits.front_misses(lane, cache))
+                    (&fronts[lane], bits.front_contents(lane, cache), bits.front_misses(lane, cache))
                 } else {
-                    (back.clone(), bits.back_contents(lane, number), bits.back_misses(lane, number))
+                    (&backs[lane], bits.back_contents(lane, number), bits.back_misses(lane, number))
                 };
                 let counters = stepper.counters(cache);
                 assert_eq!(counts.counters(cache), counters, "cache {cache}, lane {lane}");
@@ -528,8 +530,8 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
                 let dirty = held.iter().filter(|(_, _, dirty)| *dirty).count() as u64;
                 assert_eq!(counts.resident(cache), (held.len() as u64, dirty));
             }
-            assert_eq!(back.memory(), stepper.back.memory());
-            assert_eq!(bits.waited(lane, number), stepper.now);
+            assert_eq!((backs[lane].memory(), &memory), (stepper.back.memory(), stepper.back.memory()));
+            assert_eq!(waited, stepper.now);
         }
     }
 }

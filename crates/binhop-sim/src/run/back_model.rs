@@ -3,7 +3,7 @@
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
     Back, CacheConfig, CacheCounters, CommonCounts, Computer, Counted, CountedCaches, CountsOfLane,
-    DirectMappedFilter, FastPaths, Front, IndexBy, LaneBits, LruStack, Next, Request, Tree,
+    DirectMappedFilter, FastPaths, Front, IndexBy, LaneBits, LruStack, MemoryCounters, Next, Request, Tree,
 };
 use binhop_os::RunCounts;
 use binhop_trace::export::MemoryAccess;
@@ -385,42 +385,44 @@ impl BackModel {
 
     fn tally_at(&self, common: &Common<'_>) -> Tally {
         match &self.kind_of_back {
-            BackKind::Own { back, waited } => self.tally(common, &**back, *waited),
+            BackKind::Own { back, waited } => {
+                let mut tally = self.tally(common, &|cache| *back.counters(cache), back.memory(), *waited);
+                tally.agents = self.tally_of_agents(common, back);
+                tally
+            }
             BackKind::Stacked { stack, ways } => {
                 let member = common.stacks[*stack].member(*ways, &self.tree);
-                self.tally(common, &member, member.waited())
+                self.tally(common, &|cache| *member.counters(cache), member.memory(), member.waited())
             }
             BackKind::Bits(back) => {
                 let (bits, lane) = common.of_bits();
-                self.tally(common, &bits.back(lane, *back), bits.waited(lane, *back))
+                let (counters, memory, waited) = bits.back_counters(lane, *back);
+                self.tally(common, &|_| counters, &memory, waited)
             }
         }
     }
 
-    /// Returns everything counted so far.
-    fn tally(&self, common: &Common<'_>, back: &impl Counted, waited: u64) -> Tally {
+    /// Returns everything counted so far, without the counts of agents other than the user. `behind` returns what a cache
+    /// behind the front has counted.
+    fn tally(
+        &self,
+        common: &Common<'_>,
+        behind: &dyn Fn(usize) -> CacheCounters,
+        memory: &MemoryCounters,
+        waited: u64,
+    ) -> Tally {
         let config = self.tree.config();
         let mut tally = Tally::zero(config.caches.len());
         for cache in 0..config.caches.len() {
             let in_front = self.tree.in_front(cache);
-            tally.caches[cache] =
-                if in_front { common.counters_in_front(cache) } else { *back.counters(cache) };
+            tally.caches[cache] = if in_front { common.counters_in_front(cache) } else { behind(cache) };
         }
         // The counters of a shared front hold the skipped hits already. The counters of a lane's own front, and of
         // bits, do not.
         if common.front.is_some() || common.bits.is_some() {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
-        tally.memory = *back.memory();
-        if config.agents != Agents::USER {
-            let of = |cache: usize| match (common.front, self.tree.in_front(cache)) {
-                (Some(front), true) => front.by_agent(cache),
-                (None, true) => &common.of_shared().agents[cache],
-                (_, false) => back.by_agent(cache),
-            };
-            let caches = (0..config.caches.len()).map(of);
-            tally.agents = ByAgent::of(config.agents, caches, back.memory_by_agent());
-        }
+        tally.memory = *memory;
         tally.faults = common.faults;
         tally.evictions = common.evictions;
         tally.runs = common.runs;
@@ -429,6 +431,21 @@ impl BackModel {
         tally.translation = common.translation.map(|own| own + common.stream.translation);
         tally.at_misses = common.at_misses;
         tally
+    }
+
+    /// Returns what agents other than the user have counted so far.
+    fn tally_of_agents(&self, common: &Common<'_>, back: &Back) -> ByAgent {
+        let config = self.tree.config();
+        if config.agents == Agents::USER {
+            return ByAgent::default();
+        }
+        let of = |cache: usize| match (common.front, self.tree.in_front(cache)) {
+            (Some(front), true) => front.by_agent(cache),
+            (None, true) => &common.of_shared().agents[cache],
+            (_, false) => back.by_agent(cache),
+        };
+        let caches = (0..config.caches.len()).map(of);
+        ByAgent::of(config.agents, caches, back.memory_by_agent())
     }
 
     /// Notes the pages that an address space has in memory: their frames, and how many of them are shared.

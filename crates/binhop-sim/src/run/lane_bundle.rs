@@ -76,10 +76,11 @@ impl LaneBundle {
     /// Ends the simulation. Returns the lanes with their final counts.
     pub(super) fn into_lanes(self) -> Vec<Lane> {
         let Self { mut lanes, bits, .. } = self;
-        for (place, lane) in lanes.iter_mut().enumerate() {
-            let in_bits = lane.trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
-            let backs = (0..in_bits).map(|back| bits.back(place, back)).collect();
-            lane.end_in_bundle(bits.front(place), backs);
+        let in_bits = lanes[0].trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
+        let mut backs: Vec<_> = (0..in_bits).map(|back| bits.backs(back).into_iter()).collect();
+        for (lane, front) in lanes.iter_mut().zip(bits.fronts()) {
+            let of_lane = backs.iter_mut().map(|lanes| lanes.next().expect("each lane has counts"));
+            lane.end_in_bundle(front, of_lane.collect());
         }
         lanes
     }

@@ -2,11 +2,11 @@
 
 use binhop_base::{Kind, PageId, PerKind};
 
-use super::{LinesOf, Mask, counter::LaneCounter, frames::LaneFrames};
+use super::{LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
 use crate::{CacheConfig, CacheCounters, Resident, cache::is_first, request::is_data};
 
-/// No page.
-const NOBODY: u32 = u32::MAX;
+/// No page. A page is stored as its number plus 1, so that the operating system's fresh memory, all zeros, is empty.
+const NOBODY: u32 = 0;
 
 /// `BackCache` is one direct-mapped cache in every lane. Each line of each page has a word of the lanes that hold the line,
 /// and a word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
@@ -114,9 +114,10 @@ impl BackCache {
             let bit = rest & rest.wrapping_neg();
             rest ^= bit;
             let color = (lower[lane] & self.color_mask) as usize;
-            let occupant = std::mem::replace(&mut occupants[color * self.lanes + lane], page.0);
+            let occupant = std::mem::replace(&mut occupants[color * self.lanes + lane], page.0 + 1);
             if occupant != NOBODY {
-                let [resident, dirty] = &mut self.lines[(occupant as usize) << self.lines_of.log2 | number];
+                let page = occupant as usize - 1;
+                let [resident, dirty] = &mut self.lines[page << self.lines_of.log2 | number];
                 debug_assert!(*resident & bit != 0, "the occupant of a set lies there");
                 evicted |= bit;
                 evicted_dirty |= *dirty & bit;
@@ -124,9 +125,7 @@ impl BackCache {
                 *dirty &= !bit;
             }
         }
-        if evicted != 0 {
-            self.evictions.add(evicted);
-        }
+        self.evictions.add(evicted);
         if evicted_dirty != 0 {
             self.written_back.add(evicted_dirty);
         }
@@ -183,6 +182,11 @@ impl BackCache {
             stalls: 0,
             stall_cycles: 0,
         }
+    }
+
+    /// Returns for each lane how many lines it holds, and how many of them are dirty.
+    pub(super) fn resident(&self) -> LinesOfLanes {
+        LinesOfLanes::of(self.lines.iter().copied())
     }
 
     /// Visits the lines that a lane holds.

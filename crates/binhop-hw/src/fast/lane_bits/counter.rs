@@ -2,39 +2,71 @@
 
 use super::{MOST_LANES, Mask};
 
+/// The events that wait until they are added together. Their number is two to the power of [`LOWER`].
+const WAITING: usize = 1 << LOWER;
+const LOWER: usize = 4;
 /// The bits of a count that are kept in planes. When they are full, they are added to the totals.
 const PLANES: usize = 16;
 
-/// `LaneCounter` holds a count for each lane. Plane `p` holds bit `p` of the counts of all lanes, so that an event in any
-/// number of lanes is added with a few operations on words.
+/// `LaneCounter` holds a count for each lane. Plane `p` holds bit `p` of the counts of all lanes. Events wait in a list, and
+/// when it is full, carry-save adders add all of them to the lower planes, without a branch. Whatever is carried on, one word
+/// for the whole list, goes to the upper planes.
 #[derive(Clone, Debug)]
 pub(super) struct LaneCounter {
+    waiting: [Mask; WAITING],
+    /// The number of events in the list.
+    waits: usize,
     planes: [Mask; PLANES],
-    /// The events added since the planes were emptied. No count in the planes is larger.
+    /// The lists added since the planes were emptied.
     added: u32,
     totals: Box<[u64; MOST_LANES]>,
 }
 
 impl Default for LaneCounter {
     fn default() -> Self {
-        Self { planes: [0; PLANES], added: 0, totals: Box::new([0; MOST_LANES]) }
+        let totals = Box::new([0; MOST_LANES]);
+        Self { waiting: [0; WAITING], waits: 0, planes: [0; PLANES], added: 0, totals }
     }
+}
+
+/// Adds two words to a plane, and returns the word that is carried to the next plane.
+#[inline(always)]
+fn carry(plane: &mut Mask, one: Mask, other: Mask) -> Mask {
+    let half = *plane ^ one;
+    let carried = (*plane & one) | (half & other);
+    *plane = half ^ other;
+    carried
 }
 
 impl LaneCounter {
     /// Counts an event in these lanes.
     #[inline]
     pub(super) fn add(&mut self, lanes: Mask) {
-        let mut carry = lanes;
-        for plane in &mut self.planes {
-            if carry == 0 {
-                break;
-            }
-            (*plane, carry) = (*plane ^ carry, *plane & carry);
+        self.waiting[self.waits] = lanes;
+        self.waits += 1;
+        if self.waits == WAITING {
+            self.add_waiting();
         }
-        debug_assert_eq!(carry, 0, "the planes are emptied before they overflow");
-        self.added += 1;
-        if self.added == (1 << PLANES) - 1 {
+    }
+
+    #[inline(never)]
+    fn add_waiting(&mut self) {
+        let (lower, upper) = self.planes.split_at_mut(LOWER);
+        let mut words = self.waiting;
+        let mut left = WAITING;
+        for plane in lower {
+            left /= 2;
+            for at in 0..left {
+                words[at] = carry(plane, words[2 * at], words[2 * at + 1]);
+            }
+        }
+        let mut carried = words[0];
+        for plane in upper {
+            (*plane, carried) = (*plane ^ carried, *plane & carried);
+        }
+        debug_assert_eq!(carried, 0, "the planes are emptied before they overflow");
+        (self.waits, self.added) = (0, self.added + 1);
+        if self.added == (1 << (PLANES - LOWER)) - 1 {
             self.empty();
         }
     }
@@ -48,8 +80,9 @@ impl LaneCounter {
 
     /// Returns the count of a lane.
     pub(super) fn get(&self, lane: usize) -> u64 {
+        let waiting = self.waiting[..self.waits].iter().map(|lanes| lanes >> lane & 1).sum::<u64>();
         let bit = |(number, plane): (usize, &Mask)| (plane >> lane & 1) << number;
-        self.totals[lane] + self.planes.iter().enumerate().map(bit).sum::<u64>()
+        self.totals[lane] + waiting + self.planes.iter().enumerate().map(bit).sum::<u64>()
     }
 }
 

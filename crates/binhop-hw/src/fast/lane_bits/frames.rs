@@ -38,6 +38,10 @@ impl LaneFrames {
     /// Returns the lanes in which the frames of two pages agree in their `bits` lowest bits.
     #[inline]
     pub(super) fn agree(&self, one: PageId, other: PageId, bits: u32) -> Mask {
+        // In most machines one bit decides.
+        if self.color_bits == 1 && bits == 1 {
+            return !(self.colors[one.index()] ^ self.colors[other.index()]);
+        }
         let colors = |page: PageId| &self.colors[page.index() * self.color_bits as usize..][..bits as usize];
         let differ =
             colors(one).iter().zip(colors(other)).fold(0, |differ, (one, other)| differ | one ^ other);

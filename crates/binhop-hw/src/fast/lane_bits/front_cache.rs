@@ -2,7 +2,7 @@
 
 use binhop_base::{Kind, PageId, PerKind};
 
-use super::{LinesOf, Mask, counter::LaneCounter, frames::LaneFrames};
+use super::{LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
 use crate::{CacheConfig, CacheCounters, Request, Resident, cache::is_first};
 
 /// The lines of one slot that some lane holds. An access makes its line resident in every lane, so a line that is not
@@ -82,27 +82,30 @@ impl FrontCache {
         let slots = self.slots.len();
         let slot = &mut self.slots[key as usize & (slots - 1)];
         let stored = if kind == Kind::Store { lanes } else { 0 };
-        let place = slot.iter().position(|line| line.key == key);
-        let (resident, dirty) = place.map_or((0, 0), |place| (slot[place].resident, slot[place].dirty));
-        let new = PresentLine { key, resident: lanes, dirty: dirty | stored };
-        if new.dirty != dirty {
-            self.dirtied.add(new.dirty & !dirty);
+        // The line that was accessed last stands first. It is often the line that is accessed next.
+        match slot.iter().position(|line| line.key == key) {
+            Some(0) => {}
+            Some(place) => slot.swap(0, place),
+            None => {
+                slot.push(PresentLine { key, resident: 0, dirty: 0 });
+                let last = slot.len() - 1;
+                slot.swap(0, last);
+            }
+        }
+        let PresentLine { resident, dirty, .. } = slot[0];
+        slot[0] = PresentLine { key, resident: lanes, dirty: dirty | stored };
+        if stored & !dirty != 0 {
+            self.dirtied.add(stored & !dirty);
         }
         let missed = lanes & !resident;
         if missed == 0 {
-            slot[place.expect("a line that a lane holds stands in its slot")] = new;
             return 0;
         }
         self.misses[kind].add(missed);
         let page = self.lines_of.page(key);
         let (mut evicted, mut evicted_dirty) = (0, 0);
-        let mut at = 0;
-        while at < slot.len() {
-            let line = &mut slot[at];
-            if line.key == key {
-                at += 1;
-                continue;
-            }
+        let mut at = 1;
+        while let Some(line) = slot.get_mut(at) {
             // Where the accessed line is resident, no other line is in its set.
             let taken = line.resident & frames.agree(page, self.lines_of.page(line.key), self.color_bits);
             debug_assert_eq!(taken & !missed, 0, "two lines in one set");
@@ -120,15 +123,9 @@ impl FrontCache {
                 at += 1;
             }
         }
-        if evicted != 0 {
-            self.evictions.add(evicted);
-        }
+        self.evictions.add(evicted);
         if evicted_dirty != 0 {
             self.written_back.add(evicted_dirty);
-        }
-        match slot.iter_mut().find(|line| line.key == key) {
-            Some(line) => *line = new,
-            None => slot.push(new),
         }
         if resident == 0 && is_first(&mut self.touched, key) {
             self.compulsory[kind] += 1;
@@ -188,6 +185,11 @@ impl FrontCache {
             stalls: 0,
             stall_cycles: 0,
         }
+    }
+
+    /// Returns for each lane how many lines it holds, and how many of them are dirty.
+    pub(super) fn resident(&self) -> LinesOfLanes {
+        LinesOfLanes::of(self.slots.iter().flatten().map(|line| [line.resident, line.dirty]))
     }
 
     /// Visits the lines that a lane holds.

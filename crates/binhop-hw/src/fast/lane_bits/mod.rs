@@ -32,6 +32,7 @@ use crate::{
     fast::direct_mapped,
 };
 use back_cache::BackCache;
+use counter::LaneCounter;
 use frames::LaneFrames;
 use front_cache::{FrontCache, WrittenBack};
 
@@ -85,6 +86,28 @@ impl LinesOf {
         let log2 = self.line_log2 as u8;
         let origin = Origin::new(Agent::User, log2);
         Request { at: self.name(key), to: MEMORY, kind: Kind::System, origin, data: log2 }
+    }
+}
+
+/// `LinesOfLanes` tells for each lane how many lines of a cache it holds, and how many of them are dirty.
+struct LinesOfLanes {
+    resident: LaneCounter,
+    dirty: LaneCounter,
+}
+
+impl LinesOfLanes {
+    /// Counts lines, each with the lanes that hold it and those in which it is dirty.
+    fn of(lines: impl Iterator<Item = [Mask; 2]>) -> Self {
+        let (mut all, mut all_dirty) = (LaneCounter::default(), LaneCounter::default());
+        for [resident, dirty] in lines {
+            all.add(resident);
+            all_dirty.add(dirty);
+        }
+        Self { resident: all, dirty: all_dirty }
+    }
+
+    fn of_lane(&self, lane: usize) -> (u64, u64) {
+        (self.resident.get(lane), self.dirty.get(lane))
     }
 }
 
@@ -374,34 +397,41 @@ impl LaneBits {
         front.expect("the cache belongs to level 1").counters(lane)
     }
 
-    /// Returns what level 1 has counted in one lane, and how many lines it holds.
+    /// Returns for each lane what level 1 has counted, and how many lines it holds.
     #[must_use]
-    pub fn front(&self, lane: usize) -> CountsOfLane {
-        let mut counts = CountsOfLane::default();
-        for front in &self.fronts {
-            counts.put(front.number, front.counters(lane), &self.front_contents(lane, front.number));
-        }
-        counts
+    pub fn fronts(&self) -> Vec<CountsOfLane> {
+        let resident: Vec<LinesOfLanes> = self.fronts.iter().map(FrontCache::resident).collect();
+        let counts = |lane| {
+            let mut counts = CountsOfLane::default();
+            for (front, resident) in self.fronts.iter().zip(&resident) {
+                counts.put(front.number, front.counters(lane), resident.of_lane(lane));
+            }
+            counts
+        };
+        (0..self.lanes()).map(counts).collect()
     }
 
-    /// Returns what a back and its memory have counted in one lane, and how many lines the back holds, by the back's place
-    /// among the backs that are simulated here.
+    /// Returns for each lane what a back and its memory have counted, and how many lines the back holds, by the back's
+    /// place among the backs that are simulated here.
     #[must_use]
-    pub fn back(&self, lane: usize, back: usize) -> CountsOfLane {
-        let (counters, memory, _) = self.back_counters(lane, back);
-        let mut counts = CountsOfLane { memory, ..CountsOfLane::default() };
-        counts.put(self.backs[back].number, counters, &self.back_contents(lane, back));
-        counts
+    pub fn backs(&self, back: usize) -> Vec<CountsOfLane> {
+        let resident = self.backs[back].resident();
+        let counts = |lane| {
+            let (counters, memory, _) = self.back_counters(lane, back);
+            let mut counts = CountsOfLane { memory, ..CountsOfLane::default() };
+            counts.put(self.backs[back].number, counters, resident.of_lane(lane));
+            counts
+        };
+        (0..self.lanes()).map(counts).collect()
     }
 
-    /// Returns the cycles that the processor of a lane waited for a back and its memory.
-    #[must_use]
-    pub fn waited(&self, lane: usize, back: usize) -> u64 {
-        self.back_counters(lane, back).2
+    fn lanes(&self) -> usize {
+        self.all.count_ones() as usize
     }
 
     /// Returns what a back and its memory have counted in one lane, and the cycles that the processor waited for them.
-    fn back_counters(&self, lane: usize, back: usize) -> (CacheCounters, MemoryCounters, u64) {
+    #[must_use]
+    pub fn back_counters(&self, lane: usize, back: usize) -> (CacheCounters, MemoryCounters, u64) {
         let (config, back) = (self.trees[back].config(), &self.backs[back]);
         let (mut asked, mut system) = (PerKind::default(), 0);
         for front in &self.fronts {
@@ -472,12 +502,11 @@ pub struct CountsOfLane {
 }
 
 impl CountsOfLane {
-    fn put(&mut self, cache: usize, counters: CacheCounters, lines: &[Resident]) {
+    fn put(&mut self, cache: usize, counters: CacheCounters, resident: (u64, u64)) {
         if self.caches.len() <= cache {
             self.caches.resize_with(cache + 1, Default::default);
         }
-        let dirty = lines.iter().filter(|line| line.dirty).count();
-        self.caches[cache] = (counters, (lines.len() as u64, dirty as u64));
+        self.caches[cache] = (counters, resident);
     }
 
     /// Adds accesses of a cache that were proved to be hits and to change nothing.
