@@ -71,6 +71,7 @@ pub struct Sizes {
     pub extent_pages: u64,
     pub disk_rate: Option<u64>,
     pub disk_write_rate: Option<u64>,
+    pub send_rate: Option<u64>,
     pub dirty_pages: usize,
     pub dirty_age: u64,
     pub ring: u32,
@@ -106,6 +107,9 @@ type Byte = (u32, u64);
 /// A piece of memory that a request transfers: the first byte, the length, the file and its byte.
 type Data = (IoPlace, u64, Option<(u64, u64)>);
 
+/// A packet that waits: its request, its slots, what it sends, its buffers.
+type Packet = (u64, Vec<u32>, Vec<Data>, Vec<u32>);
+
 /// `Server` is the state of the path.
 #[derive(Debug)]
 pub struct Server {
@@ -124,6 +128,10 @@ pub struct Server {
     /// The writes that the disk has not served yet, and the time at which it began with the first.
     leaving: Vec<(u64, Vec<u64>)>,
     writes_began: u64,
+    /// The packets that the card has not sent yet, those of an interrupt together, and the time at which it began with the
+    /// first.
+    sending: Vec<Vec<Packet>>,
+    sends_began: u64,
     slots: [u32; 3],
     requests: [u64; 3],
     posted: Vec<u32>,
@@ -157,6 +165,8 @@ impl Server {
             disk_began: 0,
             leaving: Vec::new(),
             writes_began: 0,
+            sending: Vec::new(),
+            sends_began: 0,
             slots: [0; 3],
             requests: [0; 3],
             posted: Vec::new(),
@@ -269,6 +279,10 @@ impl Server {
         for (start, length) in self.parts(offset, bytes) {
             let page = start / self.sizes.page;
             self.bring(file, page, last - page + 1);
+            while !self.sending.is_empty() {
+                self.sends_began = self.now;
+                self.send_first();
+            }
             let mut sent = 0;
             while sent < length {
                 let mut done = Vec::new();
@@ -415,6 +429,16 @@ impl Server {
             self.writes_began = end;
             self.serve_first_write();
         }
+        while let Some(packets) = self.sending.first() {
+            let bytes: u64 = packets.iter().flat_map(|packet| &packet.2).map(|data| data.1).sum();
+            let rate = self.sizes.send_rate.expect("packets wait for a card");
+            let end = self.sends_began + bytes * 1_000_000 / rate;
+            if end > self.now {
+                break;
+            }
+            self.sends_began = end;
+            self.send_first();
+        }
         while let Some(page) = self.oldest_dirty()
             && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age)
         {
@@ -500,6 +524,10 @@ impl Server {
 
     /// Sends to the network.
     pub fn send(&mut self, bytes: u64, user: u64) {
+        if self.sizes.send_rate.is_some() {
+            self.send_later(bytes, user);
+            return;
+        }
         let mut sent = 0;
         while sent < bytes {
             let mut done = Vec::new();
@@ -526,6 +554,58 @@ impl Server {
                 self.events.push(IoEvent::Driver(false, SEND, slot));
                 self.free[0].extend(taken);
             }
+        }
+    }
+
+    /// Puts packets into the send ring.
+    fn send_later(&mut self, bytes: u64, user: u64) {
+        // Each packet's first byte and the byte behind its last.
+        let firsts = (0..bytes).step_by(self.sizes.packet as usize);
+        let all: Vec<(u64, u64)> =
+            firsts.map(|first| (first, bytes.min(first + self.sizes.packet))).collect();
+        for together in all.chunks(self.sizes.coalesce) {
+            let needed: usize =
+                together.iter().map(|&(first, end)| (end - first).div_ceil(self.sizes.buffer) as usize).sum();
+            let taken = |server: &Self| -> usize {
+                server.sending.iter().flatten().map(|packet| packet.1.len()).sum()
+            };
+            while taken(self) + needed > self.sizes.ring as usize {
+                self.sends_began = self.now;
+                self.send_first();
+            }
+            let mut packets: Vec<Packet> = Vec::new();
+            for &(first, end) in together {
+                let (mut data, mut buffers, mut slots) = (Vec::new(), Vec::new(), Vec::new());
+                for part in (first..end).step_by(self.sizes.buffer as usize) {
+                    let length = (end - part).min(self.sizes.buffer);
+                    let buffer = self.take(0);
+                    self.copy(IoPlace::Packet(buffer, 0), user + part, length, true);
+                    data.push((IoPlace::Packet(buffer, 0), length, None));
+                    buffers.push(buffer);
+                    slots.push(self.slots[SEND as usize]);
+                    self.slots[SEND as usize] = (self.slots[SEND as usize] + 1) % self.sizes.ring;
+                }
+                self.events.extend(slots.iter().map(|&slot| IoEvent::Driver(true, SEND, slot)));
+                packets.push((self.requests[SEND as usize], slots, data, buffers));
+                self.requests[SEND as usize] += 1;
+            }
+            if self.sending.is_empty() {
+                self.sends_began = self.now;
+            }
+            self.sending.push(packets);
+        }
+    }
+
+    /// Lets the card send the packets up to the next interrupt.
+    fn send_first(&mut self) {
+        let packets = self.sending.remove(0);
+        for (number, slots, data, _) in &packets {
+            self.serve_request(SEND, *number, false, slots, data);
+        }
+        self.events.push(IoEvent::Interrupt(SEND));
+        for (_, slots, _, buffers) in packets {
+            self.events.push(IoEvent::Driver(false, SEND, slots[slots.len() - 1]));
+            self.free[0].extend(buffers);
         }
     }
 
@@ -891,6 +971,15 @@ impl Server {
         self.slots[number] = (last + 1) % self.sizes.ring;
         let request = self.requests[number];
         self.requests[number] += 1;
+        if posts {
+            self.events.extend(slots.iter().map(|&slot| IoEvent::Driver(true, ring, slot)));
+        }
+        self.serve_request(ring, request, writes, &slots, data);
+        last
+    }
+
+    /// Lets a device serve a request.
+    fn serve_request(&mut self, ring: u8, request: u64, writes: bool, slots: &[u32], data: &[Data]) {
         let descriptor = |slot: u32, writes: bool, bytes: u64| IoEvent::Device {
             ring,
             request,
@@ -899,12 +988,9 @@ impl Server {
             bytes,
             of: None,
         };
-        if posts {
-            self.events.extend(slots.iter().map(|&slot| IoEvent::Driver(true, ring, slot)));
-        }
         // The device fetches neighbours within a line of four descriptors at once.
         let mut fetches: Vec<Vec<u32>> = Vec::new();
-        for slot in slots {
+        for &slot in slots {
             match fetches.last_mut() {
                 Some(fetch) if fetch[0] / 4 == slot / 4 && fetch[fetch.len() - 1] + 1 == slot => {
                     fetch.push(slot);
@@ -918,8 +1004,7 @@ impl Server {
         for &(at, bytes, of) in data {
             self.events.push(IoEvent::Device { ring, request, writes, at, bytes, of });
         }
-        self.events.push(descriptor(last, true, 16));
-        last
+        self.events.push(descriptor(slots[slots.len() - 1], true, 16));
     }
 }
 

@@ -129,6 +129,7 @@ impl Slow {
             extent_pages: config.extent_pages,
             disk_rate: config.disk_rate.map(NonZeroU64::get),
             disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
+            send_rate: config.send_rate.map(NonZeroU64::get),
             dirty_pages: config.dirty_pages as usize,
             dirty_age: config.dirty_age,
             ring: config.ring,
@@ -358,6 +359,7 @@ fn sizes() -> IoConfig {
         extent_pages: 1 << 20,
         disk_rate: None,
         disk_write_rate: None,
+        send_rate: None,
         file_writes: FileWrites::Cached,
     }
 }

@@ -69,6 +69,7 @@ fn config() -> IoConfig {
         extent_pages: 1 << 20,
         disk_rate: None,
         disk_write_rate: None,
+        send_rate: None,
         file_writes: FileWrites::Cached,
     }
 }

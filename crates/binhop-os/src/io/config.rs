@@ -50,6 +50,9 @@ pub struct IoConfig {
     /// The bytes that the disk writes from the page cache while the processor executes a million instructions. `None`: the
     /// disk writes at once.
     pub disk_write_rate: Option<NonZeroU64>,
+    /// The bytes that the network card sends from the kernel's buffers while the processor executes a million instructions.
+    /// `None`: the card sends at once.
+    pub send_rate: Option<NonZeroU64>,
     /// The most dirty pages that the flusher leaves alone.
     pub dirty_pages: u64,
     /// The instructions after which a dirty page is written.

@@ -100,7 +100,7 @@ impl IoPath {
             let page = FilePage { file, page: start / size };
             self.bring(page, end - page.page, emit);
             let at = (Location::File(file, start), length, Some((file, start)));
-            self.network.send_in_place(at, &self.config, &mut self.counts, emit);
+            self.network.send_in_place(at, self.now, &self.config, &mut self.counts, emit);
         }
         self.file(file).ahead.end_call(end - 1);
         self.counts.read += bytes;

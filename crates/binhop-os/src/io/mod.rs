@@ -46,6 +46,9 @@
 //!   ring, each as long as a packet may be. The driver sees the oldest when a call asks for bytes, and as many arrive
 //!   behind them. A packet belongs to the socket of the call for which the driver sees it, so nothing need be known of
 //!   calls to come. What a call leaves of its last packet waits in the socket.
+//! - With a [rate of sending](IoConfig::send_rate) packets wait in the send ring, and the card sends those of one interrupt
+//!   after the other. A call waits for the oldest if the ring has no room. A part of a file that is sent from the page
+//!   cache waits for all packets before it, and is sent at once.
 //! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
 //!   read.
 //! - A socket or pipe that is closed loses the bytes that wait in it. Their buffers are free in the order of the bytes.
@@ -283,7 +286,7 @@ impl IoPath {
     }
 
     /// Tells the path how many instructions have been executed. The pages arrive whose time has come, then the
-    /// disk writes pages whose time has come, and then pages are written that have been dirty for too long. Time never goes back.
+    /// disk writes pages and the card sends packets whose time has come, and then pages are written that have been dirty for too long. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
         self.now = self.now.max(now);
         if let Some(rate) = self.config.disk_rate {
@@ -295,6 +298,9 @@ impl IoPath {
             while let Some(run) = self.leaving.due(self.now, rate, self.config.page) {
                 self.send_pages(run, emit);
             }
+        }
+        if let Some(rate) = self.config.send_rate {
+            self.network.send_due(self.now, rate, &mut self.counts, emit);
         }
         while let Some((page, since)) = self.cache.dirty_longest()
             && since.saturating_add(self.config.dirty_age) <= self.now
@@ -321,7 +327,7 @@ impl IoPath {
 
     /// Sends `bytes` of the user's memory to the network.
     pub fn send(&mut self, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        self.network.send(bytes, user, &self.config, &mut self.counts, emit);
+        self.network.send((bytes, user), self.now, &self.config, &mut self.counts, emit);
         self.counts.sent += bytes;
     }
 

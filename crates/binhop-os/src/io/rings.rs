@@ -2,6 +2,7 @@
 //! `Network` is the card with its two rings.
 
 use alloc::{collections::VecDeque, vec, vec::Vec};
+use core::num::NonZeroU64;
 
 use binhop_base::VirtAddr;
 
@@ -43,13 +44,29 @@ impl Ring {
     /// Makes a request up to the moment at which the device has marked it as done, and returns the slot of its last
     /// descriptor. `posts` says that the driver writes the descriptors now.
     fn request(&mut self, writes: bool, posts: bool, data: &[Data], emit: Emit<'_>) -> u32 {
-        let slots: Vec<u32> = data.iter().map(|_| self.take_slot()).collect();
-        let request = self.requests;
-        self.requests += 1;
-        let ring = self.id;
+        let request = self.number(data.to_vec());
         if posts {
-            slots.iter().for_each(|&slot| emit(IoStep::WriteDescriptor(ring, slot)));
+            self.describe(&request, emit);
         }
+        self.serve(writes, &request, emit)
+    }
+
+    /// Gives a request its number and its slots.
+    fn number(&mut self, data: Vec<Data>) -> Request {
+        let slots = data.iter().map(|_| self.take_slot()).collect();
+        self.requests += 1;
+        Request { number: self.requests - 1, slots, data }
+    }
+
+    /// Lets the driver write the descriptors of a request.
+    fn describe(&self, request: &Request, emit: Emit<'_>) {
+        request.slots.iter().for_each(|&slot| emit(IoStep::WriteDescriptor(self.id, slot)));
+    }
+
+    /// Lets the device serve a request, and returns the slot of its last descriptor.
+    fn serve(&self, writes: bool, request: &Request, emit: Emit<'_>) -> u32 {
+        let Request { number: request, slots, data } = request;
+        let (ring, request) = (self.id, *request);
         for run in slots.chunk_by(|&before, &slot| before + 1 == slot && slot % DESCRIPTORS_OF_A_FETCH != 0) {
             let (at, bytes) = (Location::Descriptor(ring, run[0]), IoConfig::DESCRIPTOR * run.len() as u64);
             emit(IoStep::Transfer { ring, request, writes: false, at, bytes, of: None });
@@ -70,6 +87,28 @@ impl Ring {
     }
 }
 
+/// `Request` is a request with a descriptor for each piece of memory.
+#[derive(Debug)]
+struct Request {
+    number: u64,
+    slots: Vec<u32>,
+    data: Vec<Data>,
+}
+
+/// `Outgoing` is the packets that are sent between two interrupts, each with its buffers.
+#[derive(Debug, Default)]
+struct Outgoing(Vec<(Request, Vec<u32>)>);
+
+impl Outgoing {
+    fn slots(&self) -> usize {
+        self.0.iter().map(|(request, _)| request.slots.len()).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().flat_map(|(request, _)| &request.data).map(|&(_, bytes, _)| bytes).sum()
+    }
+}
+
 /// `Arrived` is a packet in the receive ring: the slot and the bytes of each of its buffers.
 type Arrived = Vec<(u32, u64)>;
 
@@ -82,6 +121,10 @@ pub(super) struct Network {
     posted: Vec<u32>,
     /// The packets that have arrived and that the driver has not seen, oldest first.
     arrived: VecDeque<Arrived>,
+    /// The packets that wait for the card, oldest first.
+    outgoing: VecDeque<Outgoing>,
+    /// The time in instructions at which the card began with the first of them.
+    begun: u64,
     pub(super) buffers: Buffers,
 }
 
@@ -92,6 +135,8 @@ impl Network {
             send: Ring::new(RingId::Send, slots),
             posted: Vec::new(),
             arrived: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            begun: 0,
             buffers: Buffers::default(),
         }
     }
@@ -162,14 +207,52 @@ impl Network {
         self.arrived.push_back(filled);
     }
 
-    /// Sends a piece of a page from where it lies.
+    /// Sends the packets whose time has come.
+    pub(super) fn send_due(&mut self, now: u64, rate: NonZeroU64, counts: &mut IoCounts, emit: Emit<'_>) {
+        while let Some(first) = self.outgoing.front() {
+            let instructions = u128::from(first.bytes()) * 1_000_000 / u128::from(rate.get());
+            let end = u128::from(self.begun) + instructions;
+            if end > u128::from(now) {
+                break;
+            }
+            self.send_first(end as u64, counts, emit);
+        }
+    }
+
+    /// Sends the oldest packets that wait, and begins with the next ones at the time `now`.
+    fn send_first(&mut self, now: u64, counts: &mut IoCounts, emit: Emit<'_>) {
+        let Some(first) = self.outgoing.pop_front() else { return };
+        self.begun = now;
+        for (request, _) in &first.0 {
+            self.send.serve(false, request, emit);
+        }
+        self.end_sending(first, counts, emit);
+    }
+
+    /// Lets the card interrupt, and frees the buffers of the packets that were sent.
+    fn end_sending(&mut self, sent: Outgoing, counts: &mut IoCounts, emit: Emit<'_>) {
+        counts.packets += sent.0.len() as u64;
+        counts.interrupts += 1;
+        emit(IoStep::Interrupt(RingId::Send));
+        for (request, taken) in sent.0 {
+            let last = *request.slots.last().expect("a request has data");
+            emit(IoStep::ReadDescriptor(RingId::Send, last));
+            taken.into_iter().for_each(|buffer| self.buffers.free(buffer));
+        }
+    }
+
+    /// Sends a piece of a page from where it lies, behind all packets that wait.
     pub(super) fn send_in_place(
         &mut self,
         (at, bytes, of): Data,
+        now: u64,
         config: &IoConfig,
         counts: &mut IoCounts,
         emit: Emit<'_>,
     ) {
+        while !self.outgoing.is_empty() {
+            self.send_first(now, counts, emit);
+        }
         let packets: Vec<(u64, u64)> = pieces(0, bytes, config.packet).collect();
         for batch in packets.chunks(config.coalesce as usize) {
             let mut sent: Vec<u32> = vec![];
@@ -186,18 +269,24 @@ impl Network {
         }
     }
 
-    /// Sends `bytes` of the user's memory.
+    /// Sends `bytes` of the user's memory: at once, or at the rate of the card.
     pub(super) fn send(
         &mut self,
-        bytes: u64,
-        user: VirtAddr,
+        (bytes, user): (u64, VirtAddr),
+        now: u64,
         config: &IoConfig,
         counts: &mut IoCounts,
         emit: Emit<'_>,
     ) {
         let packets: Vec<(u64, u64)> = pieces(0, bytes, config.packet).collect();
         for batch in packets.chunks(config.coalesce as usize) {
-            let mut sent: Vec<(u32, Vec<u32>)> = vec![];
+            let needed: u64 = batch.iter().map(|&(_, packet)| packet.div_ceil(config.buffer)).sum();
+            while self.outgoing.iter().map(Outgoing::slots).sum::<usize>() as u64 + needed
+                > config.ring.into()
+            {
+                self.send_first(now, counts, emit);
+            }
+            let mut sent = Outgoing::default();
             for &(start, packet) in batch {
                 let mut data: Vec<Data> = vec![];
                 let mut taken: Vec<u32> = vec![];
@@ -209,15 +298,21 @@ impl Network {
                     data.push((at, length, None));
                     taken.push(buffer);
                 }
-                sent.push((self.send.request(false, true, &data, emit), taken));
+                let request = self.send.number(data);
+                self.send.describe(&request, emit);
+                if config.send_rate.is_none() {
+                    self.send.serve(false, &request, emit);
+                }
+                sent.0.push((request, taken));
             }
-            counts.packets += batch.len() as u64;
-            counts.interrupts += 1;
-            emit(IoStep::Interrupt(RingId::Send));
-            for (last, taken) in sent {
-                emit(IoStep::ReadDescriptor(RingId::Send, last));
-                taken.into_iter().for_each(|buffer| self.buffers.free(buffer));
+            if config.send_rate.is_none() {
+                self.end_sending(sent, counts, emit);
+                continue;
             }
+            if self.outgoing.is_empty() {
+                self.begun = now;
+            }
+            self.outgoing.push_back(sent);
         }
     }
 }

@@ -26,6 +26,7 @@ fn linux() -> IoConfig {
         extent_pages: 1 << 20,
         disk_rate: None,
         disk_write_rate: None,
+        send_rate: None,
         file_writes: FileWrites::Cached,
     }
 }
@@ -107,6 +108,37 @@ fn a_write_of_part_of_a_page() {
 }
 
 /// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
+/// A card that sends 1,500 bytes in a million instructions, and interrupts after every second packet. The ring has room
+/// for four packets.
+#[test]
+fn packets_leave_at_the_rate_of_the_card() {
+    let rate = core::num::NonZeroU64::new(1500);
+    let mut path = IoPath::new(IoConfig { send_rate: rate, ring: 4, request_pages: 4, ..linux() }).unwrap();
+    let mut make = |now: u64, bytes: u64| {
+        let mut steps = Vec::new();
+        path.pass_time(now, &mut |step| steps.push(step));
+        path.send(bytes, USER, &mut |step| steps.push(step));
+        let of_card = |step: &&IoStep| match step {
+            IoStep::Transfer { at: Location::Buffer(..), .. } => true,
+            IoStep::Interrupt(ring) => *ring == RingId::Send,
+            _ => false,
+        };
+        let bytes = |step: &IoStep| match step {
+            IoStep::Transfer { bytes, .. } => *bytes,
+            _ => 0, // an interrupt
+        };
+        steps.iter().filter(of_card).map(bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(make(0, 4000), [], "three packets wait: of 1,500, 1,500 and 1,000 bytes");
+    assert_eq!(make(1_999_999, 0), []);
+    assert_eq!(make(2_000_000, 0), [1500, 1500, 0]);
+    assert_eq!(make(2_000_000, 6000), [1000, 0], "the ring has no room for five packets");
+    assert_eq!(make(3_999_999, 0), []);
+    assert_eq!(make(4_000_000, 0), [1500, 1500, 0]);
+    assert_eq!(make(5_999_999, 0), []);
+    assert_eq!(make(6_000_000, 0), [1500, 1500, 0]);
+}
+
 #[test]
 fn pages_leave_at_the_rate_of_the_disk() {
     let rate = core::num::NonZeroU64::new(2 * PAGE);

@@ -61,7 +61,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
         3..=6u32,
         1..100u64,
         (1..3u32, 0..6u32),
-        (1..40u64, disk_rate(), disk_rate()),
+        (1..40u64, disk_rate(), disk_rate(), disk_rate()),
     )
         .prop_map(
             |(
@@ -71,7 +71,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 buffer,
                 packet,
                 (coalesce, backlog),
-                (extent_pages, disk_rate, disk_write_rate),
+                (extent_pages, disk_rate, disk_write_rate, send_rate),
             )| IoConfig {
                 page: PAGE,
                 cache_pages,
@@ -87,6 +87,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 extent_pages,
                 disk_rate,
                 disk_write_rate,
+                send_rate,
                 file_writes: FileWrites::Cached,
             },
         )
@@ -138,6 +139,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         extent_pages: config.extent_pages,
         disk_rate: config.disk_rate.map(NonZeroU64::get),
         disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
+        send_rate: config.send_rate.map(NonZeroU64::get),
     }
 }
 
@@ -269,7 +271,7 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
 fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
     let mut fast = IoPath::new(config).unwrap();
     let mut slow = Server::new(oracle_sizes(&config));
-    let mut world = World::new(PAGE);
+    let mut world = World::new(PAGE, config.send_rate.is_none());
     if let Some(bytes) = known {
         fast.set_bytes(FileId(KNOWN), bytes);
         slow.files.insert(KNOWN, bytes);

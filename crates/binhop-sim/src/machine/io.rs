@@ -32,6 +32,8 @@ keys! {
             "the bytes that the disk reads into the page cache while the processor executes a million instructions";
         disk_write_rate: Option<At<Bytes>> = "disk-write-rate", absent "the disk writes at once",
             "the bytes that the disk writes from the page cache while the processor executes a million instructions";
+        send_rate: Option<At<Bytes>> = "send-rate", absent "the network card sends at once",
+            "the bytes that the network card sends from the kernel's buffers while the processor executes a million instructions";
         dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
             "the dirty file data that the flusher leaves alone";
         dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
@@ -139,6 +141,7 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         extent_pages: keys.extent.as_ref().map_or(EXTENT.div_ceil(page), |at| at.value.0 / page),
         disk_rate: rate(&keys.disk_rate)?,
         disk_write_rate: rate(&keys.disk_write_rate)?,
+        send_rate: rate(&keys.send_rate)?,
         file_writes: keys.file_writes,
     };
     config.check().map_err(|mut problem| {
@@ -163,12 +166,12 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
     Ok((config, schemes))
 }
 
-/// Returns the bytes that the disk moves in a million instructions, if it does not move them at once.
+/// Returns the bytes that a device moves in a million instructions, if it does not move them at once.
 fn rate(key: &Option<At<Bytes>>) -> Result<Option<NonZeroU64>> {
     let bytes = key.as_ref().map(|at| NonZeroU64::new(at.value.0).ok_or(at)).transpose();
     bytes.map_err(|at| {
-        let rule = "a disk moves some bytes in a million instructions";
-        Problem::request("0B", &at.place, rule, "leave it out for a disk that works at once")
+        let rule = "a device moves some bytes in a million instructions";
+        Problem::request("0B", &at.place, rule, "leave it out for a device that works at once")
     })
 }
 
