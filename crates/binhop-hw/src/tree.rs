@@ -152,10 +152,10 @@ impl Tree {
         };
         let rest = |tree: &Self| {
             let config = tree.config();
-            (config.rules, config.page, config.fetch, config.data, config.cost_rule)
+            (config.rules, config.page, config.fetch, config.data, config.cost_rule, config.agents)
         };
         if rest(self) != rest(other) || front(self) != front(other) {
-            Some("the caches of the front differ, or the rules of counting or of costs")
+            Some("the caches of the front differ, or the rules of counting or of costs, or the agents")
         } else if asked(self) != asked(other) {
             Some("the front asks for lines of another size")
         } else {

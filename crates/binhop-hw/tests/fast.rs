@@ -38,7 +38,7 @@ struct Draw {
 
 fn draw() -> impl Strategy<Value = Draw> {
     let front =
-        (prop::sample::select(vec![1u32, 2, 4, 8]), prop::sample::select(vec![1u64, 2, 4, 8, 16, 64]));
+        (prop::sample::select(vec![1u32, 2, 4, 8]), prop::sample::select(vec![1u64, 2, 4, 8, 16, 32, 64]));
     let level = (
         prop::sample::select(vec![16u64, 32, 64]),
         prop::sample::select(vec![1u32, 2, 4, 8, 16]),
@@ -438,7 +438,7 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
         if draw.add && draw.split {
             let cache = &mut config.caches[1];
             cache.line = power(32);
-            resize(cache, 1, 32);
+            resize(cache, 1, if draw.evict_first { 16 } else { 32 });
             cache.writeback_order = WritebackOrder::ALL[usize::from(!draw.evict_first)];
         }
         Tree::new(config)

@@ -289,7 +289,8 @@ impl FrontGroup {
             }
             FastPath::LaneBits if subscription.is_some() => Some("units act in each lane for itself"),
             FastPath::LaneBits if injects => Some("page tables are walked"),
-            FastPath::LaneBits => allowed[0].why_not(path),
+            FastPath::LaneBits if seeds == 1 => Some("each placement has one lane"),
+            FastPath::LaneBits => by_all(path),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
                 Some("each lane has one back")

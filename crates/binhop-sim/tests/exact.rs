@@ -181,6 +181,43 @@ fn a_line_that_left_with_its_page_is_no_known_hit() {
     }
 }
 
+/// Lanes are bits in bundles of up to 64, and threads share the bundles.
+#[test]
+fn many_lanes_in_bundles_are_each_lane_alone() {
+    let machine = machine(SMALL.len() - 1);
+    assert!(explained(std::slice::from_ref(&machine), 70, true).contains("up to 64 are simulated together"));
+    let data = |at: u64| Event::Data {
+        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
+        page: (at * at % 41) as u8,
+        offset: (at * 52 % 4096) as u16,
+        size: 4,
+    };
+    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
+    let options = options(0..70);
+    let bits = run(&machine, &events, 1000, &options);
+    let lanes = run(&machine, &events, 1000, &without(&options, FastPath::LaneBits));
+    assert_same(&bits, &lanes, "in bits or not");
+    let threads = run(&machine, &events, 1000, &RunOptions { threads: 3, ..options });
+    assert_same(&bits, &threads, "one thread or three");
+}
+
+/// Of two machines with one front, one has stream buffers behind the front, so that no lane is a bit.
+#[test]
+fn a_back_with_stream_buffers_beside_another_back() {
+    let set = |settings: &[String]| Machine::load("kh90", settings).unwrap();
+    let (plain, streams) = (set(&[]), set(&["stream-buffers.l2.buffers=4".to_string()]));
+    let load = |page: u8| Event::Data { op: Op::Load, page, offset: u16::from(page) * 64, size: 4 };
+    let events = batch(&(0..40).chain(0..40).map(load).collect::<Vec<_>>());
+    let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
+    for machines in [[plain.clone(), streams.clone()], [streams, plain]] {
+        let source = Box::new(Fixed::new(events.clone(), 1000));
+        let together = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
+        for (machine, outcome) in machines.iter().zip(&together) {
+            assert_same(&run(machine, &events, 1000, &options), outcome, "alone or together");
+        }
+    }
+}
+
 /// Returns the value of a metric, by seed.
 fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
     let column = |name: &str| outcome.results.column_by_name(name).unwrap();

@@ -8,9 +8,16 @@ use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Row};
 
-/// The fewest lanes of a bundle where several threads could share them: what lanes have in common is then done once for
-/// each thread.
-pub(super) const FEWEST_LANES: usize = 16;
+/// Lanes are not divided among threads into bundles of fewer lanes: what lanes have in common is done once for each bundle.
+const FEWEST_LANES: usize = 16;
+
+/// The rows that go through level 1 before the other backs handle their requests. The requests of all lanes wait meanwhile.
+pub(super) const PIECE: usize = 4096;
+
+/// Returns the number of bundles of some lanes.
+pub(super) fn bundles(lanes: usize, workers: usize) -> usize {
+    if lanes == 0 { 0 } else { lanes.div_ceil(lanes_of_bundle(lanes, workers)) }
+}
 
 /// Returns the largest number of lanes of one bundle.
 pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
@@ -22,16 +29,16 @@ pub(super) struct LaneBundle {
     pub(super) lanes: Vec<Lane>,
     bits: LaneBits,
     /// True if some backs are not simulated in bits.
-    asks: bool,
+    has_other_backs: bool,
 }
 
 impl LaneBundle {
     /// Makes a bundle of lanes of the same machines, each in its initial state.
     pub(super) fn new(lanes: Vec<Lane>) -> Self {
         let trees = lanes[0].trees_in_bits();
-        let asks = trees.iter().any(|(_, in_bits)| !in_bits);
+        let has_other_backs = trees.iter().any(|(_, in_bits)| !in_bits);
         let bits = LaneBits::new(&trees, lanes.len());
-        Self { lanes, bits, asks }
+        Self { lanes, bits, has_other_backs }
     }
 
     /// Simulates a block in all lanes.
@@ -40,14 +47,14 @@ impl LaneBundle {
         for (number, &(position, _)) in block.controls.iter().enumerate() {
             self.advance(&block.rows()[at..position as usize], tables);
             at = position as usize;
-            let Self { lanes, bits, asks } = self;
+            let Self { lanes, bits, has_other_backs } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(&block.controls, number, tables, recency, (bits, place))?;
                 let Some(PlacedPage { page, frame, flushed }) = placed else { continue };
                 if let Some(held) = flushed {
                     bits.flush_page(place, held);
-                    if *asks {
+                    if *has_other_backs {
                         lane.flush_behind(held, bits.requests(place), tables);
                     }
                 }
@@ -63,14 +70,24 @@ impl LaneBundle {
         if rows.is_empty() {
             return;
         }
-        let Self { lanes, bits, asks } = self;
+        let Self { lanes, bits, has_other_backs } = self;
         let translation = LaneTranslation { tables, frames: None };
-        bits.access_all(rows, |mapping| translation.page(MappingId(mapping)));
-        if *asks {
+        let page_of = |mapping| translation.page(MappingId(mapping));
+        if !*has_other_backs {
+            return bits.access_all(rows, page_of);
+        }
+        for rows in rows.chunks(PIECE) {
+            bits.access_all(rows, page_of);
             for (place, lane) in lanes.iter_mut().enumerate() {
                 lane.answer_bundle(bits.requests(place), tables);
             }
         }
+    }
+
+    /// Returns how many entries are handled one by one in a block of so many: those of all lanes if some backs are not
+    /// simulated in bits.
+    pub(super) fn work(&self, entries: usize) -> usize {
+        if self.has_other_backs { entries * self.lanes.len() } else { entries }
     }
 
     /// Ends the simulation. Returns the lanes with their final counts.

@@ -9,6 +9,8 @@
 //!   goes to the disk leaves a place in a list. If switches are observed, each process takes private caches, in which
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
+//! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words for each line of each page, in each
+//!   cache behind level 1, and room for the accesses of a block.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -25,7 +27,7 @@
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request};
 
-use super::lane_bundle::FEWEST_LANES;
+use super::lane_bundle::{PIECE, bundles};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
@@ -67,8 +69,6 @@ const PROTECTED: u64 = 64;
 const SORTED_ACCESS: u64 = 12;
 /// The bytes of a line of level 1 where lanes are bits.
 const LINE_OF_LEVEL1: u64 = 24;
-/// The bytes of a page's frames in level 1 where lanes are bits: a word for each bit of the frame that level 1 asks for.
-const BITS_OF_PAGE: u64 = 32;
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
 pub(crate) fn guess(options: &RunOptions) -> Growth {
@@ -192,6 +192,9 @@ pub(crate) struct MemoryEstimate {
     shared: Sum,
     /// The page tables, which exist once.
     page_tables: Vec<WhenFull>,
+    /// What each bundle of lanes takes, and the number of threads among which lanes are divided.
+    bundle: Sum,
+    workers: usize,
     seed: Sum,
     when_full: Vec<WhenFull>,
     /// The pages that are no pages of the trace: those of units, of page tables and of handlers.
@@ -217,6 +220,7 @@ impl MemoryEstimate {
         let mut estimate = Self {
             shared: Sum { fixed: SOURCE, ..Sum::default() },
             own_pages: u64::from(of_unit) + u64::from(of_tables.unwrap_or(0)),
+            workers: options.threads,
             ..Self::default()
         };
         let workers = options.threads as u64;
@@ -269,14 +273,12 @@ impl MemoryEstimate {
         let sharing = group.sharing;
         let in_bits = group.paths.takes(FastPath::LaneBits);
         if in_bits {
-            // Accesses are sorted once for each bundle.
-            let sorted = BLOCK_ROWS as u64 * SORTED_ACCESS;
-            self.shared.add(Sum { fixed: sorted, page: BITS_OF_PAGE, ..Sum::default() });
-            self.seed.add(Sum {
-                fixed: sorted / FEWEST_LANES as u64,
-                page: size_of::<u32>() as u64,
-                ..Sum::default()
-            });
+            let fixed = BLOCK_ROWS as u64 * SORTED_ACCESS;
+            self.bundle.add(Sum { fixed, ..Sum::default() });
+            let others = cells.machines.iter().any(|&cell| !LaneBits::takes_back(machines[cell].tree()));
+            // A row makes two requests at most. Lists of requests double.
+            let waiting = if others { 4 * PIECE * size_of::<Request>() } else { 0 };
+            self.seed.add(Sum { fixed: waiting as u64, page: size_of::<u32>() as u64, ..Sum::default() });
         }
         let first = &machines[cells.machines[0]];
         let (settings, frames) =
@@ -334,12 +336,15 @@ impl MemoryEstimate {
                     // A machine in a stack has no back of its own.
                     self.seed.add(if stacked { Sum::default() } else { sum });
                 } else if in_bits && cell == cells.machines[0] {
-                    // A lane holds at most one line of each set. Lists of lines double.
-                    let lines = 2 * LINE_OF_LEVEL1 * cache.sets();
-                    self.seed.add(Sum { fixed: lines, ..Sum::default() });
-                    let slots = cache.sets() * size_of::<Vec<u64>>() as u64;
-                    let touched = sum.page;
-                    self.shared.add(Sum { fixed: slots, page: touched, ..Sum::default() });
+                    // A lane holds at most one line of each set.
+                    let lines = LINE_OF_LEVEL1 * cache.sets();
+                    self.seed.add(Sum { fixed: lines.max(sum.fixed), ..Sum::default() });
+                    // Each slot has a list, with room for some lines more.
+                    let slots = cache.sets() * (size_of::<Vec<u64>>() as u64 + 4 * LINE_OF_LEVEL1);
+                    // Each bit of the frame that chooses the set has a word for each page.
+                    let colors = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
+                    let page = sum.page + u64::from(colors.ilog2()) * size_of::<u64>() as u64;
+                    self.bundle.add(Sum { fixed: slots, page, ..Sum::default() });
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // The front exists once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
@@ -359,10 +364,11 @@ impl MemoryEstimate {
     /// Adds the cache behind level 1 of a machine, where lanes are bits.
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine) {
         // A page has two words for each line, whatever the number of lanes, in each bundle.
-        let page = (machine.memory().page.bytes() >> cache.line.log2()) * 2 * size_of::<u64>() as u64;
-        self.shared.add(Sum { page: page + page / 128, ..Sum::default() });
+        let lines = machine.memory().page.bytes() >> cache.line.log2();
+        let page = lines * 2 * size_of::<u64>() as u64 + lines.div_ceil(8);
+        self.bundle.add(Sum { page, ..Sum::default() });
         let fixed = cache.sets() * size_of::<u32>() as u64;
-        self.seed.add(Sum { fixed, page: page / FEWEST_LANES as u64, ..Sum::default() });
+        self.seed.add(Sum { fixed, ..Sum::default() });
         self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed);
     }
 
@@ -395,7 +401,10 @@ impl MemoryEstimate {
         let tables = self.tables.of(growth).saturating_mul(all as u64);
         let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
         let shared = shared.fold(self.shared.of(all_pages).saturating_add(tables), u64::saturating_add);
-        shared.saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
+        let bundles = bundles(seeds, self.workers.max(1)) as u64;
+        shared
+            .saturating_add(self.bundle.of(all_pages).saturating_mul(bundles))
+            .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 
     fn of_a_seed(&self, growth: Growth) -> u64 {
@@ -411,8 +420,16 @@ impl MemoryEstimate {
 
     /// Returns how many seeds of `all` fit at once, as far as the trace is known.
     pub(crate) fn fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> usize {
-        let left = memory.bytes.saturating_sub(self.bytes(0, all, growth));
-        (left / self.of_a_seed(growth).max(1)).min(all as u64) as usize
+        let (mut fit, mut over) = (0, all + 1);
+        while over - fit > 1 {
+            let middle = fit + (over - fit) / 2;
+            if self.bytes(middle, all, growth) <= memory.bytes {
+                fit = middle;
+            } else {
+                over = middle;
+            }
+        }
+        fit
     }
 
     /// Returns how many seeds of `all` a run starts with: as many as fit if the trace is as guessed. If none

@@ -174,8 +174,8 @@ impl WorkerGroup {
         let Self { lanes, bundles, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
         let last = lanes.len() + bundles.len() - 1;
-        let mut begin = |number: usize, recency: &mut BlockRecency| {
-            *unchecked += block.entries();
+        let mut begin = |number: usize, work: usize, recency: &mut BlockRecency| {
+            *unchecked += work;
             if *unchecked > ENTRIES_BETWEEN_CHECKS {
                 *unchecked = 0;
                 check_interrupt()?;
@@ -184,11 +184,11 @@ impl WorkerGroup {
             Result::Ok(())
         };
         for (number, lane) in lanes.iter_mut().enumerate() {
-            begin(number, recency)?;
+            begin(number, block.entries(), recency)?;
             lane.run(block, tables, recency, requests)?;
         }
         for (number, bundle) in bundles.iter_mut().enumerate() {
-            begin(lanes.len() + number, recency)?;
+            begin(lanes.len() + number, bundle.work(block.entries()), recency)?;
             bundle.run(block, tables, recency)?;
         }
         recency.end(&block.controls);

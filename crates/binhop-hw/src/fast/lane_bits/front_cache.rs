@@ -9,6 +9,9 @@ use crate::{CacheConfig, CacheCounters, Request, Resident, cache::is_first};
 /// asked for again soon loses its lanes: few lines stand in a slot.
 type SlotLines = Vec<PresentLine>;
 
+/// The lines by which the room of a slot grows. Slots are many, so that room which doubled would cost memory.
+const SPARE_LINES: usize = 4;
+
 /// A line that some lane holds.
 #[derive(Clone, Copy, Debug)]
 struct PresentLine {
@@ -87,6 +90,9 @@ impl FrontCache {
             Some(0) => {}
             Some(place) => slot.swap(0, place),
             None => {
+                if slot.len() == slot.capacity() {
+                    slot.reserve_exact(SPARE_LINES);
+                }
                 slot.push(PresentLine { key, resident: 0, dirty: 0 });
                 let last = slot.len() - 1;
                 slot.swap(0, last);

@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //! - Level 1 is direct-mapped, write-back and allocating. Every lane makes the same accesses in the same order; only the
-//!   frames differ. So may the caches behind it be, each the only cache of its back. Other backs get the requests of each
-//!   lane, and are simulated lane by lane.
+//!   frames differ. A back whose only cache is direct-mapped, too, is simulated in the same words. Other backs get the
+//!   requests of each lane, and are simulated lane by lane.
 //! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page), and
 //!   the frame of a page chooses among the sets of this number. For each line of each page, one word says in which lanes
 //!   the line is resident, and one word in which lanes it is dirty.
@@ -119,7 +119,7 @@ struct PageAccess {
     kind: Kind,
 }
 
-/// What a cache of level 1 asks of the level behind it.
+/// `Port` says which cache serves a kind of access, and what this cache asks of the level behind it.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     lines_of: LinesOf,
