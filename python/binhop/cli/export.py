@@ -59,7 +59,8 @@ def export(
         typer.Option(
             metavar="S",
             help="A scheme for device data (docs/io.md): the requests that the machine's memory with a "
-            "controller gets behind it, those of devices, too. Needs the section dram, as in --set dram=ddr4-2400.",
+            "controller gets behind it, those of devices, too. Needs the section dram, as in "
+            "--set dram=ddr4-2400.",
         ),
     ] = None,
     settings: Annotated[
