@@ -9,7 +9,7 @@ use crate::occasion::{OccasionKind, Subscription};
 use crate::options::RunOptions;
 use crate::run::{WorstCase, apart, check_cost, check_machines, explain_rounds};
 use crate::sharing::FrontSharing;
-use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
+use crate::sharing::{EVERY_BACK_IN_BITS, FrontGroup, SharingPlan, StackedBacks};
 
 /// The maximum number of machines that a line names.
 const MOST_NAMED: usize = 3;
@@ -221,6 +221,8 @@ impl FrontGroup {
                 count(stacks.len() * seeds, "stack"),
                 spread(stacks.iter().map(|stack| stack.machines.len()))
             ));
+        } else if self.paths.why_not(FastPath::Chain) == Some(EVERY_BACK_IN_BITS) {
+            lines.push("  backs: in the bits of their lanes".to_string());
         } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
             lines.push(format!("  backs: each by itself, in no stack: {why}"));
         }

@@ -26,7 +26,7 @@
 //! differ from other backs. A front is shared until the first occasion at which a unit may touch level 1. If a
 //! unit asks for misses, no front is shared at all.
 
-use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LruStackShape, Rules, Tree};
+use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Rules, Tree};
 
 use crate::machine::Machine;
 use crate::occasion::Subscription;
@@ -123,6 +123,9 @@ impl FrontSharing {
         }
     }
 }
+
+/// The reason why no path for backs is taken where every back is simulated in the bits of its bundle.
+pub(crate) const EVERY_BACK_IN_BITS: &str = "every back is simulated in bits";
 
 /// `SharingPlan` groups machines by the stages that they share. A machine's number is its place in the list
 /// of machines.
@@ -299,9 +302,16 @@ impl FrontGroup {
         });
         let paths = paths.without(off);
         // Where lanes are bits, no lane has a front of its own.
-        let in_bits = (paths.takes(FastPath::LaneBits)).then_some("level 1 is simulated in bits");
-        let paths =
-            FastPaths::decide(|path| paths.why_not(path).or(in_bits.filter(|_| path == FastPath::TwoPhase)));
+        let bits = paths.takes(FastPath::LaneBits);
+        let all_in_bits = bits && cells.iter().all(|&cell| LaneBits::takes_back(machines[cell].tree()));
+        let paths = FastPaths::decide(|path| {
+            let replaced = match path {
+                FastPath::LaneBits => None,
+                FastPath::TwoPhase => bits.then_some("level 1 is simulated in bits"),
+                _ => all_in_bits.then_some(EVERY_BACK_IN_BITS),
+            };
+            paths.why_not(path).or(replaced)
+        });
         // A direct-mapped filter works for backs that are simulated one by one.
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
         let lanes: Vec<LaneCells> =

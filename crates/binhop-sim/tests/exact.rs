@@ -185,7 +185,12 @@ fn a_line_that_left_with_its_page_is_no_known_hit() {
 #[test]
 fn many_lanes_in_bundles_are_each_lane_alone() {
     let machine = machine(SMALL.len() - 1);
-    assert!(explained(std::slice::from_ref(&machine), 70, true).contains("up to 64 are simulated together"));
+    let plan = explained(std::slice::from_ref(&machine), 70, true);
+    assert!(
+        plan.contains("up to 64 are simulated together, one bit for each\n  backs: in the bits"),
+        "{plan}"
+    );
+    assert!(plan.contains("  fast paths: lane-bits\n"), "{plan}");
     let data = |at: u64| Event::Data {
         op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
         page: (at * at % 41) as u8,

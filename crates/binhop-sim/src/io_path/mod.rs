@@ -248,9 +248,11 @@ impl IoEvents {
     }
 }
 
-/// Returns the file behind each direct file whose path another file has.
+/// Returns the file behind each direct file whose path another file has. Files whose path is unknown, and empty, are
+/// different files.
 fn same_files(meta: &Meta) -> BTreeMap<u64, FileId> {
-    let others = meta.files.iter().filter(|(id, _)| !meta.direct_files.contains(id));
+    let is_other = |(id, path): &(&u64, &String)| !meta.direct_files.contains(id) && !path.is_empty();
+    let others = meta.files.iter().filter(is_other);
     let by_path: BTreeMap<&str, u64> = others.map(|(&id, path)| (path.as_str(), id)).collect();
     let other = |&id: &u64| Some((id, FileId(*by_path.get(meta.files.get(&id)?.as_str())?)));
     meta.direct_files.iter().filter_map(other).collect()

@@ -23,6 +23,7 @@ pub(super) struct BackCache {
     /// For each line number within the page, each color and each lane, the page whose line lies there.
     occupants: Vec<u32>,
     touched: Vec<u64>,
+    accesses: PerKind<LaneCounter>,
     compulsory: PerKind<u64>,
     misses: PerKind<LaneCounter>,
     /// The misses of data that is smaller than the line. The rest of the line is read.
@@ -45,6 +46,7 @@ impl BackCache {
             lines: Vec::new(),
             occupants: vec![NOBODY; cache.sets() as usize * lanes],
             touched: Vec::new(),
+            accesses: PerKind::default(),
             compulsory: PerKind::default(),
             misses: PerKind::default(),
             in_part: LaneCounter::default(),
@@ -56,7 +58,7 @@ impl BackCache {
     }
 
     /// Makes room for the lines of a page.
-    pub(super) fn reach(&mut self, page: PageId) {
+    pub(super) fn make_room(&mut self, page: PageId) {
         let lines = (page.index() + 1) << self.lines_of.log2;
         if self.lines.len() < lines {
             self.lines.resize(lines, [0; 2]);
@@ -75,6 +77,7 @@ impl BackCache {
         all: Mask,
         frames: &LaneFrames,
     ) {
+        self.accesses[kind].add(lanes);
         let smaller = self.lines_of.line_log2 - above.line_log2;
         let key = key >> smaller;
         let written = if is_data(kind) { lanes } else { 0 };
@@ -93,7 +96,7 @@ impl BackCache {
         if is_data(kind) && smaller > 0 {
             self.in_part.add(missed);
         }
-        // What nobody has asked for is in no lane, and all lanes ask for it at once.
+        // The first request for a line comes from all lanes at once.
         if missed == all && is_first(&mut self.touched, key) {
             self.compulsory[kind] += 1;
         }
@@ -154,9 +157,11 @@ impl BackCache {
         [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| self.misses[kind].get(lane)).sum()
     }
 
-    /// Returns the counts of a lane. `accesses` are the requests that level 1 made of this cache.
-    pub(super) fn counters(&self, lane: usize, accesses: PerKind<u64>) -> CacheCounters {
-        let misses = PerKind(std::array::from_fn(|kind| self.misses.0[kind].get(lane)));
+    /// Returns the counts of a lane.
+    pub(super) fn counters(&self, lane: usize) -> CacheCounters {
+        let of_lane =
+            |counts: &PerKind<LaneCounter>| PerKind(std::array::from_fn(|kind| counts.0[kind].get(lane)));
+        let (accesses, misses) = (of_lane(&self.accesses), of_lane(&self.misses));
         let [purged, purged_dirty] = self.purged[lane];
         let evictions_dirty = self.written_back.get(lane);
         let mut sent = misses;

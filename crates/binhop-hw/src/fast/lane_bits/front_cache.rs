@@ -21,7 +21,7 @@ struct PresentLine {
     dirty: Mask,
 }
 
-/// A line that is written back, and the lanes that do so.
+/// A line that is written back, and the lanes in which it is.
 pub(super) type WrittenBack = (u64, Mask);
 
 /// `FrontCache` is one direct-mapped cache of level 1 in every lane.
@@ -33,7 +33,7 @@ pub(super) struct FrontCache {
     /// The number of the cache in the tree.
     pub(super) number: usize,
     lines_of: LinesOf,
-    /// The bits of a frame that choose the set.
+    /// The number of the lowest bits of a frame that choose the set.
     color_bits: u32,
     slots: Vec<SlotLines>,
     touched: Vec<u64>,
@@ -66,7 +66,7 @@ impl FrontCache {
         }
     }
 
-    /// The bits of a frame that choose the set.
+    /// Returns the number of the lowest bits of a frame that choose the set.
     pub(super) fn color_bits(&self) -> u32 {
         self.color_bits
     }
@@ -158,6 +158,11 @@ impl FrontCache {
                 slot.swap_remove(at);
             }
         }
+    }
+
+    /// Returns the dirty lines of a lane that were flushed.
+    pub(super) fn purged_dirty(&self, lane: usize) -> u64 {
+        self.purged[lane][1]
     }
 
     /// Returns the demand misses of a lane.

@@ -24,7 +24,7 @@ mod counter;
 mod frames;
 mod front_cache;
 
-use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PerKind, PowerOfTwo};
+use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo};
 
 use crate::{
     Access, AgentCounters, AgentMemoryCounters, CacheConfig, CacheCounters, CostRule, Counted, CountedCaches,
@@ -274,7 +274,7 @@ impl LaneBits {
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
     pub fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
         self.frames.put(lane, page, frame);
-        self.backs.iter_mut().for_each(|back| back.reach(page));
+        self.backs.iter_mut().for_each(|back| back.make_room(page));
     }
 
     /// The frame of a page changes hands in one lane: see [`Front::flush_page`](crate::Front::flush_page).
@@ -433,15 +433,9 @@ impl LaneBits {
     #[must_use]
     pub fn back_counters(&self, lane: usize, back: usize) -> (CacheCounters, MemoryCounters, u64) {
         let (config, back) = (self.trees[back].config(), &self.backs[back]);
-        let (mut asked, mut system) = (PerKind::default(), 0);
-        for front in &self.fronts {
-            let mut sent = front.counters(lane).sent;
-            system += std::mem::take(&mut sent[Kind::System]);
-            asked += sent;
-        }
-        let counters = back.counters(lane, asked);
+        let counters = back.counters(lane);
         let mut accesses = counters.sent;
-        accesses[Kind::System] += system;
+        accesses[Kind::System] += self.fronts.iter().map(|front| front.purged_dirty(lane)).sum::<u64>();
         let cost = config.caches[back.number].cost;
         let waited =
             counters.waited(cost, config.cost_rule == CostRule::Add) + accesses.demand() * config.memory_cost;
