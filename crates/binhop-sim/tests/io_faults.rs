@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
-use binhop_base::Result;
 use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
-use binhop_os::io::{FileWrites, IoConfig};
+use binhop_os::io::IoConfig;
 use binhop_sim::io_path::{HALF, IoEvents};
+use binhop_trace::event::Event;
 use binhop_trace::event::map_flags::{READ, SHARED, WRITE};
-use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::source::SegmentMeta;
-use binhop_trace::{EventBatch, Meta, Op, Source};
+use binhop_trace::{Meta, Op, Source};
 use proptest::prelude::*;
+
+use crate::io_path::{Rows, batch, config, row};
 
 const PAGE: u64 = 4096;
 /// A file that calls name, and its segment.
@@ -25,25 +26,6 @@ const BASE: u64 = 0x10_0000;
 /// The pages of a program, from `BASE` on.
 const PAGES: u64 = 12;
 
-struct Rows {
-    meta: Meta,
-    batches: Vec<EventBatch>,
-}
-
-impl Source for Rows {
-    fn name(&self) -> &str {
-        "rows"
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        Ok((!self.batches.is_empty()).then(|| self.batches.remove(0)))
-    }
-}
-
 fn meta(bytes: Option<u64>) -> Meta {
     let segment = |path: &str| SegmentMeta { file: Some(path.to_owned()), kind: None };
     let segments = [(DATA.1, "/data"), (LIBRARY.1, "/lib/a.so"), (DEVICE, "/dev/zero"), (22, "program")];
@@ -54,19 +36,6 @@ fn meta(bytes: Option<u64>) -> Meta {
         file_bytes: bytes.map(|bytes| (DATA.0, bytes)).into_iter().collect(),
         ..Meta::default()
     }
-}
-
-fn row(op: Op, addr: u64, size: u32, count: u32) -> Event {
-    Event { op, addr, size, count, arg0: None, arg1: None }
-}
-
-fn batch(events: &[Event]) -> EventBatch {
-    let mut builder = EventBuilder::default();
-    for event in events {
-        let Event { op, addr, size, count, arg0, arg1 } = *event;
-        builder.push_args(op, addr, size, count, [arg0, arg1]);
-    }
-    builder.finish()
 }
 
 /// `Seen` is a row of the program, or a page that the disk transfers: the request, whether the disk writes memory, the
@@ -243,7 +212,7 @@ fn rate() -> impl Strategy<Value = Option<NonZeroU64>> {
     )
 }
 
-fn config() -> impl Strategy<Value = IoConfig> {
+fn any_config() -> impl Strategy<Value = IoConfig> {
     (2..16u64, 0..6u64, 1..200u64, rate(), rate()).prop_map(
         |(cache_pages, dirty_pages, dirty_age, disk_rate, disk_write_rate)| IoConfig {
             cache_pages,
@@ -253,7 +222,7 @@ fn config() -> impl Strategy<Value = IoConfig> {
             dirty_age,
             disk_rate,
             disk_write_rate,
-            ..sizes()
+            ..config()
         },
     )
 }
@@ -331,7 +300,7 @@ proptest! {
 
     #[test]
     fn faults_are_those_of_the_slow_model(
-        config in config(),
+        config in any_config(),
         bytes in prop::option::of(0..12 * PAGE),
         acts in prop::collection::vec(act(), 1..80),
         each in 1..30usize,
@@ -340,27 +309,6 @@ proptest! {
         let mut slow = Slow::new(&config, bytes);
         events.iter().for_each(|event| slow.event(event));
         prop_assert_eq!(fast(config, meta(bytes), &events, each), slow.seen);
-    }
-}
-
-fn sizes() -> IoConfig {
-    IoConfig {
-        page: PAGE,
-        cache_pages: 64,
-        read_ahead: 8,
-        request_pages: 8,
-        dirty_pages: 16,
-        dirty_age: 1_000_000,
-        ring: 8,
-        buffer: 2048,
-        packet: 1500,
-        coalesce: 1,
-        backlog: 0,
-        extent_pages: 1 << 20,
-        disk_rate: None,
-        disk_write_rate: None,
-        send_rate: None,
-        file_writes: FileWrites::Cached,
     }
 }
 
@@ -401,7 +349,22 @@ fn the_pages_of_a_library_come_from_the_disk() {
         Seen::Row(trace[6]),
         Seen::Row(trace[7]),
     ];
-    assert_eq!(fast(sizes(), meta(None), &trace, 3), expected);
+    assert_eq!(fast(config(), meta(None), &trace, 3), expected);
+}
+
+/// A mapped file may have a number for direct calls beside another number. A fault brings its page into the page cache, where
+/// a call by the other number finds it.
+#[test]
+fn a_fault_finds_the_file_behind_a_direct_one() {
+    let direct = DATA.0 + 8;
+    let mut two = meta(None);
+    two.files.insert(direct, "/data".to_owned());
+    two.direct_files.insert(direct);
+    let map = Event { arg0: Some(DATA.1), arg1: Some(0), ..row(Op::Map, BASE, READ, 1) };
+    let load = row(Op::Load, BASE, 8, 1);
+    let read = Event { arg0: Some(DATA.0), arg1: Some(0), ..row(Op::Syscall, 0x9000_0000, 4096, 0) };
+    let expected = [Seen::Row(map), Seen::Disk(0, true, DATA.1, 0), Seen::Row(load), Seen::Row(read)];
+    assert_eq!(fast(config(), two, &[map, load, read], 3), expected);
 }
 
 /// A damaged event is reported with its row.
@@ -409,7 +372,7 @@ fn the_pages_of_a_library_come_from_the_disk() {
 fn a_damaged_event_names_its_row() {
     let events = [row(Op::Load, BASE, 8, 1), row(Op::Load, BASE, 8, 1), row(Op::Switch, 1 << 32, 0, 0)];
     let source = Rows { meta: meta(None), batches: events.chunks(2).map(batch).collect() };
-    let mut path = IoEvents::new(Box::new(source), sizes()).unwrap();
+    let mut path = IoEvents::new(Box::new(source), config()).unwrap();
     let problem = loop {
         match path.next_batch() {
             Ok(Some(_)) => {}

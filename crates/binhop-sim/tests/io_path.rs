@@ -23,9 +23,10 @@ const TEXT: u64 = HALF;
 const RINGS: u64 = HALF + (1 << 36);
 const CACHE: u64 = HALF + (1 << 46);
 
-struct Rows {
-    meta: Meta,
-    batches: Vec<EventBatch>,
+/// A trace held as batches.
+pub struct Rows {
+    pub meta: Meta,
+    pub batches: Vec<EventBatch>,
 }
 
 impl Source for Rows {
@@ -53,7 +54,7 @@ fn meta() -> Meta {
     }
 }
 
-fn config() -> IoConfig {
+pub fn config() -> IoConfig {
     IoConfig {
         page: 4096,
         cache_pages: 64,
@@ -79,11 +80,11 @@ fn call(number: u32, user: u64, bytes: u32, file: u64, offset: Option<u64>) -> E
     Event { op: Op::Syscall, addr: user, size: bytes, count: number, arg0: Some(file), arg1: offset }
 }
 
-fn row(op: Op, addr: u64, size: u32, count: u32) -> Event {
+pub fn row(op: Op, addr: u64, size: u32, count: u32) -> Event {
     Event { op, addr, size, count, arg0: None, arg1: None }
 }
 
-fn batch(events: &[Event]) -> EventBatch {
+pub fn batch(events: &[Event]) -> EventBatch {
     let mut builder = EventBuilder::default();
     for event in events {
         let Event { op, addr, size, count, arg0, arg1 } = *event;
@@ -273,6 +274,21 @@ fn a_file_with_two_numbers_is_one_file() {
         (Op::DmaWrite, 0, Some(SEGMENT)),
     ];
     assert_eq!(disk, expected);
+}
+
+/// A call between two files knows a file by either number: what is copied from a direct file comes from the page cache.
+#[test]
+fn a_call_between_files_finds_the_file_behind_a_direct_one() {
+    let mut two = meta();
+    two.files.extend([(11, "/data".to_owned()), (12, "/copy".to_owned())]);
+    two.direct_files.insert(11);
+    let to = |file| Event { arg0: Some(file), arg1: Some(0), ..row(Op::Range, 0, 4096, 3) };
+    for (number, target) in [(326, 12), (40, SOCKET)] {
+        let calls = [call(0, USER, 4096, FILE, Some(0)), call(number, 0, 0, 11, Some(0)), to(target)];
+        let (rows, unseen) = followed_with(two.clone(), &calls, 1);
+        let read = rows.iter().filter(|row| row.op == Op::DmaWrite && row.count == 0);
+        assert_eq!((read.count(), unseen), (1, 0), "{number}");
+    }
 }
 
 /// Calls between two files: from page cache to page cache, from the page cache to the card; what is not known is counted.

@@ -7,6 +7,7 @@ use binhop_trace::Meta;
 use binhop_trace::event::map_flags::{EXEC, READ, SHARED, WRITE};
 use binhop_trace::source::SegmentMeta;
 
+use super::file_numbers::FileNumbers;
 use super::mappings::is_on_disk;
 
 /// The first address of the kernel's half (Linux on x86-64).
@@ -124,9 +125,9 @@ impl KernelLayout {
     }
 
     /// Returns the file behind each segment that is a file on the disk. A file that no call names gets a number.
-    pub(super) fn mapped_files(&mut self, meta: &Meta) -> BTreeMap<u64, FileId> {
+    pub(super) fn mapped_files(&mut self, meta: &Meta, numbers: &FileNumbers) -> BTreeMap<u64, FileId> {
         let named: BTreeMap<u64, FileId> =
-            self.files.iter().map(|(&file, &segment)| (segment, file)).collect();
+            self.files.iter().map(|(&file, &segment)| (segment, numbers.file(file.0))).collect();
         let mut next = self.files.keys().last().map_or(0, |last| last.0 + 1);
         let mut files = BTreeMap::new();
         for (&segment, known) in &meta.segments {

@@ -13,8 +13,9 @@
 //! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a store
 //!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory. The
 //!   metrics of the front count it with the accesses of devices; below the front it is a write of the processor.
-//! - Calls on files that the trace names as direct pass the page cache by: the device reads and writes the user's memory.
-//!   A direct file is the same file as another one with its path (`same_files`).
+//! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's memory.
+//!   A direct file is the same file as another file with its path (`file_numbers`). A call between two files, and a fault,
+//!   uses the page cache, whatever the number.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
@@ -24,11 +25,11 @@
 //! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
-//!
 //! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
 //!   the reference.
 
 mod calls;
+mod file_numbers;
 mod layout;
 mod mappings;
 mod rows;
@@ -44,6 +45,7 @@ use binhop_trace::{EventBatch, Meta, Op, Source};
 use crate::events::EventPlace;
 
 use calls::{Call, CallTable, Moves, Object, objects};
+use file_numbers::FileNumbers;
 pub use layout::HALF;
 use layout::KernelLayout;
 use mappings::Mappings;
@@ -61,8 +63,7 @@ pub struct IoEvents {
     path: IoPath,
     table: &'static CallTable,
     objects: BTreeMap<u64, Object>,
-    /// The file behind each direct file that has a number for other calls, too.
-    same_file: BTreeMap<u64, FileId>,
+    numbers: FileNumbers,
     writer: RowWriter,
     /// `None` if the trace maps no file.
     mappings: Option<Mappings>,
@@ -99,7 +100,8 @@ impl IoEvents {
         let table = CallTable::of(&meta, source.name())?;
         let trace_page = meta.known_page_size().unwrap_or(4096);
         let mut layout = KernelLayout::new(&mut meta, &config, trace_page);
-        let mapped = layout.mapped_files(source.meta());
+        let numbers = FileNumbers::of(&meta);
+        let mapped = layout.mapped_files(source.meta(), &numbers);
         let mappings = (!mapped.is_empty()).then(|| Mappings::new(config.page, trace_page, mapped));
         let mut path = IoPath::new(config)?;
         for (&file, &bytes) in &meta.file_bytes {
@@ -108,7 +110,7 @@ impl IoEvents {
         Ok(Self {
             table,
             objects: objects(&meta),
-            same_file: same_files(&meta),
+            numbers,
             path,
             writer: RowWriter::new(layout, config.file_writes == FileWrites::NonTemporal),
             mappings,
@@ -194,9 +196,11 @@ impl IoEvents {
         path.pass_time(self.instructions, emit);
         match (call.moves, object) {
             (Moves::ToUser | Moves::FromUser, _) => {}
-            (Moves::Between, _) => self.unseen += u64::from(!between(path, &self.objects, &call, emit)),
+            (Moves::Between, _) => {
+                self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit))
+            }
             (Moves::FileToDisk, Some((id, Object::File))) => {
-                path.sync_file(self.same_file.get(&id).copied().unwrap_or(FileId(id)), emit);
+                path.sync_file(self.numbers.file(id), emit);
             }
             (Moves::FileToDisk, Some(_)) => {}
             (Moves::FileToDisk, None) => self.unseen += 1,
@@ -215,7 +219,7 @@ impl IoEvents {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
                     let direct = self.meta.direct_files.contains(&id);
-                    let file = self.same_file.get(&id).copied().unwrap_or(FileId(id));
+                    let file = self.numbers.file(id);
                     match (reads, direct) {
                         (true, false) => path.read(file, at, bytes, user, emit),
                         (true, true) => path.read_direct(file, at, bytes, user, emit),
@@ -248,21 +252,11 @@ impl IoEvents {
     }
 }
 
-/// Returns the file behind each direct file whose path another file has. Files whose path is unknown, and empty, are
-/// different files.
-fn same_files(meta: &Meta) -> BTreeMap<u64, FileId> {
-    let is_other = |(id, path): &(&u64, &String)| !meta.direct_files.contains(id) && !path.is_empty();
-    let others = meta.files.iter().filter(is_other);
-    let by_path: BTreeMap<&str, u64> = others.map(|(&id, path)| (path.as_str(), id)).collect();
-    let other = |&id: &u64| Some((id, FileId(*by_path.get(meta.files.get(&id)?.as_str())?)));
-    meta.direct_files.iter().filter_map(other).collect()
-}
-
 /// Lets the path serve a call between two objects. Returns false if the trace does not say enough, or if the path does not
 /// know such a call.
 fn between(
     path: &mut IoPath,
-    objects: &BTreeMap<u64, Object>,
+    (objects, numbers): (&BTreeMap<u64, Object>, &FileNumbers),
     call: &Call,
     emit: &mut dyn FnMut(IoStep),
 ) -> bool {
@@ -275,10 +269,10 @@ fn between(
     }
     match (kind(call.object), call.offset, kind(target.object), target.offset) {
         (Some((from, Object::File)), Some(at), Some((to, Object::File)), Some(to_at)) => {
-            path.copy_file((FileId(from), at), (FileId(to), to_at), target.bytes, emit);
+            path.copy_file((numbers.file(from), at), (numbers.file(to), to_at), target.bytes, emit);
         }
         (Some((file, Object::File)), Some(at), Some((_, Object::Socket)), _) => {
-            path.send_file(FileId(file), at, target.bytes, emit);
+            path.send_file(numbers.file(file), at, target.bytes, emit);
         }
         (Some((_, Object::Other)), ..) | (_, _, Some((_, Object::Other)), _) => {}
         _ => return false,
