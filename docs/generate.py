@@ -468,7 +468,7 @@ JEDEC = {
     "refi": "tREFI",
     "rfc": "tRFC",
 }
-"""What JEDEC calls each distance of a memory's timing."""
+"""The meaning of each distance of a memory's timing, by JEDEC's name."""
 
 
 def dram_page() -> str:

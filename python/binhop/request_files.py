@@ -8,7 +8,7 @@ from binhop.errors import RequestError
 from binhop.lazy_imports import pl
 
 WRITES = {"LD": False, "ST": True, "READ": False, "WRITE": True}
-"""Whether a word of a memory trace stands for a write."""
+"""Each word that stands for an access in a memory trace; true if the access is a write."""
 
 _PARQUET = b"PAR1"
 

@@ -95,7 +95,7 @@ class StudyRun:
 
     @property
     def of_devices(self) -> bool:
-        """Whether the cells are schemes for device data, which stand behind one front."""
+        """Returns whether the cells are schemes for device data, which stand behind one front."""
         return self.cells[0].scheme is not None
 
     @property

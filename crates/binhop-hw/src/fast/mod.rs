@@ -172,19 +172,26 @@ fn reads_no_stream(cache: &CacheConfig) -> Verdict {
     refuse(cache.streams.is_some(), "a cache has stream buffers")
 }
 
+/// Checks that the processor alone asks a cache of the front, and that the cache is plain, write-back and allocating.
+fn is_asked_alone(tree: &Tree, number: usize) -> Verdict {
+    let config = tree.config();
+    let cache = &config.caches[number];
+    let serves = [config.fetch, config.data].contains(&number);
+    refuse(!serves, "the front has a cache that the processor does not ask")?;
+    let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
+    refuse(inside, "the processor and another cache ask the same cache")?;
+    stores_stay(cache)?;
+    reads_no_stream(cache)?;
+    is_plain(cache)
+}
+
 /// The processor alone asks the front's caches, and each is write-back and allocating. A miss only brings its line and
 /// evicts a victim. The first phase has a loop for the ways and the replacement, and two caches have the same shape.
 fn two_phase(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     let config = tree.config();
-    let serving = [config.fetch, config.data];
     for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
-        refuse(!serving.contains(&number), "the front has a cache that the processor does not ask")?;
-        let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
-        refuse(inside, "the processor and another cache ask the same cache")?;
-        stores_stay(cache)?;
-        reads_no_stream(cache)?;
-        is_plain(cache)?;
+        is_asked_alone(tree, number)?;
         match (Cache::index_of(tree, number), cache.keyed_by_mapping()) {
             (Index::Offset, _) | (Index::Frame, false) | (Index::VirtualPage, true) => {}
             _ => return Err("level 1 is indexed by one kind of address and tagged by another"),
@@ -293,14 +300,8 @@ pub(crate) fn lane_bits(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     by_the_user(tree)?;
     let config = tree.config();
-    let serving = [config.fetch, config.data];
     for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
-        refuse(!serving.contains(&number), "the front has a cache that the processor does not ask")?;
-        let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
-        refuse(inside, "the processor and another cache ask the same cache")?;
-        stores_stay(cache)?;
-        reads_no_stream(cache)?;
-        is_plain(cache)?;
+        is_asked_alone(tree, number)?;
         refuse(cache.ways != 1, "level 1 is not direct-mapped")?;
         let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
         refuse(!physical, "level 1 has a virtual index")?;

@@ -41,7 +41,7 @@ impl IoPath {
         for (start, length) in pieces(offset, bytes, size) {
             let page = FilePage { file, page: start / size };
             self.make_writable(page, start % size, length, emit);
-            self.cache.soil(page, self.now);
+            self.cache.mark_dirty(page, self.now);
             self.reach(file, start + length);
             let user = VirtAddr(user.0 + (start - offset));
             copy(Location::File(file, start), Side::To, user, length, size, emit);
@@ -75,7 +75,7 @@ impl IoPath {
                 self.cache.use_now(source);
                 let page = FilePage { file: to, page: target / size };
                 self.make_writable(page, target % size, length, emit);
-                self.cache.soil(page, self.now);
+                self.cache.mark_dirty(page, self.now);
                 self.reach(to, target + length);
                 let (from, to) = (Location::File(from, start), Location::File(to, target));
                 emit(IoStep::Copy { from, to, bytes: length });
@@ -117,7 +117,7 @@ impl IoPath {
         self.bring(page, 1, emit);
         self.file(page.file).ahead.end_call(page.page);
         if writes {
-            self.cache.soil(page, self.now);
+            self.cache.mark_dirty(page, self.now);
         }
     }
 
@@ -187,7 +187,7 @@ impl IoPath {
             let last = FilePage { file, page: bytes / size };
             self.bring_alone(last, emit);
             emit(IoStep::Fill { at: Location::File(file, bytes), bytes: rest });
-            self.cache.soil(last, self.now);
+            self.cache.mark_dirty(last, self.now);
             self.balance(emit);
         }
     }

@@ -62,7 +62,7 @@ impl PageCache {
     }
 
     /// Notes that a page of the cache is dirty since `now`, if it is not dirty already.
-    pub(super) fn soil(&mut self, page: FilePage, now: u64) {
+    pub(super) fn mark_dirty(&mut self, page: FilePage, now: u64) {
         let position = self.tick();
         let cached = self.pages.get_mut(&page).expect("the page is in the cache");
         if cached.dirty.is_none() {

@@ -31,21 +31,21 @@ pub(super) fn is_on_disk(name: &str) -> bool {
     name.starts_with('/') && !elsewhere.iter().any(|&start| name.starts_with(start))
 }
 
-/// `SettledPage` is a virtual page whose next reference does not fault. With `stores`, neither does a store.
+/// `KnownPage` is a virtual page whose next reference does not fault. With `stores`, neither does a store.
 #[derive(Clone, Copy)]
-struct SettledPage {
+struct KnownPage {
     asid: Asid,
     page: u64,
     stores: bool,
 }
 
-impl SettledPage {
+impl KnownPage {
     /// No page has this number.
     const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false };
 }
 
-/// The settled pages that are remembered.
-const SETTLED: usize = 1024;
+/// The number of pages that are remembered.
+const KNOWN_PAGES: usize = 1024;
 
 /// `Mappings` holds the page tables of all address spaces, as far as they lead to files.
 pub(super) struct Mappings {
@@ -61,8 +61,8 @@ pub(super) struct Mappings {
     tables: BTreeMap<(Asid, u64), (FilePage, u64)>,
     /// The number of times that a page has left the page cache.
     left: BTreeMap<FilePage, u64>,
-    settled: Box<[SettledPage; SETTLED]>,
-    /// The revision of the page cache for which `settled` holds.
+    known: Box<[KnownPage; KNOWN_PAGES]>,
+    /// The revision of the page cache for which `known` holds.
     revision: u64,
 }
 
@@ -79,7 +79,7 @@ impl Mappings {
             files,
             tables: BTreeMap::new(),
             left: BTreeMap::new(),
-            settled: Box::new([SettledPage::NONE; SETTLED]),
+            known: Box::new([KnownPage::NONE; KNOWN_PAGES]),
             revision: 0,
         }
     }
@@ -116,7 +116,7 @@ impl Mappings {
         }
         // Nobody asks for pages that have died.
         drop(self.spaces.drain_dead());
-        self.settled.fill(SettledPage::NONE);
+        self.known.fill(KnownPage::NONE);
         if event.op == Op::Map
             && let Some(&file) = event.arg0.and_then(|segment| self.files.get(&segment))
             && let Some(before) = u64::from(event.count).checked_sub(1)
@@ -153,8 +153,8 @@ impl Mappings {
         let first = addr >> self.log2;
         let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
         for page in first..=last {
-            let settled = &self.settled[self.slot(page)];
-            if settled.page != page || settled.asid != self.here || (stores && !settled.stores) {
+            let known = &self.known[self.slot(page)];
+            if known.page != page || known.asid != self.here || (stores && !known.stores) {
                 self.touch(page, stores, now, path, steps)?;
             }
         }
@@ -163,7 +163,7 @@ impl Mappings {
 
     #[inline]
     const fn slot(&self, page: u64) -> usize {
-        (page ^ (self.here.0 as u64) << 5) as usize % SETTLED
+        (page ^ (self.here.0 as u64) << 5) as usize % KNOWN_PAGES
     }
 
     #[cold]
@@ -181,15 +181,15 @@ impl Mappings {
             let end = behind.index.checked_add(1)?.checked_mul(self.page)?;
             (end <= IoPath::LARGEST).then_some((FilePage { file, page: behind.index }, behind.shared))
         });
-        let mut settles_stores = true;
+        let mut stores_pass = true;
         if let Some((file_page, shared)) = behind {
-            let soils = stores && shared;
+            let dirties = stores && shared;
             let is_in_table = self.tables.get(&key) == Some(&(file_page, self.times_left(file_page)));
-            if !is_in_table || (soils && !path.is_dirty(file_page)) {
+            if !is_in_table || (dirties && !path.is_dirty(file_page)) {
                 let first = steps.len();
                 let emit = &mut |step| steps.push(step);
                 path.pass_time(now, emit);
-                path.fault(file_page, soils, emit);
+                path.fault(file_page, dirties, emit);
                 self.note(&steps[first..], path);
                 self.tables.insert(key, (file_page, self.times_left(file_page)));
             }
@@ -197,9 +197,9 @@ impl Mappings {
                 self.spaces.touch(asid, PageNo(page), true)?;
                 drop(self.spaces.drain_dead());
             }
-            settles_stores = stores;
+            stores_pass = stores;
         }
-        self.settled[self.slot(page)] = SettledPage { asid, page, stores: settles_stores };
+        self.known[self.slot(page)] = KnownPage { asid, page, stores: stores_pass };
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Mappings {
         }
         if self.revision != path.revision() {
             self.revision = path.revision();
-            self.settled.fill(SettledPage::NONE);
+            self.known.fill(KnownPage::NONE);
         }
     }
 }

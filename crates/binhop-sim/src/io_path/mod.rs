@@ -197,7 +197,7 @@ impl IoEvents {
         match (call.moves, object) {
             (Moves::ToUser | Moves::FromUser, _) => {}
             (Moves::Between, _) => {
-                self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit))
+                self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit));
             }
             (Moves::FileToDisk, Some((id, Object::File))) => {
                 path.sync_file(self.numbers.file(id), emit);

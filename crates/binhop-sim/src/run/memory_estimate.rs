@@ -192,8 +192,9 @@ pub(crate) struct MemoryEstimate {
     shared: Sum,
     /// The page tables, which exist once.
     page_tables: Vec<WhenFull>,
-    /// What each bundle of lanes takes, and the number of threads among which lanes are divided.
+    /// `bundle` is the memory of each bundle of lanes.
     bundle: Sum,
+    /// Lanes are divided among this number of threads.
     workers: usize,
     seed: Sum,
     when_full: Vec<WhenFull>,
@@ -342,8 +343,8 @@ impl MemoryEstimate {
                     // Each slot has a list, with room for some lines more.
                     let slots = cache.sets() * (size_of::<Vec<u64>>() as u64 + 4 * LINE_OF_LEVEL1);
                     // Each bit of the frame that chooses the set has a word for each page.
-                    let colors = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
-                    let page = sum.page + u64::from(colors.ilog2()) * size_of::<u64>() as u64;
+                    let bins = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
+                    let page = sum.page + u64::from(bins.ilog2()) * size_of::<u64>() as u64;
                     self.bundle.add(Sum { fixed: slots, page, ..Sum::default() });
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // The front exists once for all lanes, until a frame changes hands.

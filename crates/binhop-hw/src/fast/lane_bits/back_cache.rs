@@ -17,10 +17,10 @@ pub(super) struct BackCache {
     lines_of: LinesOf,
     lanes: usize,
     /// The bits of a frame that choose the set.
-    color_mask: u32,
+    bin_mask: u32,
     /// For each line of each page, the lanes that hold the line, and those in which it is dirty.
     lines: Vec<[Mask; 2]>,
-    /// For each line number within the page, each color and each lane, the page whose line lies there.
+    /// For each line number within the page, each bin and each lane, the page whose line lies there.
     occupants: Vec<u32>,
     touched: Vec<u64>,
     accesses: PerKind<LaneCounter>,
@@ -37,12 +37,12 @@ pub(super) struct BackCache {
 
 impl BackCache {
     pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
-        let colors = cache.sets() >> lines_of.log2;
+        let bins = cache.sets() >> lines_of.log2;
         Self {
             number,
             lines_of,
             lanes,
-            color_mask: (colors - 1) as u32,
+            bin_mask: (bins - 1) as u32,
             lines: Vec::new(),
             occupants: vec![NOBODY; cache.sets() as usize * lanes],
             touched: Vec::new(),
@@ -108,16 +108,16 @@ impl BackCache {
         let page = self.lines_of.page(key);
         let number = self.lines_of.line(key) as usize;
         let lower = frames.lower(page);
-        let colors = self.color_mask as usize + 1;
-        let occupants = &mut self.occupants[number * colors * self.lanes..][..colors * self.lanes];
+        let bins = self.bin_mask as usize + 1;
+        let occupants = &mut self.occupants[number * bins * self.lanes..][..bins * self.lanes];
         let (mut evicted, mut evicted_dirty) = (0, 0);
         let mut rest = missed;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
             let bit = rest & rest.wrapping_neg();
             rest ^= bit;
-            let color = (lower[lane] & self.color_mask) as usize;
-            let occupant = std::mem::replace(&mut occupants[color * self.lanes + lane], page.0 + 1);
+            let bin = (lower[lane] & self.bin_mask) as usize;
+            let occupant = std::mem::replace(&mut occupants[bin * self.lanes + lane], page.0 + 1);
             if occupant != NOBODY {
                 let page = occupant as usize - 1;
                 let [resident, dirty] = &mut self.lines[page << self.lines_of.log2 | number];
@@ -136,8 +136,8 @@ impl BackCache {
 
     /// Removes the lines of a page from one lane.
     pub(super) fn flush_page(&mut self, lane: usize, page: PageId, frames: &LaneFrames) {
-        let (bit, colors) = (1 << lane, self.color_mask as usize + 1);
-        let color = (frames.lower(page)[lane] & self.color_mask) as usize;
+        let (bit, bins) = (1 << lane, self.bin_mask as usize + 1);
+        let bin = (frames.lower(page)[lane] & self.bin_mask) as usize;
         for key in self.lines_of.keys(page) {
             let [resident, dirty] = &mut self.lines[key as usize];
             if *resident & bit == 0 {
@@ -147,7 +147,7 @@ impl BackCache {
             self.purged[lane][1] += *dirty >> lane & 1;
             *resident &= !bit;
             *dirty &= !bit;
-            let set = self.lines_of.line(key) as usize * colors + color;
+            let set = self.lines_of.line(key) as usize * bins + bin;
             self.occupants[set * self.lanes + lane] = NOBODY;
         }
     }

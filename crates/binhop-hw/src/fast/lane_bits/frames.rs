@@ -9,29 +9,29 @@ use super::Mask;
 pub(super) struct LaneFrames {
     lanes: usize,
     /// The lower bits of a frame that a cache of level 1 may ask for.
-    color_bits: u32,
+    bin_bits: u32,
     /// For each page and each of these bits, the lanes in which the page's frame has the bit.
-    colors: Vec<Mask>,
+    bits: Vec<Mask>,
     /// For each page and lane, the lower half of the number of its frame.
     lower: Vec<u32>,
 }
 
 impl LaneFrames {
-    pub(super) fn new(lanes: usize, color_bits: u32) -> Self {
-        Self { lanes, color_bits, colors: Vec::new(), lower: Vec::new() }
+    pub(super) fn new(lanes: usize, bin_bits: u32) -> Self {
+        Self { lanes, bin_bits, bits: Vec::new(), lower: Vec::new() }
     }
 
     /// Notes the frame of a page in one lane.
     pub(super) fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
-        let (bits, first) = (self.color_bits as usize, page.index() * self.color_bits as usize);
+        let (bits, first) = (self.bin_bits as usize, page.index() * self.bin_bits as usize);
         let pages = page.index() + 1;
         if self.lower.len() < pages * self.lanes {
             self.lower.resize(pages * self.lanes, 0);
-            self.colors.resize(pages * bits, 0);
+            self.bits.resize(pages * bits, 0);
         }
         self.lower[page.index() * self.lanes + lane] = frame.0 as u32;
-        for (bit, color) in self.colors[first..first + bits].iter_mut().enumerate() {
-            *color = *color & !(1 << lane) | (frame.0 >> bit & 1) << lane;
+        for (bit, word) in self.bits[first..first + bits].iter_mut().enumerate() {
+            *word = *word & !(1 << lane) | (frame.0 >> bit & 1) << lane;
         }
     }
 
@@ -39,12 +39,11 @@ impl LaneFrames {
     #[inline]
     pub(super) fn agree(&self, one: PageId, other: PageId, bits: u32) -> Mask {
         // In most machines one bit decides.
-        if self.color_bits == 1 && bits == 1 {
-            return !(self.colors[one.index()] ^ self.colors[other.index()]);
+        if self.bin_bits == 1 && bits == 1 {
+            return !(self.bits[one.index()] ^ self.bits[other.index()]);
         }
-        let colors = |page: PageId| &self.colors[page.index() * self.color_bits as usize..][..bits as usize];
-        let differ =
-            colors(one).iter().zip(colors(other)).fold(0, |differ, (one, other)| differ | one ^ other);
+        let words = |page: PageId| &self.bits[page.index() * self.bin_bits as usize..][..bits as usize];
+        let differ = words(one).iter().zip(words(other)).fold(0, |differ, (one, other)| differ | one ^ other);
         !differ
     }
 

@@ -34,7 +34,7 @@ pub(super) struct FrontCache {
     pub(super) number: usize,
     lines_of: LinesOf,
     /// The number of the lowest bits of a frame that choose the set.
-    color_bits: u32,
+    bin_bits: u32,
     slots: Vec<SlotLines>,
     touched: Vec<u64>,
     accesses: PerKind<u64>,
@@ -53,7 +53,7 @@ impl FrontCache {
         Self {
             number,
             lines_of,
-            color_bits: cache.sets().ilog2().saturating_sub(lines_of.log2),
+            bin_bits: cache.sets().ilog2().saturating_sub(lines_of.log2),
             slots: vec![SlotLines::new(); slots as usize],
             touched: Vec::new(),
             accesses: PerKind::default(),
@@ -67,8 +67,8 @@ impl FrontCache {
     }
 
     /// Returns the number of the lowest bits of a frame that choose the set.
-    pub(super) fn color_bits(&self) -> u32 {
-        self.color_bits
+    pub(super) fn bin_bits(&self) -> u32 {
+        self.bin_bits
     }
 
     /// Accesses a line in all lanes, `lanes`. Returns the lanes that miss, and appends the lines that are written back.
@@ -113,7 +113,7 @@ impl FrontCache {
         let mut at = 1;
         while let Some(line) = slot.get_mut(at) {
             // Where the accessed line is resident, no other line is in its set.
-            let taken = line.resident & frames.agree(page, self.lines_of.page(line.key), self.color_bits);
+            let taken = line.resident & frames.agree(page, self.lines_of.page(line.key), self.bin_bits);
             debug_assert_eq!(taken & !missed, 0, "two lines in one set");
             evicted |= taken;
             let taken_dirty = line.dirty & taken;

@@ -11,7 +11,7 @@
 //!   the same bits. Afterwards it is resident in every lane.
 //! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
 //!   for each page, so that one operation says in which lanes two pages meet.
-//! - The cache behind has too many colors for this. A lane that misses there is visited by itself.
+//! - The cache behind has too many bins for this. A lane that misses there is visited by itself.
 //! - Counts are sums over accesses, and lines of different line numbers never meet. So accesses of different line numbers
 //!   may be simulated in any order, unless a back draws its victims.
 //!
@@ -20,19 +20,22 @@
 //! behind level 1 for all lanes, and a set 4 B for each lane.
 
 mod back_cache;
+mod bucket;
 mod counter;
+mod counts;
 mod frames;
 mod front_cache;
 
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo};
 
 use crate::{
-    Access, AgentCounters, AgentMemoryCounters, CacheConfig, CacheCounters, CostRule, Counted, CountedCaches,
-    FastPath, MEMORY, MemoryCounters, Next, Origin, Request, Resident, Tree, WritebackOrder,
-    fast::direct_mapped,
+    Access, CacheConfig, CacheCounters, CostRule, FastPath, MEMORY, MemoryCounters, Next, Origin, Request,
+    Resident, Tree, WritebackOrder, fast::direct_mapped,
 };
 use back_cache::BackCache;
-use counter::LaneCounter;
+use bucket::BucketOf;
+pub use counts::CountsOfLane;
+use counts::LinesOfLanes;
 use frames::LaneFrames;
 use front_cache::{FrontCache, WrittenBack};
 
@@ -86,28 +89,6 @@ impl LinesOf {
         let log2 = self.line_log2 as u8;
         let origin = Origin::new(Agent::User, log2);
         Request { at: self.name(key), to: MEMORY, kind: Kind::System, origin, data: log2 }
-    }
-}
-
-/// `LinesOfLanes` tells for each lane how many lines of a cache it holds, and how many of them are dirty.
-struct LinesOfLanes {
-    resident: LaneCounter,
-    dirty: LaneCounter,
-}
-
-impl LinesOfLanes {
-    /// Counts lines, each with the lanes that hold it and those in which it is dirty.
-    fn of(lines: impl Iterator<Item = [Mask; 2]>) -> Self {
-        let (mut all, mut all_dirty) = (LaneCounter::default(), LaneCounter::default());
-        for [resident, dirty] in lines {
-            all.add(resident);
-            all_dirty.add(dirty);
-        }
-        Self { resident: all, dirty: all_dirty }
-    }
-
-    fn of_lane(&self, lane: usize) -> (u64, u64) {
-        (self.resident.get(lane), self.dirty.get(lane))
     }
 }
 
@@ -169,35 +150,6 @@ pub struct LaneBits {
     sorted: Vec<PageAccess>,
 }
 
-/// `BucketOf` says in which bucket a line falls. Two lines of different buckets are never in one set, nor in one line of a
-/// cache behind them.
-#[derive(Clone, Copy, Debug)]
-struct BucketOf {
-    /// The bits of a byte's number within the page that choose its bucket.
-    shift: u32,
-    mask: u32,
-}
-
-impl BucketOf {
-    fn new<'a>(caches: impl Iterator<Item = &'a CacheConfig>, page: PowerOfTwo) -> Self {
-        let (mut shift, mut end) = (0, page.log2());
-        for cache in caches {
-            shift = shift.max(cache.line.log2());
-            end = if cache.hashed { 0 } else { end.min(cache.line.log2() + cache.sets().ilog2()) };
-        }
-        Self { shift, mask: (1 << end.saturating_sub(shift)) - 1 }
-    }
-
-    fn buckets(self) -> usize {
-        self.mask as usize + 1
-    }
-
-    #[inline]
-    fn of(self, line: u32, line_log2: u32) -> usize {
-        (line >> (self.shift - line_log2) & self.mask) as usize
-    }
-}
-
 impl LaneBits {
     /// Empty caches for `lanes` lanes of these trees, whose fronts are equal. For each tree, `in_bits` tells whether the
     /// cache behind its front is simulated here, too; see [`LaneBits::takes_back`].
@@ -249,10 +201,10 @@ impl LaneBits {
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
         // A policy that draws its victims draws them for all sets in turn.
         let draws = others.iter().flat_map(|(tree, _)| &tree.config().caches).any(CacheConfig::draws);
-        let color_bits = fronts.iter().map(FrontCache::color_bits).max().unwrap_or(0);
+        let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
         Self {
             all: Mask::MAX >> (MOST_LANES - lanes),
-            frames: LaneFrames::new(lanes, color_bits),
+            frames: LaneFrames::new(lanes, bin_bits),
             ports: [config.fetch, config.data].map(port),
             bucket: (!draws).then(|| BucketOf::new(all_caches(), config.page)),
             fronts,
@@ -418,9 +370,7 @@ impl LaneBits {
         let resident = self.backs[back].resident();
         let counts = |lane| {
             let (counters, memory, _) = self.back_counters(lane, back);
-            let mut counts = CountsOfLane { memory, ..CountsOfLane::default() };
-            counts.put(self.backs[back].number, counters, resident.of_lane(lane));
-            counts
+            CountsOfLane::of_back(self.backs[back].number, (counters, memory), resident.of_lane(lane))
         };
         (0..self.lanes()).map(counts).collect()
     }
@@ -483,52 +433,5 @@ fn send(
     }
     if port.writes_first {
         to_lanes(read, missed);
-    }
-}
-
-/// `CountsOfLane` holds what one stage of the caches has counted in one lane of a [`LaneBits`].
-#[derive(Clone, Debug, Default)]
-pub struct CountsOfLane {
-    /// For each cache of the tree, its counts, its resident lines and the dirty lines among them. The caches of the other
-    /// stage have none.
-    caches: Vec<(CacheCounters, (u64, u64))>,
-    memory: MemoryCounters,
-}
-
-impl CountsOfLane {
-    fn put(&mut self, cache: usize, counters: CacheCounters, resident: (u64, u64)) {
-        if self.caches.len() <= cache {
-            self.caches.resize_with(cache + 1, Default::default);
-        }
-        self.caches[cache] = (counters, resident);
-    }
-
-    /// Adds accesses of a cache that were proved to be hits and to change nothing.
-    pub fn add_hits(&mut self, cache: usize, kind: Kind, hits: u64) {
-        self.caches[cache].0.add_hits(kind, hits);
-    }
-}
-
-impl CountedCaches for CountsOfLane {
-    fn counters(&self, cache: usize) -> &CacheCounters {
-        &self.caches[cache].0
-    }
-
-    fn by_agent(&self, _cache: usize) -> &[AgentCounters] {
-        &[]
-    }
-
-    fn resident(&self, cache: usize) -> (u64, u64) {
-        self.caches[cache].1
-    }
-}
-
-impl Counted for CountsOfLane {
-    fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
-        &[]
-    }
-
-    fn memory(&self) -> &MemoryCounters {
-        &self.memory
     }
 }

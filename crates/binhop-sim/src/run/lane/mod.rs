@@ -1,6 +1,7 @@
 //! `Lane` simulates one placement of one seed: its frames, its front unless the front is shared, and one back
 //! for each of its cells.
 
+mod in_bits;
 mod old_protection;
 mod protection;
 mod softvm;
@@ -11,10 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, FrameNo, MappingId, PageId, Result, Rng};
-use binhop_hw::{
-    Access, Computer, CountsOfLane, FastPath, FastPaths, Front, KnownHitFilter, LaneBits, LruStack, Request,
-    Tree,
-};
+use binhop_hw::{Access, Computer, FastPath, FastPaths, Front, KnownHitFilter, LaneBits, LruStack, Request};
 use binhop_os::PoolPolicy;
 use binhop_os::page_table::PageTables;
 use binhop_os::{Frames, Recency, WiredKind};
@@ -37,6 +35,8 @@ use crate::run::recency::BlockRecency;
 use crate::sharing::LaneCells;
 use crate::softvm::Synonym;
 use crate::unit::{InLane, Injector, PrivateSide};
+use in_bits::InBits;
+pub(crate) use in_bits::PlacedPage;
 use softvm::MissHandlers;
 use translate::LaneTranslator;
 
@@ -53,7 +53,7 @@ pub(crate) struct Lane {
     stacks: Vec<LruStack>,
     /// The filter behind a front of the lane's own. It removes requests that change nothing in any back.
     known_hits: Option<KnownHitFilter>,
-    /// What the lane's bundle is told, if lanes are bits.
+    /// `InBits` serves the lane's bundle, if lanes are bits.
     bits: Option<InBits>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
@@ -83,25 +83,6 @@ pub(crate) struct Lane {
     /// What has passed below the caches and was not taken yet, if the options ask for it. Then the lane has one cell and a
     /// front of its own.
     front_tap: Option<Box<FrontTap>>,
-}
-
-/// `InBits` is what a lane keeps for the bundle that simulates its caches.
-#[derive(Default)]
-struct InBits {
-    /// The page that was placed last, until the bundle takes it.
-    placed: Option<PlacedPage>,
-    /// The final counts of level 1, and of each back that was simulated in bits.
-    front: CountsOfLane,
-    backs: Vec<CountsOfLane>,
-}
-
-/// `PlacedPage` is a page that has got a frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedPage {
-    pub(crate) page: PageId,
-    pub(crate) frame: FrameNo,
-    /// The page whose lines must leave, because the frame was its frame.
-    pub(crate) flushed: Option<PageId>,
 }
 
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
@@ -222,76 +203,6 @@ impl Lane {
             self.control(control, Here { controls, number, tables, recency, bits: None }, requests)?;
         }
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
-    }
-
-    /// Obeys a control in a lane whose bundle simulates its caches. Returns the page that was placed, if one was.
-    pub(crate) fn control_in_bundle(
-        &mut self,
-        controls: &[(u32, Control)],
-        number: usize,
-        tables: &Tables,
-        recency: &mut BlockRecency,
-        bits: (&LaneBits, usize),
-    ) -> Result<Option<PlacedPage>> {
-        let here = Here { controls, number, tables, recency, bits: Some(bits) };
-        self.control(&controls[number].1, here, &mut Vec::new())?;
-        Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
-    }
-
-    /// Returns whether this lane and another lane, in their initial state, may belong to one bundle.
-    pub(crate) fn shares_bits(&self, other: &Self) -> bool {
-        let machines = |lane: &Self| lane.backs.iter().map(|back| back.machine).collect::<Vec<_>>();
-        self.is_in_bits() && other.is_in_bits() && machines(self) == machines(other)
-    }
-
-    /// Returns whether a bundle simulates the caches of this lane.
-    pub(crate) fn is_in_bits(&self) -> bool {
-        self.bits.is_some()
-    }
-
-    /// Returns the trees of the lane's backs, and for each whether the back is simulated in bits.
-    pub(crate) fn trees_in_bits(&self) -> Vec<(&Tree, bool)> {
-        self.backs.iter().map(|back| (back.tree(), back.place_in_bits().is_some())).collect()
-    }
-
-    /// Handles the requests that a bundle's level 1 has made in this lane, in the backs that are not simulated in bits.
-    pub(crate) fn answer_bundle(&mut self, requests: &mut Vec<Request>, tables: &Tables) {
-        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        if let Some(known_hits) = &mut self.known_hits {
-            let hits = known_hits.filter(requests, &translation);
-            self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
-            self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
-        }
-        self.replay_behind(requests, tables);
-        requests.clear();
-    }
-
-    /// Handles requests in every back that is not simulated in bits.
-    fn replay_behind(&mut self, requests: &[Request], tables: &Tables) {
-        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        self.backs.iter_mut().for_each(|back| back.replay(requests, None, &translation));
-        self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &translation));
-    }
-
-    /// Removes the lines of a page, whose frame has changed hands, from the backs that are not simulated in bits.
-    /// `requests` are the writes of the dirty lines that left level 1.
-    pub(crate) fn flush_behind(&mut self, held: PageId, requests: &mut Vec<Request>, tables: &Tables) {
-        self.replay_behind(requests, tables);
-        requests.clear();
-        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        self.mappings.clear();
-        self.mappings.extend(tables.mappings_of(held));
-        self.mappings.reverse();
-        for back in &mut self.backs {
-            back.flush_page(held, &self.mappings, self.clock.now, &translation);
-        }
-        self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &translation));
-        self.known_hits.iter_mut().for_each(|known_hits| known_hits.forget(held, &translation));
-    }
-
-    /// Takes the final counts of level 1, and of each back in bits, from the bundle.
-    pub(crate) fn end_in_bundle(&mut self, front: CountsOfLane, backs: Vec<CountsOfLane>) {
-        self.bits = Some(InBits { placed: None, front, backs });
     }
 
     /// Simulates the entries before control number `span`, or after the last control.

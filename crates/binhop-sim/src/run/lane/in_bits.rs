@@ -1,0 +1,101 @@
+//! This part of a lane serves the bundle that simulates the lane's caches as bits.
+
+use binhop_base::{FrameNo, PageId, Result};
+use binhop_hw::{CountsOfLane, LaneBits, Request, Tree};
+
+use super::{Here, Lane};
+use crate::frame_map::{LaneTranslation, Tables};
+use crate::prepare::Control;
+use crate::run::recency::BlockRecency;
+
+/// `InBits` is what a lane keeps for the bundle that simulates its caches.
+#[derive(Default)]
+pub(super) struct InBits {
+    /// The page that was placed last, until the bundle takes it.
+    pub(super) placed: Option<PlacedPage>,
+    /// The final counts of level 1, and of each back that was simulated in bits.
+    pub(super) front: CountsOfLane,
+    pub(super) backs: Vec<CountsOfLane>,
+}
+
+/// `PlacedPage` is a page that has got a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedPage {
+    pub(crate) page: PageId,
+    pub(crate) frame: FrameNo,
+    /// The page whose lines must leave, because the frame was its frame.
+    pub(crate) flushed: Option<PageId>,
+}
+
+impl Lane {
+    /// Obeys a control in a lane whose bundle simulates its caches. Returns the page that was placed, if a page
+    /// was placed.
+    pub(crate) fn control_in_bundle(
+        &mut self,
+        controls: &[(u32, Control)],
+        number: usize,
+        tables: &Tables,
+        recency: &mut BlockRecency,
+        bits: (&LaneBits, usize),
+    ) -> Result<Option<PlacedPage>> {
+        let here = Here { controls, number, tables, recency, bits: Some(bits) };
+        self.control(&controls[number].1, here, &mut Vec::new())?;
+        Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
+    }
+
+    /// Returns whether this lane and another lane, in their initial state, may belong to one bundle.
+    pub(crate) fn shares_bits(&self, other: &Self) -> bool {
+        let machines = |lane: &Self| lane.backs.iter().map(|back| back.machine).collect::<Vec<_>>();
+        self.is_in_bits() && other.is_in_bits() && machines(self) == machines(other)
+    }
+
+    /// Returns whether a bundle simulates the caches of this lane.
+    pub(crate) fn is_in_bits(&self) -> bool {
+        self.bits.is_some()
+    }
+
+    /// Returns the trees of the lane's backs, and for each whether the back is simulated in bits.
+    pub(crate) fn trees_in_bits(&self) -> Vec<(&Tree, bool)> {
+        self.backs.iter().map(|back| (back.tree(), back.place_in_bits().is_some())).collect()
+    }
+
+    /// Handles the requests that a bundle's level 1 has made in this lane, in the backs that are not simulated in bits.
+    pub(crate) fn answer_bundle(&mut self, requests: &mut Vec<Request>, tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        if let Some(known_hits) = &mut self.known_hits {
+            let hits = known_hits.filter(requests, &translation);
+            self.backs.iter_mut().for_each(|back| back.add_known_hits(&hits));
+            self.stacks.iter_mut().for_each(|stack| stack.add_hits(&hits));
+        }
+        self.replay_behind(requests, tables);
+        requests.clear();
+    }
+
+    /// Handles requests in every back that is not simulated in bits.
+    fn replay_behind(&mut self, requests: &[Request], tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        self.backs.iter_mut().for_each(|back| back.replay(requests, None, &translation));
+        self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &translation));
+    }
+
+    /// Removes the lines of a page, whose frame has changed hands, from the backs that are not simulated in bits.
+    /// `requests` are the writes of the dirty lines that left level 1.
+    pub(crate) fn flush_behind(&mut self, held: PageId, requests: &mut Vec<Request>, tables: &Tables) {
+        self.replay_behind(requests, tables);
+        requests.clear();
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        self.mappings.clear();
+        self.mappings.extend(tables.mappings_of(held));
+        self.mappings.reverse();
+        for back in &mut self.backs {
+            back.flush_page(held, &self.mappings, self.clock.now, &translation);
+        }
+        self.stacks.iter_mut().for_each(|stack| stack.flush_page(held, &translation));
+        self.known_hits.iter_mut().for_each(|known_hits| known_hits.forget(held, &translation));
+    }
+
+    /// Takes the final counts of level 1, and of each back in bits, from the bundle.
+    pub(crate) fn end_in_bundle(&mut self, front: CountsOfLane, backs: Vec<CountsOfLane>) {
+        self.bits = Some(InBits { placed: None, front, backs });
+    }
+}
