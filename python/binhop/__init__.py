@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from binhop import docstrings, interrupts  # noqa: F401, it listens from here on
+from binhop import collector, docstrings, interrupts  # noqa: F401, both begin to work here
 from binhop._binhop import Machine, Pool, Request, __version__
 from binhop.errors import BinhopError, RequestError, RunError
 

@@ -42,7 +42,7 @@ def undisturbed() -> Iterator[None]:
             before(*heard[0])
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """Returns whether this process is the command `binhop`, or `python -m binhop`."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119, pathlib takes a while
     return name == "binhop" or sys.orig_argv[1:3] == ["-m", "binhop"]
@@ -55,7 +55,7 @@ def _leave(number: int, frame: object) -> None:
 
 def _before() -> None:
     """Makes Ctrl-C end the process at once, until `now` is called."""
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
 
@@ -67,7 +67,7 @@ def now() -> None:
 
 def after() -> None:
     """Ignores Ctrl-C from now on, because the command is done and the process ends."""
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -11,6 +11,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from binhop.collector import paused
 from binhop.interrupts import undisturbed
 
 
@@ -22,7 +23,7 @@ def load(name: str) -> Any:
     """
     if name in sys.modules:
         return importlib.import_module(name)
-    with undisturbed():
+    with undisturbed(), paused():
         return importlib.import_module(name)
 
 

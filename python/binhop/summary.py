@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from binhop.arguments import share_of_one
-from binhop.lazy_imports import load, pl
+from binhop.lazy_imports import pl
+from binhop.student import student
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,10 +99,3 @@ def _demand(results: pl.DataFrame, level: str) -> pl.DataFrame:
 def check_confidence(confidence: float, place: str = "confidence") -> None:
     """Refuses a number that is no confidence."""
     share_of_one(confidence, place, "give 0.95, or 0.9 as KH90 does")
-
-
-def student(n: int, confidence: float) -> float | None:
-    """Returns how many standard errors the interval of a mean of n values reaches; None for one value."""
-    if n < 2:
-        return None
-    return float(load("scipy.stats").t.ppf((1 + confidence) / 2, n - 1))

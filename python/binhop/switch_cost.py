@@ -27,7 +27,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binhop.lazy_imports import pl
-from binhop.summary import check_confidence, student
+from binhop.student import student
+from binhop.summary import check_confidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

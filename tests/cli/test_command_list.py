@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from binhop import schema
+from binhop.cli.app import COMMANDS as LISTED
 from binhop.cli.app import app
 from tests.conftest import ROOT
 
@@ -28,7 +29,8 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
     return found
 
 
-COMMANDS = commands(typer.main.get_command(app()))
+GROUP = typer.main.get_command(app())
+COMMANDS = commands(GROUP)
 DOCUMENTS = [path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))]
 TESTS = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
 
@@ -59,6 +61,15 @@ def test_a_command_has_everything(name: str) -> None:
     if any("--json" in parameter.opts for parameter in command.params) and name not in schema.OUTPUTS:
         missing.append(f"an entry in OUTPUTS ({place_of(schema)}), because it has --json")
     assert not missing, f"{place_of(command.callback)}: `binhop {name}` lacks {'; '.join(missing)}"
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_summary_is_the_first_paragraph_of_the_help(name: str) -> None:
+    command = GROUP.commands[name]
+    first = " ".join(command.help.split("\n\n")[0].split())
+    assert LISTED[name].summary == first, (
+        f"{place_of(command.callback or app)}: the summary in COMMANDS differs"
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from typer.exceptions import Abort, TyperException
 
-from binhop import interrupts
+from binhop import collector, interrupts
 from binhop.cli import show, streams
-from binhop.cli.app import COMMANDS, app
+from binhop.cli.app import COMMANDS, app, overview
 from binhop.cli.exit_codes import ProgramsOwn
 from binhop.errors import BinhopError, RequestError
 from binhop.file_names import decodable
@@ -22,8 +22,12 @@ from binhop.file_names import decodable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typer import Typer
+
 COMPLETE = "_BINHOP_COMPLETE"
 """The variable that the shell sets when it asks for completions of a line."""
+ALONE = ("-h", "--help", "--version")
+"""The options of `binhop` itself after which no command runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,9 +60,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if words[:1] != ["record"]:  # the words after `record` may belong to another program
             for word in words:
                 decodable(word, "")
-        # A known command needs no other: to import all of them takes longer than a short run.
-        chosen = words[:1] if words[:1] and words[0] in COMMANDS and COMPLETE not in os.environ else COMMANDS
-        code = app(chosen)(words, prog_name="binhop", standalone_mode=False)
+        command_line = _command_line(words)
+        collector.resume()
+        code = command_line(words, prog_name="binhop", standalone_mode=False)
     except BinhopError as error:
         return _tell(error)
     except (KeyboardInterrupt, Abort):
@@ -76,6 +80,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     if isinstance(code, ProgramsOwn):
         return int(code)
     return _interrupted() if code == interrupts.CODE else int(code or 0)
+
+
+def _command_line(words: Sequence[str]) -> Typer:
+    """Returns the commands that these words need: to import all of them takes longer than a short run."""
+    if COMPLETE not in os.environ:
+        if words and words[0] in COMMANDS:
+            return app(words[:1])
+        if not words or words[0] in ALONE:
+            return overview()
+    return app()
 
 
 def _left(error: SystemExit, words: Sequence[str]) -> int:

@@ -1,6 +1,7 @@
 """Lists the commands of the command line.
 
-A command's module is imported only where the command runs, or where all commands are shown.
+A command's module is imported only where the command runs. `binhop --help` shows the summaries of this list
+and imports no command.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import typer
 
 from binhop import __version__
 from binhop.cli import show
-from binhop.cli.panels import RecordingCommand, SimulationCommand
+from binhop.cli.panels import Group, PlainCommand, RecordingCommand, SimulationCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,40 +26,110 @@ if TYPE_CHECKING:
 class Entry:
     """`Entry` is a command: its module in `binhop.cli`, and its function, or its group of commands.
 
-    `kind` groups the options in its help, and `settings` say how its words are read.
+    `summary` is the first paragraph of the command's help, which a test compares with the docstring. `kind`
+    groups the options in its help, and `settings` say how its words are read.
     """
 
     module: str
     function: str
-    kind: type[TyperCommand] | None = None
+    summary: str
+    kind: type[TyperCommand] = PlainCommand
     settings: Mapping[str, Any] | None = None
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "run": Entry("run", "run", SimulationCommand),
-    "compare": Entry("compare", "compare", SimulationCommand),
-    "sweep": Entry("sweep", "sweep", SimulationCommand),
-    "paging": Entry("paging", "paging", SimulationCommand),
-    "reuse": Entry("reuse", "reuse", SimulationCommand),
-    "switches": Entry("switches", "switches", SimulationCommand),
-    "surface": Entry("surface", "surface", SimulationCommand),
-    "translate": Entry("translate", "translate", SimulationCommand),
-    "io": Entry("device_data", "io", SimulationCommand),
-    "reproduce": Entry("reproduce", "reproduce"),
-    "report": Entry("reproduce", "report"),
-    "record": Entry("record", "record", RecordingCommand, {"allow_interspersed_args": False}),
-    "import": Entry("traces", "import_"),
-    "export": Entry("export", "export"),
-    "trace": Entry("trace", "app"),
-    "mix": Entry("mix", "mix"),
-    "inspect": Entry("traces", "inspect"),
-    "lint": Entry("traces", "lint"),
-    "doctor": Entry("doctor", "doctor"),
-    "machines": Entry("lists", "machines"),
-    "workloads": Entry("lists", "workloads"),
-    "policies": Entry("lists", "policies"),
-    "counters": Entry("lists", "counters"),
-    "formats": Entry("lists", "formats"),
+    "run": Entry(
+        "run", "run", "Simulate traces on a machine, under many page placements.", SimulationCommand
+    ),
+    "compare": Entry(
+        "compare",
+        "compare",
+        "Compare machines or policies, or traces on one machine, under the same random draws.",
+        SimulationCommand,
+    ),
+    "sweep": Entry(
+        "sweep",
+        "sweep",
+        "Run a study, which a TOML document describes: workloads × machines × placements.",
+        SimulationCommand,
+    ),
+    "paging": Entry(
+        "paging",
+        "paging",
+        "Count page faults over memory sizes and colors, in one pass (LF91; docs/paging.md).",
+        SimulationCommand,
+    ),
+    "reuse": Entry(
+        "reuse",
+        "reuse",
+        "Measure reuse distances, and the miss ratio for every cache size (docs/reuse.md).",
+        SimulationCommand,
+    ),
+    "switches": Entry(
+        "switches",
+        "switches",
+        "Measure what context switches cost, by cause, process and level (MB90; docs/switches.md).",
+        SimulationCommand,
+    ),
+    "surface": Entry(
+        "surface",
+        "surface",
+        "Measure what a switch costs for each quantum and cache size, as one surface (docs/switches.md).",
+        SimulationCommand,
+    ),
+    "translate": Entry(
+        "translate",
+        "translate",
+        "Measure what TLBs, walks and page tables cost, by cause and design (docs/translation.md).",
+        SimulationCommand,
+    ),
+    "io": Entry(
+        "device_data",
+        "io",
+        "Measure how device data flow and die, and what each scheme would change (docs/io.md).",
+        SimulationCommand,
+    ),
+    "reproduce": Entry(
+        "reproduce",
+        "reproduce",
+        "Repeat a paper's study: its tables, figures and claims, with binhop's figures beside them.",
+    ),
+    "report": Entry(
+        "reproduce",
+        "report",
+        "Make the figures, tables and page of a result anew from its Parquet, without a run.",
+    ),
+    "record": Entry(
+        "record",
+        "record",
+        "Record a program and all its children into a trace. The exit code is the program's.",
+        RecordingCommand,
+        {"allow_interspersed_args": False},
+    ),
+    "import": Entry("traces", "import_", "Make a trace file from a foreign trace, compressed or not."),
+    "export": Entry("export", "export", "Write a trace for another simulator."),
+    "trace": Entry(
+        "trace", "app", "Show parts of a trace as lines of text, or write them as a trace of their own (-o)."
+    ),
+    "mix": Entry(
+        "mix",
+        "mix",
+        "Mix traces of separate runs: they take turns, and a process that waits gives up its turn.",
+    ),
+    "inspect": Entry("traces", "inspect", "Report what a trace holds, and what is missing."),
+    "lint": Entry(
+        "traces", "lint", "Check a trace, apart from any simulation. Exit code 2 if it has errors."
+    ),
+    "doctor": Entry(
+        "doctor", "doctor", "Report what is installed, what works, and what to install for the rest."
+    ),
+    "machines": Entry("lists", "machines", "List the bundled machines, or print one."),
+    "workloads": Entry("lists", "workloads", "List the built-in workloads."),
+    "policies": Entry("lists", "policies", "List the placement policies."),
+    "counters": Entry("lists", "counters", "List the metrics of a result."),
+    "formats": Entry(
+        "lists", "formats", "List the foreign formats that import reads, and those that export writes."
+    ),
 }
 """Every command, in the order of the help."""
 
@@ -79,8 +150,35 @@ def _root(
 
 def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Returns the command line with these commands."""
+    made = _empty()
+    for name in names:
+        entry = COMMANDS[name]
+        what = getattr(import_module(f"binhop.cli.{entry.module}"), entry.function)
+        if isinstance(what, typer.Typer):
+            made.add_typer(what, cls=Group)
+        else:
+            settings = None if entry.settings is None else {**entry.settings}
+            made.command(name, cls=entry.kind, context_settings=settings)(what)
+    return made
+
+
+def overview() -> typer.Typer:
+    """Returns the command line for `binhop --help`: the name and the summary of each command, and no more."""
+    made = _empty()
+    for name, entry in COMMANDS.items():
+        made.command(name, help=entry.summary)(_nothing)
+    return made
+
+
+def _nothing() -> None:
+    """Stands for a command that is listed and does not run."""
+
+
+def _empty() -> typer.Typer:
+    """Returns the command line without commands."""
     made = typer.Typer(
         name="binhop",
+        cls=Group,
         help="Simulates a memory system with the operating system in the loop: miss counts as a distribution "
         "over page placements.",
         no_args_is_help=True,
@@ -88,12 +186,4 @@ def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(_root)
-    for name in names:
-        entry = COMMANDS[name]
-        what = getattr(import_module(f"binhop.cli.{entry.module}"), entry.function)
-        if isinstance(what, typer.Typer):
-            made.add_typer(what)
-        else:
-            settings = None if entry.settings is None else {**entry.settings}
-            made.command(name, cls=entry.kind, context_settings=settings)(what)
     return made

@@ -1,13 +1,21 @@
-"""Groups the options in the help of commands that have many."""
+"""Defines the kinds of commands: how their words are read, and how their help groups the options.
+
+Typer imports Pydantic to convert a word, and imports parts of Rich that binhop's help does not use. Both take
+longer than a short run, so the classes here do without them.
+"""
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 OUTPUT = "Output"
 OTHER = "Other options"
@@ -47,7 +55,94 @@ RECORDING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Grouped(TyperCommand):
+UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+"""The classes that `typer.rich_utils` imports, and that no help of binhop uses."""
+
+
+@contextmanager
+def _without_unused_classes() -> Iterator[None]:
+    """Puts empty classes in place of those that Typer imports and no help of binhop uses."""
+    replaced = [name for name in UNUSED if name not in sys.modules]
+    for name in replaced:
+        sys.modules[name] = ModuleType(name)
+        setattr(sys.modules[name], UNUSED[name], type(UNUSED[name], (), {}))
+    try:
+        yield
+    finally:
+        for name in replaced:
+            del sys.modules[name]
+
+
+def _import_help() -> None:
+    """Imports what prints help."""
+    if "typer.rich_utils" not in sys.modules:
+        with _without_unused_classes():
+            import_module("typer.rich_utils")
+
+
+class _Words:
+    """`_Words` converts the words of a parameter that takes text: they stay as they are.
+
+    Typer converts the words of every other parameter, with Pydantic.
+    """
+
+    def __init__(self, parameter: Any) -> None:
+        self._kind = parameter.type_descriptor.annotation
+        self._other = parameter.get_runtime_param
+
+    def itself(self) -> _Words:
+        """Returns the converter, in place of the parameter's method that makes Typer's converter."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Returns the value of a parameter, as Typer's converter of the same name does."""
+        several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        if type(value) is self._kind:
+            return value
+        if several and self._kind == list[str] and all(type(word) is str for word in value):
+            return [*value]
+        return self._other().coerce(value, param=param, ctx=ctx)
+
+
+def _with_words(parameters: list[Any]) -> list[Any]:
+    """Makes the parameters convert words of text themselves."""
+    for parameter in parameters:
+        if "get_runtime_param" not in vars(parameter):
+            vars(parameter)["get_runtime_param"] = _Words(parameter).itself
+    return parameters
+
+
+class PlainCommand(TyperCommand):
+    """`PlainCommand` is a command whose options are not grouped in its help."""
+
+    def get_params(self, *arguments: Any, **options: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _with_words(super().get_params(*arguments, **options))
+
+    def format_help(self, *arguments: Any, **options: Any) -> None:
+        """Prints the help."""
+        _import_help()
+        super().format_help(*arguments, **options)
+
+
+class Group(TyperGroup):
+    """`Group` is a command that consists of commands."""
+
+    command_class = PlainCommand
+
+    def get_params(self, *arguments: Any, **options: Any) -> list[Any]:
+        """Returns the parameters."""
+        return _with_words(super().get_params(*arguments, **options))
+
+    def format_help(self, *arguments: Any, **options: Any) -> None:
+        """Prints the help."""
+        _import_help()
+        super().format_help(*arguments, **options)
+
+
+class _Grouped(PlainCommand):
     """`_Grouped` is a command whose options are grouped in its help."""
 
     panels: Mapping[str, tuple[str, ...]]

@@ -240,7 +240,7 @@ def _narrow(until: str | None, metric: str | None, seeds: Any) -> tuple[float, i
 
 
 def _filled(directory: ResultDirectory, result: Result, confidence: float, form: str) -> list[str]:
-    """Fills a directory and returns the names of its files. The tables import SciPy, which takes 0.7 s."""
+    """Fills a directory with the result and its tables, and returns the names of its files."""
     return table_form.fill(directory, result, result.tables(confidence), result.notes, form)
 
 

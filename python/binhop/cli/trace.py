@@ -14,6 +14,7 @@ from binhop.claims import Claims, made_by
 from binhop.cli import completion, show
 from binhop.cli.open_files import allow_open_files
 from binhop.cli.options import Force, Threads, positive
+from binhop.cli.panels import PlainCommand
 from binhop.cli.progress import progress
 from binhop.errors import RequestError
 from binhop.numbers import count, like
@@ -46,7 +47,7 @@ Json = Annotated[bool, typer.Option("--json-lines", help="Print a JSON object fo
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 
 
-@app.command("head")
+@app.command("head", cls=PlainCommand)
 def head(
     trace: Source,
     rows: Annotated[str | None, typer.Option("--rows", "-n", help="The number of rows. Default: 10.")] = None,
@@ -78,7 +79,7 @@ def head(
     _put(part, _PartOutput("trace head", [trace], output, json_lines, force, threads, quiet))
 
 
-@app.command("cat")
+@app.command("cat", cls=PlainCommand)
 def cat(
     traces: Annotated[
         list[str],
@@ -103,7 +104,7 @@ def cat(
     )
 
 
-@app.command("slice")
+@app.command("slice", cls=PlainCommand)
 def slice_(
     trace: Source,
     start: Annotated[
@@ -124,7 +125,7 @@ def slice_(
     _put(part, _PartOutput("trace slice", [trace], output, json_lines, force, threads, quiet))
 
 
-@app.command("filter")
+@app.command("filter", cls=PlainCommand)
 def filter_(
     trace: Source,
     kind: Annotated[
@@ -175,7 +176,7 @@ def filter_(
     _put(part, _PartOutput("trace filter", [trace], output, json_lines, force, threads, quiet))
 
 
-@app.command("sample")
+@app.command("sample", cls=PlainCommand)
 def sample(
     trace: Source,
     every: Annotated[

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from binhop.lazy_imports import pl
-from binhop.summary import student
+from binhop.student import student
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

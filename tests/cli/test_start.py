@@ -1,0 +1,82 @@
+"""A command imports only the libraries that it needs, and collects no garbage while it imports them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from scipy.stats import t
+
+from binhop.student import CONFIDENCE, KNOWN, student
+
+HEAVY = {"altair", "dask", "numpy", "pandas", "polars", "pyarrow", "pydantic", "scipy"}
+RUN = "run kh90 lin --length 10k --seeds 4"
+
+
+def after(line: str, shown: str) -> list[str]:
+    """Returns the words that the Python expression `shown` prints after the command."""
+    code = f"import gc, sys; from binhop.cli import main; main(); print('then', {shown})"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.orig_argv[1:3] = ['-m', 'binhop']\n{code}", *line.split()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("", set()),
+        ("--help", set()),
+        ("--version", set()),
+        ("run --help", set()),
+        ("trace --help", set()),
+        ("trace head lin", set()),
+        ("machines", {"polars"}),
+        (RUN, {"polars"}),
+        (f"{RUN} --quiet", {"polars"}),
+        (f"{RUN} --confidence 0.9", {"numpy", "polars", "pydantic", "scipy"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(line: str, needed: set[str]) -> None:
+    assert {*after(line, "*sorted(sys.modules)")} & HEAVY == needed
+
+
+def test_the_help_does_not_import_the_commands() -> None:
+    imported = after("--help", "*sorted(sys.modules)")
+    assert "binhop.cli.app" in imported
+    assert not {"binhop.cli.run", "binhop.run", "rich.markdown", "markdown_it", "pygments"} & {*imported}
+
+
+def test_the_help_leaves_rich_as_it_is() -> None:
+    """Empty classes take the place of Rich's while Typer's help is imported, and only then."""
+    shown = "__import__('rich.markdown').markdown.Markdown('*a*').markup"
+    assert after("--help", shown) == ["*a*"]
+
+
+@pytest.mark.parametrize("line", ["--help", RUN])
+def test_the_collector_works_again_after_the_imports(line: str) -> None:
+    assert after(line, "gc.isenabled(), gc.get_freeze_count() > 1000") == ["True", "True"]
+
+
+def test_a_program_that_imports_binhop_keeps_its_collector() -> None:
+    code = "import gc, binhop.cli; print(gc.isenabled(), gc.get_freeze_count())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["True", "0"]
+
+
+def test_known_quantiles_are_those_of_scipy() -> None:
+    assert {n: float(t.ppf((1 + CONFIDENCE) / 2, n - 1)) for n in KNOWN} == KNOWN
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, CONFIDENCE, 0.999])
+def test_other_quantiles_are_those_of_scipy(confidence: float) -> None:
+    for n in (2, 3, 65, 127, 5000):
+        assert student(n, confidence) == float(t.ppf((1 + confidence) / 2, n - 1))
+    assert student(1, confidence) is None
