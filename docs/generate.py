@@ -212,6 +212,14 @@ def metrics() -> str:
     device_data = [*binhop._binhop.device_data_metrics()]
     text += table(pl.DataFrame(device_data, schema=["name", "unit", "meaning"], orient="row"))
     text += (
+        "\n## The path of device data\n\n"
+        "`provenance` of a comparison of schemes has these counts of the path from system calls to devices under `path`\n"
+        "([io.md](io.md#where-the-events-come-from)). They are the same for every placement and scheme.\n\n"
+    )
+    text += table(
+        pl.DataFrame([*binhop._binhop.path_counts()], schema=["name", "unit", "meaning"], orient="row")
+    )
+    text += (
         "\n## By process\n\n"
         "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` for\n"
         "each process, over the whole measured part. A process is an address space; where the column `kernel` is true, the row\n"

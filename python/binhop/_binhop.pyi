@@ -48,6 +48,7 @@ __all__ = [
     "observe",
     "packings",
     "paging",
+    "path_counts",
     "policies",
     "read_text",
     "record",
@@ -518,6 +519,9 @@ def schemes() -> list[tuple[str, str]]:
 
 def device_data_metrics() -> list[tuple[str, str, str]]:
     """Returns (name pattern, unit, meaning) of each metric of device data."""
+
+def path_counts() -> list[tuple[str, str, str]]:
+    """Returns (name, unit, meaning) of each count of the path of device data."""
 
 def refused_schemes(machine: Machine) -> list[tuple[str, str]]:
     """Returns (name, reason) of each scheme that cannot stand behind the front of a machine."""

@@ -319,6 +319,14 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
         notes.append(
             f"{calls} that move data are left out: the trace does not say of which file or from which offset"
         )
+    waits = [
+        ("reads_waiting", "page", "to read"),
+        ("writes_waiting", "page", "to write"),
+        ("packets_waiting", "packet", "to send"),
+    ]
+    waiting = [f"{several(path[name], noun)} {task}" for name, noun, task in waits if path.get(name)]
+    if waiting:
+        notes.append(f"devices had not yet served, when the trace ended: {', '.join(waiting)}")
     return notes
 
 

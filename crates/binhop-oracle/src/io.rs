@@ -142,6 +142,8 @@ pub struct Server {
     sockets: BTreeMap<u64, VecDeque<Byte>>,
     pipes: BTreeMap<u64, VecDeque<Byte>>,
     now: u64,
+    /// The time of the first store through a mapping since the flusher has looked at the pages.
+    stored: Option<u64>,
     writes: u64,
     /// The steps of the present call.
     pub events: Vec<IoEvent>,
@@ -176,6 +178,7 @@ impl Server {
             sockets: BTreeMap::new(),
             pipes: BTreeMap::new(),
             now: 0,
+            stored: None,
             writes: 0,
             events: Vec::new(),
         }
@@ -310,6 +313,7 @@ impl Server {
         self.readers.entry(file).or_default().last = Some(page);
         if writes {
             self.soil(file, page);
+            self.stored.get_or_insert(self.now);
         }
     }
 
@@ -406,44 +410,61 @@ impl Server {
         }
     }
 
-    /// Lets time pass.
+    /// Lets time pass, one instruction after the other.
     pub fn pass_time(&mut self, now: u64) {
-        self.now = self.now.max(now);
-        while let Some((_, pages)) = self.arriving.first() {
-            let bytes = pages.len() as u64 * self.sizes.page;
-            let end =
-                self.disk_began + bytes * 1_000_000 / self.sizes.disk_rate.expect("requests wait for a disk");
-            if end > self.now {
-                break;
-            }
-            self.disk_began = end;
+        while self.now < now {
+            while self.act() {}
+            self.now += 1;
+        }
+        while self.act() {}
+    }
+
+    /// Lets the first whose time has come do one thing: the disk that reads, the disk that writes, the card, the flusher.
+    /// Returns false if nobody's time has come.
+    fn act(&mut self) -> bool {
+        let size = self.sizes.page;
+        let is_due = |began: u64, bytes: u64, rate: Option<u64>| {
+            began + bytes * 1_000_000 / rate.expect("a queue has a rate") <= self.now
+        };
+        if let Some((_, pages)) = self.arriving.first()
+            && is_due(self.disk_began, pages.len() as u64 * size, self.sizes.disk_rate)
+        {
+            self.disk_began = self.now;
             self.serve_first();
-        }
-        while let Some((_, pages)) = self.leaving.first() {
-            let bytes = pages.len() as u64 * self.sizes.page;
-            let rate = self.sizes.disk_write_rate.expect("writes wait for a disk");
-            let end = self.writes_began + bytes * 1_000_000 / rate;
-            if end > self.now {
-                break;
-            }
-            self.writes_began = end;
+        } else if let Some((_, pages)) = self.leaving.first()
+            && is_due(self.writes_began, pages.len() as u64 * size, self.sizes.disk_write_rate)
+        {
+            self.writes_began = self.now;
             self.serve_first_write();
-        }
-        while let Some(packets) = self.sending.first() {
-            let bytes: u64 = packets.iter().flat_map(|packet| &packet.2).map(|data| data.1).sum();
-            let rate = self.sizes.send_rate.expect("packets wait for a card");
-            let end = self.sends_began + bytes * 1_000_000 / rate;
-            if end > self.now {
-                break;
-            }
-            self.sends_began = end;
+        } else if let Some(packets) = self.sending.first()
+            && is_due(
+                self.sends_began,
+                packets.iter().flat_map(|packet| &packet.2).map(|data| data.1).sum(),
+                self.sizes.send_rate,
+            )
+        {
+            self.sends_began = self.now;
             self.send_first();
-        }
-        while let Some(page) = self.oldest_dirty()
-            && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age)
+        } else if let Some(page) = self.oldest_dirty()
+            && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age.max(1))
         {
             self.flush_around(page.file, page.page);
+        } else if self.stored.is_some_and(|since| self.now > since) {
+            self.stored = None;
+            self.flush_some();
+        } else {
+            return false;
         }
+        true
+    }
+
+    /// Returns the pages that wait to be read, those that wait to be written, the packets that wait to be sent, and the dirty
+    /// pages.
+    #[must_use]
+    pub fn waiting(&self) -> [usize; 4] {
+        let pages = |queue: &[(u64, Vec<u64>)]| queue.iter().map(|(_, pages)| pages.len()).sum();
+        let dirty = self.cached.iter().filter(|page| page.dirty.is_some()).count();
+        [pages(&self.arriving), pages(&self.leaving), self.sending.iter().map(Vec::len).sum(), dirty]
     }
 
     /// Lets packets arrive.
@@ -932,6 +953,7 @@ impl Server {
     }
 
     fn flush_some(&mut self) {
+        self.stored = None;
         let dirty = |server: &Self| server.cached.iter().filter(|page| page.dirty.is_some()).count();
         if dirty(self) > self.sizes.dirty_pages {
             while dirty(self) > self.sizes.dirty_pages / 2 {

@@ -120,23 +120,7 @@ fn compare(
 
 /// Returns the counts of a path, by name.
 fn named(counts: &PathCounts) -> Vec<(&'static str, u64)> {
-    let PathCounts { io, unseen } = *counts;
-    vec![
-        ("read", io.read),
-        ("written", io.written),
-        ("received", io.received),
-        ("sent", io.sent),
-        ("piped", io.piped),
-        ("cache_hits", io.cache_hits),
-        ("cache_misses", io.cache_misses),
-        ("pages_read", io.pages_read),
-        ("pages_written", io.pages_written),
-        ("pages_evicted", io.pages_evicted),
-        ("disk_requests", io.disk_requests),
-        ("packets", io.packets),
-        ("interrupts", io.interrupts),
-        ("unseen", unseen),
-    ]
+    PathCounts::list().map(|(name, ..)| name).zip(counts.values()).collect()
 }
 
 fn record_batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
@@ -225,6 +209,12 @@ pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
 pub(crate) fn device_data_metrics() -> Vec<(String, &'static str, &'static str)> {
     let metrics = binhop_sim::device_data::device_data_metrics();
     metrics.into_iter().map(|metric| (metric.name, metric.unit, metric.meaning)).collect()
+}
+
+/// Returns (name, unit, meaning) of each count of the path of device data.
+#[pyfunction]
+pub(crate) fn path_counts() -> Vec<(&'static str, &'static str, &'static str)> {
+    PathCounts::list().collect()
 }
 
 /// Returns (name, reason) of each scheme that cannot stand behind the front of a machine.

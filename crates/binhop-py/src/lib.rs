@@ -40,7 +40,7 @@ mod _binhop {
     use super::checks::{inspect_stream, lint_rules, lint_stream};
     #[pymodule_export]
     use super::device_data::{
-        PyDeviceDataOutcome, device_data, device_data_metrics, refused_schemes, schemes,
+        PyDeviceDataOutcome, device_data, device_data_metrics, path_counts, refused_schemes, schemes,
     };
     #[pymodule_export]
     use super::dram::{PyServedRequests, dram_presets, serve_requests};

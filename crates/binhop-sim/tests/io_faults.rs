@@ -171,7 +171,11 @@ impl Slow {
         }
         self.seen.push(Seen::Row(*event));
         match op {
-            Op::Fetch => self.instructions += u64::from(count),
+            Op::Fetch => {
+                self.instructions += u64::from(count);
+                self.server.pass_time(self.instructions);
+                self.take();
+            }
             Op::Syscall => {
                 self.server.pass_time(self.instructions);
                 let (offset, bytes) = (arg1.unwrap(), u64::from(size));

@@ -1,11 +1,12 @@
 //! These tests check the rows that system calls add to a trace.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result, VirtAddr};
 use binhop_os::Spaces;
-use binhop_os::io::{FileWrites, IoConfig};
-use binhop_sim::io_path::{HALF, IoEvents, NON_TEMPORAL, RUNNING_SPACE};
+use binhop_os::io::{FileWrites, IoConfig, IoWaiting};
+use binhop_sim::io_path::{HALF, IoEvents, NON_TEMPORAL, PathCounts, RUNNING_SPACE};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::source::SegmentMeta;
 use binhop_trace::{EventBatch, Meta, Op, Source};
@@ -103,14 +104,98 @@ fn followed_with(meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64)
 }
 
 fn followed_by(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64) {
+    let (rows, unseen, _) = counted(config, meta, events, each);
+    (rows, unseen)
+}
+
+/// Also returns what waits for devices at the end.
+fn counted(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64, IoWaiting) {
     let source = Rows { meta, batches: events.chunks(each).map(batch).collect() };
     let mut path = IoEvents::new(Box::new(source), config).unwrap();
     let mut all = Vec::new();
     while let Some(batch) = path.next_batch().unwrap() {
         all.extend((0..batch.len()).map(|row| Event::of(&batch, row)));
     }
-    let unseen = path.counts().lock().unwrap().unseen;
-    (all, unseen)
+    let PathCounts { unseen, waiting, .. } = *path.counts().lock().unwrap();
+    (all, unseen, waiting)
+}
+
+/// Pages that were asked for arrive, and old pages are written, behind the fetch with whose instructions their time comes.
+/// What waits at the end of the trace stays there, and is counted.
+#[test]
+fn devices_act_at_a_time_of_their_own() {
+    // A page in 1,000 instructions; a page is old after 3,500.
+    let rate = NonZeroU64::new(4096 * 1000);
+    let rates = IoConfig { disk_rate: rate, disk_write_rate: rate, dirty_age: 3500, ..config() };
+    let mut known = meta();
+    known.file_bytes.insert(FILE, 16 * 4096);
+    let fetch = row(Op::Fetch, 0x40_0000, 4000, 1000);
+    let load = row(Op::Load, USER, 8, 1);
+    let calls = |time: usize| {
+        let first = [call(0, USER, 4096, FILE, Some(0)), call(1, USER, 1, FILE, Some(0))];
+        let mut events = [first.to_vec(), [fetch, load].repeat(time)].concat();
+        events.push(call(0, USER, 4096, FILE, Some(4096)));
+        events
+    };
+    let transfers = |events: &[Event]| {
+        let (rows, _, waiting) = counted(rates, known.clone(), events, 3);
+        let mut fetches = 0;
+        let mut seen = Vec::new();
+        for row in &rows {
+            fetches += usize::from(*row == fetch);
+            if matches!(row.op, Op::DmaRead | Op::DmaWrite) && row.count == 0 {
+                seen.push((fetches, row.op, row.addr / 4096));
+            }
+        }
+        (seen, waiting.values().collect::<Vec<_>>())
+    };
+    let read = |time, page| (time, Op::DmaWrite, page);
+    let at_once = [read(0, 0), read(0, 1)];
+    // The second call meets the marker of the first window, pages 0 and 1.
+    assert_eq!(transfers(&calls(0)), (at_once.to_vec(), vec![4, 0, 0, 1]));
+    let (mut seen, waiting) = transfers(&[calls(0), [fetch, load].repeat(5)].concat());
+    assert_eq!(waiting, [0, 0, 0, 0]);
+    seen.drain(..2);
+    let window = [read(4, 2), read(4, 3), read(4, 4), read(4, 5)];
+    assert_eq!(seen, [&window[..], &[(5, Op::DmaRead, 0)]].concat(), "old at 3,500, written at 4,500");
+    assert_eq!(transfers(&calls(4)).1, [0, 1, 0, 0], "the page that is old waits for the disk");
+}
+
+/// A store through a mapping makes a page dirty at once. One dirty page too many wakes the flusher at the next instruction.
+#[test]
+fn a_store_through_a_mapping_wakes_the_flusher() {
+    let sizes = IoConfig { dirty_pages: 1, ..config() };
+    let map = Event { arg0: Some(SEGMENT), arg1: Some(0), ..row(Op::Map, USER, 1 | 2 | 8, 4) };
+    let (fetch, store) =
+        (row(Op::Fetch, 0x40_0000, 4, 1), |page: u64| row(Op::Store, USER + page * 4096, 8, 1));
+    let events = [map, fetch, store(0), store(1), fetch, store(2), fetch];
+    let (rows, ..) = counted(sizes, meta(), &events, 7);
+    let seen: Vec<_> = rows
+        .iter()
+        .filter(|row| {
+            **row == fetch
+                || (row.op == Op::Store && row.addr < HALF)
+                || (row.op == Op::DmaRead && row.count == 0)
+        })
+        .map(|row| (row.op, row.addr))
+        .collect();
+    let (code, stored) = ((Op::Fetch, 0x40_0000), |page: u64| (Op::Store, USER + page * 4096));
+    let written = |page: u64| (Op::DmaRead, page * 4096);
+    assert_eq!(seen, [code, stored(0), stored(1), code, written(0), written(1), stored(2), code]);
+}
+
+/// A trace that is in the kernel itself is there when a device interrupts, and afterwards.
+#[test]
+fn an_interrupt_in_the_kernel_does_not_leave_it() {
+    let sizes = IoConfig { dirty_age: 10, ..config() };
+    let (enter, leave) = (row(Op::KernelEnter, 0, 0, 14), row(Op::KernelLeave, 0, 0, 0));
+    let fetch = row(Op::Fetch, 0x40_0000, 40, 10);
+    let (rows, ..) = counted(sizes, meta(), &[call(1, USER, 4096, FILE, Some(0)), enter, fetch, leave], 2);
+    let modes: Vec<_> =
+        rows.iter().filter(|row| matches!(row.op, Op::KernelEnter | Op::KernelLeave)).copied().collect();
+    let of_call = row(Op::KernelEnter, 0, 0, 0);
+    assert_eq!(modes, [of_call, leave, enter, leave]);
+    assert!(rows.iter().any(|row| row.op == Op::DmaRead && row.count == 0), "the page is written");
 }
 
 /// Of a file whose length is known, more is read than a call asks for, and nothing behind its end.

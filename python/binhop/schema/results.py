@@ -346,7 +346,7 @@ class IoProvenance(Provenance):
     schemes: list[str]
     """The schemes, the baseline first."""
     path: dict[str, int] | None
-    """The counts of the path of device data, by name; null without a path."""
+    """The counts of the path of device data, by the names that metrics.md explains; null without a path."""
     seeds: list[int]
     """The numbers of the placements."""
     confidence: float

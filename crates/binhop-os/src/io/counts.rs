@@ -1,32 +1,52 @@
-//! `IoCounts` holds what the path counts.
+//! `IoCounts` holds what the path counts, and `IoWaiting` what waits at a moment.
 
-/// `IoCounts` holds what the path counts. Bytes of calls are the bytes that calls moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoCounts {
-    /// Bytes that calls read from files.
-    pub read: u64,
-    /// Bytes that calls wrote to files.
-    pub written: u64,
-    /// Bytes that calls received from sockets.
-    pub received: u64,
-    /// Bytes that calls sent to sockets.
-    pub sent: u64,
-    /// Bytes that calls wrote into pipes.
-    pub piped: u64,
-    /// Pages that calls found in the page cache.
-    pub cache_hits: u64,
-    /// Pages that calls did not find in the page cache.
-    pub cache_misses: u64,
-    /// Pages that the disk read into the page cache.
-    pub pages_read: u64,
-    /// Pages that were written from the page cache to the disk.
-    pub pages_written: u64,
-    /// Pages that left the full page cache.
-    pub pages_evicted: u64,
-    /// Requests to the disk, direct ones included.
-    pub disk_requests: u64,
-    /// Packets that arrived or were sent.
-    pub packets: u64,
-    /// Interrupts of all devices.
-    pub interrupts: u64,
+/// Declares a struct of counts: each has a name, a unit and a meaning.
+macro_rules! io_counts {
+    ($(#[$about:meta])* $struct:ident { $($name:ident $unit:literal $meaning:literal;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $struct {
+            $(#[doc = $meaning] pub $name: u64,)*
+        }
+
+        impl $struct {
+            /// Each count: its name, unit and meaning.
+            pub const LIST: &'static [(&'static str, &'static str, &'static str)] =
+                &[$((stringify!($name), $unit, $meaning)),*];
+
+            /// Returns the counts in the order of [`Self::LIST`].
+            pub fn values(&self) -> impl Iterator<Item = u64> + use<> {
+                [$(self.$name),*].into_iter()
+            }
+        }
+    };
+}
+
+io_counts! {
+    /// `IoCounts` holds what the path counts. Bytes of calls are the bytes that calls moved.
+    IoCounts {
+        read "bytes" "Bytes that calls read from files.";
+        written "bytes" "Bytes that calls wrote to files.";
+        received "bytes" "Bytes that calls received from sockets.";
+        sent "bytes" "Bytes that calls sent to sockets.";
+        piped "bytes" "Bytes that calls wrote into pipes.";
+        cache_hits "pages" "Pages that calls and faults found in the page cache.";
+        cache_misses "pages" "Pages that calls and faults did not find in the page cache.";
+        pages_read "pages" "Pages that the disk read into the page cache.";
+        pages_written "pages" "Pages that the disk wrote from the page cache.";
+        pages_evicted "pages" "Pages that left the full page cache.";
+        disk_requests "requests" "Requests that the disk served, direct ones included.";
+        packets "packets" "Packets that arrived or were sent.";
+        interrupts "interrupts" "Interrupts of all devices.";
+    }
+}
+
+io_counts! {
+    /// `IoWaiting` is what waits for devices and the flusher.
+    IoWaiting {
+        reads_waiting "pages" "Pages that the disk had been asked to read, and had not read when the trace ended.";
+        writes_waiting "pages" "Pages that the disk had been asked to write, and had not written when the trace ended.";
+        packets_waiting "packets" "Packets that waited in the send ring when the trace ended.";
+        dirty "pages" "Pages of the page cache that were dirty when the trace ended.";
+    }
 }

@@ -30,6 +30,13 @@ pub(super) const fn all_pages(file: FileId) -> RangeInclusive<FilePage> {
     FilePage { file, page: 0 }..=FilePage { file, page: u64::MAX }
 }
 
+/// Returns the time at which a device ends with `bytes`, if it begins at `begun` and moves `rate` bytes while the processor
+/// executes a million instructions. It is a time that never comes if a number of 64 bits cannot hold it.
+pub(super) fn end_of(begun: u64, bytes: u64, rate: NonZeroU64) -> u64 {
+    let instructions = u128::from(bytes) * 1_000_000 / u128::from(rate.get());
+    u64::try_from(u128::from(begun) + instructions).unwrap_or(u64::MAX)
+}
+
 /// `DiskQueue` is a queue: the disk serves its requests in order. A page is in one request at most.
 #[derive(Debug, Default)]
 pub(super) struct DiskQueue {
@@ -50,16 +57,20 @@ impl DiskQueue {
         self.pages.extend(run.pages());
     }
 
-    /// Returns and removes the first request, if the disk has served it by the time `now`.
-    pub(super) fn due(&mut self, now: u64, rate: NonZeroU64, page: u64) -> Option<PageRun> {
-        let run = self.runs.front()?;
-        let instructions = u128::from(run.pages * page) * 1_000_000 / u128::from(rate.get());
-        let end = u128::from(self.begun) + instructions;
-        if end > u128::from(now) {
-            return None;
-        }
-        self.begun = end as u64;
+    /// Returns the time at which the disk has served the first request.
+    pub(super) fn due(&self, rate: NonZeroU64, page: u64) -> Option<u64> {
+        self.runs.front().map(|run| end_of(self.begun, run.pages * page, rate))
+    }
+
+    /// Returns and removes the first request, which the disk has served at the time `end`.
+    pub(super) fn serve(&mut self, end: u64) -> Option<PageRun> {
+        self.begun = end;
         self.pop()
+    }
+
+    /// Returns the pages of all requests.
+    pub(super) fn waiting(&self) -> u64 {
+        self.pages.len() as u64
     }
 
     /// Returns and removes the first request, if a request of the queue has a page of a range. The processor waits for the

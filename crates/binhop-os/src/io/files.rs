@@ -108,7 +108,7 @@ impl IoPath {
     }
 
     /// Brings a page into the cache because the processor touches it in a mapping of the file. `writes` says that the
-    /// page becomes dirty; the store follows, so the flusher does not work now.
+    /// page becomes dirty; the store follows, so the flusher works one instruction later.
     pub fn fault(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
         // A file of unknown length may have all bytes of the page, and stores may change all of them.
         let is_known = self.file(page.file).is_known;
@@ -118,6 +118,9 @@ impl IoPath {
         self.file(page.file).ahead.end_call(page.page);
         if writes {
             self.cache.mark_dirty(page, self.now);
+            if self.cache.dirty_len() > self.config.dirty_pages {
+                self.flusher_wakes.get_or_insert(self.now.saturating_add(1));
+            }
         }
     }
 
@@ -391,7 +394,8 @@ impl IoPath {
     }
 
     /// Lets the flusher work, if too many pages are dirty.
-    fn balance(&mut self, emit: Emit<'_>) {
+    pub(super) fn balance(&mut self, emit: Emit<'_>) {
+        self.flusher_wakes = None;
         if self.cache.dirty_len() <= self.config.dirty_pages {
             return;
         }

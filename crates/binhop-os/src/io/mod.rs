@@ -27,7 +27,10 @@
 //!   write of the page, `fsync`, `sync`, and a direct transfer of the page. Direct transfers are served at once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
-//!   dirty for [`IoConfig::dirty_age`] is written at the next [`pass_time`](IoPath::pass_time).
+//!   dirty for [`IoConfig::dirty_age`] is written then. Stores through mappings wake the flusher, too, one instruction
+//!   after their fault.
+//! - Whoever works at a time of its own works when that time has [passed](IoPath::pass_time): the earliest first, and at
+//!   one time the disk that reads, the disk that writes, the card, the flusher.
 //! - Direct transfers go between the device and the user's buffer. Dirty pages of the range are written first, and a
 //!   direct write drops the pages of its range from the cache (Linux, `generic_file_direct_write`).
 //! - No range ends behind byte [`IoPath::LARGEST`], the last offset that Linux takes: the caller refuses longer ranges.
@@ -56,6 +59,7 @@
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
 //! one, and a request is complete when the call goes on.
 
+mod clock;
 mod config;
 mod copies;
 mod counts;
@@ -71,7 +75,7 @@ use alloc::collections::BTreeMap;
 use binhop_base::{Result, VirtAddr};
 
 pub use config::{FileWrites, IoConfig};
-pub use counts::IoCounts;
+pub use counts::{IoCounts, IoWaiting};
 
 use disk_queue::DiskQueue;
 use page_cache::PageCache;
@@ -223,6 +227,8 @@ pub struct IoPath {
     pipe_pages: Buffers,
     /// The time in instructions, as the caller tells it.
     now: u64,
+    /// The time at which the flusher looks at the pages that stores through mappings have made dirty.
+    flusher_wakes: Option<u64>,
     counts: IoCounts,
 }
 
@@ -247,6 +253,7 @@ impl IoPath {
             pipes: BTreeMap::new(),
             pipe_pages: Buffers::default(),
             now: 0,
+            flusher_wakes: None,
             counts: IoCounts::default(),
             config,
         })
@@ -283,30 +290,6 @@ impl IoPath {
     #[must_use]
     pub const fn revision(&self) -> u64 {
         self.cache.revision()
-    }
-
-    /// Tells the path how many instructions have been executed. The pages arrive whose time has come, then the
-    /// disk writes pages and the card sends packets whose time has come, and then pages are written that have been dirty for too long. Time never goes back.
-    pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
-        self.now = self.now.max(now);
-        if let Some(rate) = self.config.disk_rate {
-            while let Some(run) = self.arriving.due(self.now, rate, self.config.page) {
-                self.receive_pages(run, emit);
-            }
-        }
-        if let Some(rate) = self.config.disk_write_rate {
-            while let Some(run) = self.leaving.due(self.now, rate, self.config.page) {
-                self.send_pages(run, emit);
-            }
-        }
-        if let Some(rate) = self.config.send_rate {
-            self.network.send_due(self.now, rate, &mut self.counts, emit);
-        }
-        while let Some((page, since)) = self.cache.dirty_longest()
-            && since.saturating_add(self.config.dirty_age) <= self.now
-        {
-            self.write_dirty(page, emit);
-        }
     }
 
     /// Receives `bytes` of a socket into the user's memory. Packets that have not arrived arrive now.

@@ -7,6 +7,7 @@ use core::num::NonZeroU64;
 use binhop_base::VirtAddr;
 
 use super::copies::{Side, copy, pieces};
+use super::disk_queue::end_of;
 use super::queues::{Buffers, Queue, Waiting};
 use super::{BufferPool, Emit, FileId, IoConfig, IoCounts, IoStep, Location, RingId};
 
@@ -207,20 +208,18 @@ impl Network {
         self.arrived.push_back(filled);
     }
 
-    /// Sends the packets whose time has come.
-    pub(super) fn send_due(&mut self, now: u64, rate: NonZeroU64, counts: &mut IoCounts, emit: Emit<'_>) {
-        while let Some(first) = self.outgoing.front() {
-            let instructions = u128::from(first.bytes()) * 1_000_000 / u128::from(rate.get());
-            let end = u128::from(self.begun) + instructions;
-            if end > u128::from(now) {
-                break;
-            }
-            self.send_first(end as u64, counts, emit);
-        }
+    /// Returns the time at which the card has sent the oldest packets that wait.
+    pub(super) fn due(&self, rate: NonZeroU64) -> Option<u64> {
+        self.outgoing.front().map(|first| end_of(self.begun, first.bytes(), rate))
+    }
+
+    /// Returns the packets that wait to be sent.
+    pub(super) fn waiting(&self) -> u64 {
+        self.outgoing.iter().map(|sent| sent.0.len() as u64).sum()
     }
 
     /// Sends the oldest packets that wait, and begins with the next ones at the time `now`.
-    fn send_first(&mut self, now: u64, counts: &mut IoCounts, emit: Emit<'_>) {
+    pub(super) fn send_first(&mut self, now: u64, counts: &mut IoCounts, emit: Emit<'_>) {
         let Some(first) = self.outgoing.pop_front() else { return };
         self.begun = now;
         for (request, _) in &first.0 {

@@ -184,6 +184,38 @@ fn pages_arrive_at_the_rate_of_the_disk() {
     assert_eq!(read(2_000_001, 6), [(true, 6, 4)]);
 }
 
+/// Two pages are old at 1,000 and written at 1,512; two pages that are read ahead arrive at 2,048. The earliest comes first.
+#[test]
+fn who_is_due_first_works_first() {
+    let rate = |instructions: u64| core::num::NonZeroU64::new(PAGE * 1_000_000 / instructions);
+    let sizes = IoConfig {
+        disk_rate: rate(1024),
+        disk_write_rate: rate(256),
+        read_ahead: 2,
+        dirty_age: 1000,
+        ..linux()
+    };
+    let mut path = IoPath::new(sizes).unwrap();
+    path.set_bytes(FILE, 64 * PAGE);
+    let mut steps = Vec::new();
+    assert_eq!(path.next_due(), u64::MAX);
+    path.read(FILE, 0, PAGE, USER, &mut |step| steps.push(step));
+    path.write(FILE, 8 * PAGE, 2 * PAGE, USER, &mut |step| steps.push(step));
+    assert_eq!(path.next_due(), 1000, "the pages are old");
+    path.read(FILE, PAGE, PAGE, USER, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(true, 0, 2)]);
+    let waiting = |path: &IoPath| [path.waiting().reads_waiting, path.waiting().writes_waiting];
+    assert_eq!(waiting(&path), [2, 0]);
+    steps.clear();
+    path.pass_time(1000, &mut |step| steps.push(step));
+    assert_eq!((waiting(&path), path.next_due()), ([2, 2], 1512));
+    path.pass_time(1511, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), []);
+    path.pass_time(5000, &mut |step| steps.push(step));
+    assert_eq!(requests(&steps), [(false, 8, 2), (true, 2, 2)]);
+    assert_eq!((waiting(&path), path.next_due()), ([0, 0], u64::MAX));
+}
+
 /// TB10 §2.1, steps 1 to 8, with two packets and one interrupt.
 #[test]
 fn packets_arrive() {

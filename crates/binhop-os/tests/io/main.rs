@@ -291,6 +291,7 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
             slow.cached.iter().map(|page| (page.file, page.page, page.dirty.is_some())).collect();
         assert_eq!(cached, expected, "call {number}: {call:?}");
         assert!(cached.len() as u64 <= config.cache_pages);
+        assert!(fast.waiting().values().eq(slow.waiting().map(|waiting| waiting as u64)), "call {number}");
         steps.iter().for_each(|&step| world.follow(step));
         world.check(call);
     }

@@ -138,7 +138,8 @@ impl Mappings {
         }
     }
 
-    /// Takes in a reference: `steps` gets the steps of its faults. `now` is the time in instructions.
+    /// Takes in a reference, and returns whether it faults: `steps` gets the steps of its faults. `now` is the time in
+    /// instructions.
     ///
     /// # Errors
     /// The trace has more pages than a number of 32 bits tells apart.
@@ -149,16 +150,17 @@ impl Mappings {
         now: u64,
         path: &mut IoPath,
         steps: &mut Vec<IoStep>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let mut faults = false;
         let first = addr >> self.log2;
         let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
         for page in first..=last {
             let known = &self.known[self.slot(page)];
             if known.page != page || known.asid != self.here || (stores && !known.stores) {
-                self.touch(page, stores, now, path, steps)?;
+                faults |= self.touch(page, stores, now, path, steps)?;
             }
         }
-        Ok(())
+        Ok(faults)
     }
 
     #[inline]
@@ -174,7 +176,8 @@ impl Mappings {
         now: u64,
         path: &mut IoPath,
         steps: &mut Vec<IoStep>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let mut faults = false;
         let (asid, key) = (self.here, (self.here, page));
         let behind = self.spaces.segment_page_at(asid, PageNo(page)).and_then(|behind| {
             let file = *self.files.get(&behind.segment)?;
@@ -186,6 +189,7 @@ impl Mappings {
             let dirties = stores && shared;
             let is_in_table = self.tables.get(&key) == Some(&(file_page, self.times_left(file_page)));
             if !is_in_table || (dirties && !path.is_dirty(file_page)) {
+                faults = true;
                 let first = steps.len();
                 let emit = &mut |step| steps.push(step);
                 path.pass_time(now, emit);
@@ -200,7 +204,7 @@ impl Mappings {
             stores_pass = stores;
         }
         self.known[self.slot(page)] = KnownPage { asid, page, stores: stores_pass };
-        Ok(())
+        Ok(faults)
     }
 
     fn times_left(&self, page: FilePage) -> u64 {

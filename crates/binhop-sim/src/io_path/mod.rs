@@ -25,10 +25,14 @@
 //! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
+//! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
+//!   reached. Time is the number of instructions that the trace fetches. What waits at the end of the trace stays there, as
+//!   dirty pages stay in the page cache; [`PathCounts::waiting`] has it.
 //! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
 //!   the reference.
 
 mod calls;
+mod counts;
 mod file_numbers;
 mod layout;
 mod mappings;
@@ -38,11 +42,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binhop_base::{Result, VirtAddr};
-use binhop_os::io::{FileId, FileWrites, IoConfig, IoCounts, IoPath, IoStep, QueueId};
+use binhop_os::io::{FileId, FileWrites, IoConfig, IoPath, IoStep, QueueId};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 
 use crate::events::EventPlace;
+
+pub use counts::PathCounts;
 
 use calls::{Call, CallTable, Moves, Object, objects};
 use file_numbers::FileNumbers;
@@ -76,18 +82,11 @@ pub struct IoEvents {
     /// The call whose ranges are being read.
     pending: Option<Call>,
     instructions: u64,
+    /// The instruction at which the path works next without a call or a fault.
+    due: u64,
     unseen: u64,
     counted: Arc<Mutex<PathCounts>>,
     ended: bool,
-}
-
-/// `PathCounts` holds what a path has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathCounts {
-    /// The bytes, pages, requests and packets.
-    pub io: IoCounts,
-    /// The calls that move data of which the trace does not say enough.
-    pub unseen: u64,
 }
 
 impl IoEvents {
@@ -121,6 +120,7 @@ impl IoEvents {
             current: None,
             pending: None,
             instructions: 0,
+            due: u64::MAX,
             unseen: 0,
             counted: Arc::default(),
             ended: false,
@@ -160,12 +160,12 @@ impl IoEvents {
                 if code <= Op::Modify as u8 {
                     let stores = code >= Op::Store as u8;
                     let reference = (batch.addr()[row], batch.size()[row], stores);
-                    mappings.reference(reference, self.instructions, &mut self.path, &mut self.steps)?;
-                    if !self.steps.is_empty() {
+                    if mappings.reference(reference, self.instructions, &mut self.path, &mut self.steps)? {
                         out.append(&batch.slice(copied, row - copied));
                         copied = row;
                         self.writer.write(&self.steps, out);
                         self.steps.clear();
+                        self.due = self.path.next_due();
                         if out.len() >= BATCH_ROWS {
                             return Ok(Some(row));
                         }
@@ -177,6 +177,16 @@ impl IoEvents {
             }
             if code == Op::Fetch as u8 {
                 self.instructions += u64::from(batch.count()[row]);
+                if self.instructions >= self.due {
+                    out.append(&batch.slice(copied, row + 1 - copied));
+                    copied = row + 1;
+                    self.pass_time(out);
+                    if out.len() >= BATCH_ROWS {
+                        return Ok(Some(copied));
+                    }
+                }
+            } else if code == Op::KernelEnter as u8 || code == Op::KernelLeave as u8 {
+                self.writer.set_kernel(code == Op::KernelEnter as u8);
             } else if code == Op::Syscall as u8 {
                 self.pending = Call::of(&Event::of(batch, row), self.table);
             }
@@ -243,12 +253,21 @@ impl IoEvents {
         self.end_call(&steps, out);
     }
 
+    /// Lets devices and the flusher do what is due.
+    #[cold]
+    fn pass_time(&mut self, out: &mut EventBuilder) {
+        let mut steps = Vec::new();
+        self.path.pass_time(self.instructions, &mut |step| steps.push(step));
+        self.end_call(&steps, out);
+    }
+
     /// Writes the rows of a call, and notes what it did to the page cache.
     fn end_call(&mut self, steps: &[IoStep], out: &mut EventBuilder) {
         self.writer.write(steps, out);
         if let Some(mappings) = &mut self.mappings {
             mappings.note(steps, &self.path);
         }
+        self.due = self.path.next_due();
     }
 }
 
@@ -308,7 +327,7 @@ impl Source for IoEvents {
             }
         }
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) =
-            PathCounts { io: *self.path.counts(), unseen: self.unseen };
+            PathCounts { io: *self.path.counts(), unseen: self.unseen, waiting: self.path.waiting() };
         Ok((!out.is_empty()).then(|| out.finish()))
     }
 }

@@ -59,11 +59,19 @@ pub(super) struct RowWriter {
     non_temporal: bool,
     /// True between kernel-enter and kernel-leave.
     in_kernel: bool,
+    /// True where the trace itself is in the kernel, which then is neither entered nor left.
+    trace_in_kernel: bool,
 }
 
 impl RowWriter {
     pub(super) const fn new(layout: KernelLayout, non_temporal: bool) -> Self {
-        Self { layout, non_temporal, in_kernel: false }
+        Self { layout, non_temporal, in_kernel: false, trace_in_kernel: false }
+    }
+
+    /// Notes that the trace itself enters or leaves the kernel.
+    pub(super) const fn set_kernel(&mut self, enters: bool) {
+        self.trace_in_kernel = enters;
+        self.in_kernel = enters;
     }
 
     /// Writes the rows of a call's steps. Nothing is written for a call without steps.
@@ -71,7 +79,7 @@ impl RowWriter {
         for &step in steps {
             self.step(step, out);
         }
-        if std::mem::take(&mut self.in_kernel) {
+        if !self.trace_in_kernel && std::mem::take(&mut self.in_kernel) {
             out.push(Op::KernelLeave, 0, 0, 0);
         }
     }
