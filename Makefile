@@ -1,6 +1,6 @@
 # Each target sets itself up from a bare clone. It needs cargo, Python >= 3.11 and a C compiler.
 #   make demo       simulates two workloads under 32 page placements each; writes tables and figures
-#                   under out/demo/
+#                   under out/demo/; prints what 1, 32 and 1,024 placements cost
 #   make test       runs the Rust and Python tests
 #   make test-long  runs the tests that take minutes or gigabytes; `make test` runs a short form of each
 #   make check      checks formatting, lints, types and stubs, then runs `make test`
@@ -40,6 +40,7 @@ $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST_SOURCES)
 demo: build
 	$(BIN)/binhop run kh90 mult2.2 --length 50M --seeds 32 --interval 1M --out out/demo/mult2.2
 	$(BIN)/binhop run kh90 examples/traces/sort.parquet --seeds 32 --interval 100k --out out/demo/sort
+	$(BIN)/python benches/placements.py demo
 
 test: rust-test python-test
 
