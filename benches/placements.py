@@ -4,8 +4,8 @@
 commands, including their start. Each command runs once, on all processors.
 
 `measure` writes docs/images/placements.csv, and `draw` makes docs/images/placements.svg and .png from this
-file. These times are processor times, user and system together, of whole commands on one thread, because other
-work on the same machine hardly moves them. Each is the least of RUNS runs.
+file. These times are processor times, user and system together, of whole commands on one thread: what else
+the machine does hardly moves them. Each is the least of RUNS runs.
 """
 
 from __future__ import annotations
