@@ -425,13 +425,18 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
         cache.line = line;
         resize(cache, ways, sets);
     };
-    let direct_mapped = |number: usize| {
+    // A direct-mapped back, and a back of any ways whose replacement ignores hits.
+    let in_bits = |number: usize| {
         draw.level(number, |cache| {
             cache.hashed = false;
-            resized(cache, 1, cache.sets().max(PAGE / line.bytes()));
+            if !cache.replacement.hits_are_neutral() {
+                cache.replacement = if draw.add { Replacement::Fifo } else { Replacement::Random };
+            }
+            let ways = if number == 0 { 1 } else { cache.ways };
+            resized(cache, ways, cache.sets().max(PAGE / line.bytes()));
         })
     };
-    // This back gets the requests of each lane. If it draws its victims, accesses keep their order.
+    // This back gets the requests of each lane.
     let asked = draw.level(2, |cache| resized(cache, cache.ways, cache.sets()));
     let tree = |behind: CacheConfig| {
         let mut config = draw.tree(&[behind]).config().clone();
@@ -443,12 +448,13 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
         }
         Tree::new(config)
     };
-    let trees = [direct_mapped(0), direct_mapped(1), asked].map(tree);
+    let trees = [in_bits(0), in_bits(1), asked].map(tree);
     let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
     let both: Vec<(&Tree, bool)> =
         trees.iter().enumerate().map(|(number, tree)| (tree, number < 2)).collect();
     assert!(trees[..2].iter().all(LaneBits::takes_back));
-    let mut bits = LaneBits::new(&both, lanes);
+    let seeds: Vec<Rng> = (0..lanes as u64).map(Rng::new).collect();
+    let mut bits = LaneBits::new(&both, &seeds);
     let mut others: Vec<Plain> = (0..lanes as u64).map(|lane| Plain::new(&trees[2..], lane, None)).collect();
     let mut worlds: Vec<World> = (0..lanes as u64).map(world).collect();
     for (lane, world) in worlds.iter().enumerate() {

@@ -53,13 +53,13 @@ fn find(ways: &[u64], clean: u64) -> Option<usize> {
     (found != usize::MAX).then_some(found)
 }
 
-/// The lowest empty way.
+/// Returns the lowest empty way. The word of an empty way is its type's default.
 #[inline(always)]
-fn first_empty<P: Policy>(ways: &[u64]) -> Option<usize> {
-    if P::EMPTY_WAYS_ARE_LAST && ways[ways.len() - 1] != EMPTY {
+fn first_empty<P: Policy, W: Copy + Default + PartialEq>(ways: &[W]) -> Option<usize> {
+    if P::EMPTY_WAYS_ARE_LAST && ways[ways.len() - 1] != W::default() {
         return None;
     }
-    ways.iter().position(|&word| word == EMPTY)
+    ways.iter().position(|&word| word == W::default())
 }
 
 /// Looks for a line among the ways of a set, and touches the line if it is there. `dirty` is 0 or 1. `newly_dirty`
@@ -93,12 +93,24 @@ pub(crate) fn touch<P: Policy>(
 /// Puts a line in the lowest empty way of a set, or in the place of a victim. Returns the victim.
 #[inline(always)]
 pub(crate) fn put<P: Policy>(ways: &mut [u64], policy: &mut P, set: usize, line: Word) -> Option<Word> {
-    let empty = first_empty::<P>(ways);
+    put_word(ways, policy, set, line.0).map(Word)
+}
+
+/// Puts a line, by its word, in the lowest empty way of a set, or in the place of a victim. Returns the word of the victim.
+/// The word of an empty way is its type's default.
+#[inline(always)]
+pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
+    ways: &mut [W],
+    policy: &mut P,
+    set: usize,
+    line: W,
+) -> Option<W> {
+    let empty = first_empty::<P, W>(ways);
     let way = empty.unwrap_or_else(|| policy.victim(ways, set));
     let before = ways[way];
-    ways[way] = line.0;
+    ways[way] = line;
     policy.filled(ways, set, way);
-    if empty.is_none() { Some(Word(before)) } else { None }
+    if empty.is_none() { Some(before) } else { None }
 }
 
 /// Sets of `W` ways under one policy; `W` = 0 means a number of ways that is known only at run time. A fixed `W`
@@ -149,7 +161,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
     #[inline(always)]
     fn evict(&mut self, set: usize) -> Option<Word> {
         let (ways, policy) = self.set(set);
-        if first_empty::<P>(ways).is_some() {
+        if first_empty::<P, u64>(ways).is_some() {
             return None;
         }
         let way = policy.victim(ways, set);
@@ -565,6 +577,28 @@ mod tests {
                 changed_again, 0,
                 "{replacement:?}: a second repeated hit changes something, but binhop-sim's prepare/filter.rs drops it: \
                  let the filter pass every hit of this policy"
+            );
+        }
+    }
+
+    #[test]
+    fn every_policy_says_truly_whether_hits_change_anything() {
+        for &replacement in Replacement::ALL {
+            let (mut hits, mut changed) = (0, 0);
+            run(&mut lines(replacement, 0), |lines, set, _| {
+                for key in 0..7 {
+                    let before = format!("{lines:?}");
+                    if lines.touch(set, key, false).is_some() {
+                        hits += 1;
+                        changed += u32::from(before != format!("{lines:?}"));
+                    }
+                }
+            });
+            assert!(hits > 3000, "{replacement:?}: {hits}");
+            assert_eq!(
+                changed == 0,
+                replacement.hits_are_neutral(),
+                "{replacement:?}: HITS_ARE_NEUTRAL is wrong: {changed} hits changed something"
             );
         }
     }

@@ -260,18 +260,33 @@ fn only_behind(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// Returns the only cache behind the front, if it is direct-mapped and indexed by the frame: then a set holds lines
-/// of one line number within the page only. Both caches of level 1 must ask it for the lines of pages.
-pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
+/// Returns the only cache behind the front, if both caches of level 1 ask it for the lines of pages, and the frame chooses
+/// the set: then a set holds lines of one line number within the page only.
+fn by_line_number(tree: &Tree) -> Verdict<usize> {
     let number = only_behind(tree)?;
     let (cache, page) = (&tree.config().caches[number], tree.config().page);
-    refuse(cache.ways != 1, "the back is not direct-mapped")?;
     for front in [tree.config().fetch, tree.config().data].map(|front| &tree.config().caches[front]) {
         refuse(front.next != Next::Cache(number), "a cache of level 1 does not ask the back")?;
         refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;
     }
     let by_frame = cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= page.bytes();
-    refuse(!by_frame, "the back is smaller than a page")?;
+    refuse(!by_frame, "a way of the back is smaller than a page")?;
+    Ok(number)
+}
+
+/// Returns the only cache behind the front, if it is direct-mapped, too.
+pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
+    let number = by_line_number(tree)?;
+    refuse(tree.config().caches[number].ways != 1, "the back is not direct-mapped")?;
+    Ok(number)
+}
+
+/// Returns the only cache behind the front, if [`LaneBits`](crate::LaneBits) has room for it: hits are the same for a lane
+/// whose line is resident, whatever the other lines of its set are.
+pub(crate) fn back_in_bits(tree: &Tree) -> Verdict<usize> {
+    let number = by_line_number(tree)?;
+    let cache = &tree.config().caches[number];
+    refuse(cache.ways > 1 && !cache.replacement.hits_are_neutral(), "the back's replacement remembers hits")?;
     Ok(number)
 }
 

@@ -1,7 +1,7 @@
 //! `Fifo` evicts the line that came first. It keeps the ways of a set in order of arrival, the latest first. A hit
 //! changes nothing.
 
-use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
+use super::{ArrayShape, Policy, move_to_back, move_to_front};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo;
@@ -11,6 +11,7 @@ impl Policy for Fifo {
     const MEANING: &str = "The line that came first.";
     const DRAWS: bool = false;
     const REHIT_IS_NEUTRAL: bool = true;
+    const HITS_ARE_NEUTRAL: bool = true;
     const EMPTY_WAYS_ARE_LAST: bool = true;
 
     fn new(_array: &ArrayShape) -> Self {
@@ -22,19 +23,19 @@ impl Policy for Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn hit<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
     #[inline]
-    fn filled(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+    fn filled<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_front(ways, way);
     }
 
     #[inline]
-    fn victim(&mut self, ways: &Ways, _set: usize) -> usize {
+    fn victim<W: Copy>(&mut self, ways: &[W], _set: usize) -> usize {
         ways.len() - 1
     }
 
-    fn removed(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+    fn removed<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_back(ways, way);
     }
 }

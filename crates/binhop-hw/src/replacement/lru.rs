@@ -1,7 +1,7 @@
 //! `Lru` evicts the least recently used line. It keeps the ways of a set in order of their last access, the latest
 //! first. So the victim is in the last way, and empty ways are at the end.
 
-use super::{ArrayShape, Policy, Ways, move_to_back, move_to_front};
+use super::{ArrayShape, Policy, move_to_back, move_to_front};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lru;
@@ -22,21 +22,21 @@ impl Policy for Lru {
     }
 
     #[inline]
-    fn hit(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+    fn hit<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_front(ways, way);
     }
 
     #[inline]
-    fn filled(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+    fn filled<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_front(ways, way);
     }
 
     #[inline]
-    fn victim(&mut self, ways: &Ways, _set: usize) -> usize {
+    fn victim<W: Copy>(&mut self, ways: &[W], _set: usize) -> usize {
         ways.len() - 1
     }
 
-    fn removed(&mut self, ways: &mut Ways, _set: usize, way: usize) {
+    fn removed<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_back(ways, way);
     }
 }

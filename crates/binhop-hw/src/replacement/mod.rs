@@ -56,6 +56,12 @@ macro_rules! replacements {
                 match self { $(Self::$policy => $policy::REHIT_IS_NEUTRAL,)* }
             }
 
+            /// Returns whether a hit changes nothing, whichever line of a set is hit.
+            #[must_use]
+            pub const fn hits_are_neutral(self) -> bool {
+                match self { $(Self::$policy => $policy::HITS_ARE_NEUTRAL,)* }
+            }
+
             /// Returns whether the policy draws random numbers, so that its victims depend on the seed.
             #[must_use]
             pub const fn draws(self) -> bool {
@@ -98,10 +104,11 @@ pub(crate) struct ArrayShape {
     pub(crate) rng: Rng,
 }
 
-/// The ways of one set, as [`crate::cache::lines`] stores them. A policy may reorder them; it never looks inside.
-pub(crate) type Ways = [u64];
-
-/// A replacement policy with its state for all sets of a cache.
+/// A replacement policy with its state for all sets of a cache. What it decides about a set depends on the accesses to this
+/// set alone: sets may be simulated in any order.
+///
+/// The ways of a set are words of some type `W`, as whoever keeps the lines stores them. A policy may reorder the ways;
+/// it never looks inside.
 pub(crate) trait Policy {
     /// The name in a machine file.
     const NAME: &str;
@@ -120,6 +127,9 @@ pub(crate) trait Policy {
     /// True if the policy keeps the empty ways of a set behind all others.
     const EMPTY_WAYS_ARE_LAST: bool = false;
 
+    /// True if a hit changes nothing, whichever line is hit: neither the policy's state nor the order of the ways.
+    const HITS_ARE_NEUTRAL: bool = false;
+
     /// The policy for these sets of a cache, which are empty. Its state is all zero bits: see `cache/lines.rs`.
     fn new(array: &ArrayShape) -> Self;
 
@@ -132,16 +142,16 @@ pub(crate) trait Policy {
     }
 
     /// The line at `way` was accessed.
-    fn hit(&mut self, ways: &mut Ways, set: usize, way: usize);
+    fn hit<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
     /// A line has just been put at `way`.
-    fn filled(&mut self, ways: &mut Ways, set: usize, way: usize);
+    fn filled<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
     /// Returns the way whose line leaves. The set is full.
-    fn victim(&mut self, ways: &Ways, set: usize) -> usize;
+    fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize;
 
     /// The line at `way` was removed, and the way is empty.
-    fn removed(&mut self, ways: &mut Ways, set: usize, way: usize);
+    fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 }
 
 /// Up to this many ways, if the compiler knows their number, a loop runs over all ways. An early end would be a
@@ -150,7 +160,7 @@ pub(crate) const FEW: usize = 8;
 
 /// Moves the line at `way` to the front. The lines before it move up by one.
 #[inline(always)]
-fn move_to_front(ways: &mut Ways, way: usize) {
+fn move_to_front<W: Copy>(ways: &mut [W], way: usize) {
     if way == 0 {
         return;
     }
@@ -170,6 +180,6 @@ fn move_to_front(ways: &mut Ways, way: usize) {
 }
 
 /// Moves the way to the end. The ways behind it move down by one.
-fn move_to_back(ways: &mut Ways, way: usize) {
+fn move_to_back<W>(ways: &mut [W], way: usize) {
     ways[way..].rotate_left(1);
 }

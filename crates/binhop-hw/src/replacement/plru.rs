@@ -5,7 +5,7 @@
 //! the ways below the node, a bit of 1 to the upper half. The bits lead to the victim. Every access, including
 //! a fill, turns the bits on its path to point away from the accessed way. Bits start at 0.
 
-use super::{ArrayShape, Policy, Ways};
+use super::{ArrayShape, Policy};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plru {
@@ -52,17 +52,17 @@ impl Policy for Plru {
     }
 
     #[inline]
-    fn hit(&mut self, _ways: &mut Ways, set: usize, way: usize) {
+    fn hit<W: Copy>(&mut self, _ways: &mut [W], set: usize, way: usize) {
         self.point_away(set, way);
     }
 
     #[inline]
-    fn filled(&mut self, _ways: &mut Ways, set: usize, way: usize) {
+    fn filled<W: Copy>(&mut self, _ways: &mut [W], set: usize, way: usize) {
         self.point_away(set, way);
     }
 
     #[inline]
-    fn victim(&mut self, _ways: &Ways, set: usize) -> usize {
+    fn victim<W: Copy>(&mut self, _ways: &[W], set: usize) -> usize {
         let bits = &self.bits[set * self.words_per_set..][..self.words_per_set];
         let mut node = 1;
         for _ in 0..self.levels {
@@ -71,5 +71,5 @@ impl Policy for Plru {
         node - (1 << self.levels)
     }
 
-    fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }

@@ -4,7 +4,7 @@
 
 use binhop_base::{Domain, Rng, Stream};
 
-use super::{ArrayShape, Policy, Ways};
+use super::{ArrayShape, Policy};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
@@ -26,6 +26,7 @@ impl Policy for Random {
         set has had.";
     const DRAWS: bool = true;
     const REHIT_IS_NEUTRAL: bool = true;
+    const HITS_ARE_NEUTRAL: bool = true;
 
     fn new(array: &ArrayShape) -> Self {
         let (stream, sets) = ((array.cache as u64) << 48 | array.first as u64, array.sets);
@@ -37,13 +38,13 @@ impl Policy for Random {
     }
 
     #[inline]
-    fn hit(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn hit<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
     #[inline]
-    fn filled(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn filled<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
     #[inline]
-    fn victim(&mut self, ways: &Ways, set: usize) -> usize {
+    fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize {
         let stream = Stream::new(Domain::Victim, self.stream | set as u64);
         let (count, next) = (&mut self.victims[set], &mut self.next[set]);
         if *next == NOT_DRAWN {
@@ -55,5 +56,5 @@ impl Policy for Random {
         way as usize
     }
 
-    fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }

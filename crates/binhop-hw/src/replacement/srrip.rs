@@ -4,7 +4,7 @@
 //! Each line has a predicted re-reference value, from 0 (near-immediate) to 3 (distant). A line that comes gets 2,
 //! and a hit sets 0. The victim is the lowest way with 3. While no way has 3, all ways of the set grow by 1.
 
-use super::{ArrayShape, Policy, Ways};
+use super::{ArrayShape, Policy};
 
 const DISTANT: u8 = 3;
 const LONG: u8 = 2;
@@ -32,17 +32,17 @@ impl Policy for Srrip {
     }
 
     #[inline]
-    fn hit(&mut self, ways: &mut Ways, set: usize, way: usize) {
+    fn hit<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize) {
         self.predicted[set * ways.len() + way] = 0;
     }
 
     #[inline]
-    fn filled(&mut self, ways: &mut Ways, set: usize, way: usize) {
+    fn filled<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize) {
         self.predicted[set * ways.len() + way] = LONG;
     }
 
     #[inline]
-    fn victim(&mut self, ways: &Ways, set: usize) -> usize {
+    fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize {
         let predicted = &mut self.predicted[set * ways.len()..][..ways.len()];
         let farthest = predicted.iter().copied().fold(0, u8::max);
         if farthest < DISTANT {
@@ -51,5 +51,5 @@ impl Policy for Srrip {
         predicted.iter().position(|&value| value == DISTANT).expect("after ageing the farthest is distant")
     }
 
-    fn removed(&mut self, _ways: &mut Ways, _set: usize, _way: usize) {}
+    fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }

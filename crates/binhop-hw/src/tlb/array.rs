@@ -191,7 +191,7 @@ impl PageArray {
 
     fn point_away(&mut self, slot: usize) {
         if let Chooser::Plru(trees, ways_log2) = &mut self.chooser {
-            trees.hit(&mut [], slot >> *ways_log2, slot & ((1 << *ways_log2) - 1));
+            trees.hit::<()>(&mut [], slot >> *ways_log2, slot & ((1 << *ways_log2) - 1));
         }
     }
 
@@ -207,7 +207,7 @@ impl PageArray {
         let slot = slots.start
             + match &mut self.chooser {
                 Chooser::Random(draws) if evicted => draws.victim(group, slots.len()),
-                Chooser::Plru(trees, _) if evicted => trees.victim(&[], group),
+                Chooser::Plru(trees, _) if evicted => trees.victim::<()>(&[], group),
                 _ => position_of_least(times.of(self.times + slots.start..self.times + slots.end)),
             };
         let left = evicted.then(|| self.slots[slot].key);

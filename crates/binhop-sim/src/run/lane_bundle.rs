@@ -1,6 +1,6 @@
 //! `LaneBundle` simulates up to 64 lanes together, where a lane is a bit of its caches.
 
-use binhop_base::{MappingId, Result, Translation};
+use binhop_base::{MappingId, Result, Rng, Translation};
 use binhop_hw::{LaneBits, MOST_LANES};
 
 use super::lane::{Lane, PlacedPage};
@@ -37,7 +37,8 @@ impl LaneBundle {
     pub(super) fn new(lanes: Vec<Lane>) -> Self {
         let trees = lanes[0].trees_in_bits();
         let has_other_backs = trees.iter().any(|(_, in_bits)| !in_bits);
-        let bits = LaneBits::new(&trees, lanes.len());
+        let seeds: Vec<Rng> = lanes.iter().map(|lane| Rng::new(lane.seed)).collect();
+        let bits = LaneBits::new(&trees, &seeds);
         Self { lanes, bits, has_other_backs }
     }
 

@@ -9,8 +9,8 @@
 //!   goes to the disk leaves a place in a list. If switches are observed, each process takes private caches, in which
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
-//! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words for each line of each page, in each
-//!   cache behind level 1, and room for the accesses of a block.
+//! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words, as wide as the lanes are many, for
+//!   each line of each page in each cache behind level 1, and room for the accesses of a block.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -27,7 +27,7 @@
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request};
 
-use super::lane_bundle::{PIECE, bundles};
+use super::lane_bundle::{PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
@@ -194,6 +194,8 @@ pub(crate) struct MemoryEstimate {
     page_tables: Vec<WhenFull>,
     /// `bundle` is the memory of each bundle of lanes.
     bundle: Sum,
+    /// The lines of a page in the caches of a bundle behind level 1.
+    lines_in_bundle: u64,
     /// Lanes are divided among this number of threads.
     workers: usize,
     seed: Sum,
@@ -364,11 +366,10 @@ impl MemoryEstimate {
 
     /// Adds the cache behind level 1 of a machine, where lanes are bits.
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine) {
-        // A page has two words for each line, whatever the number of lanes, in each bundle.
         let lines = machine.memory().page.bytes() >> cache.line.log2();
-        let page = lines * 2 * size_of::<u64>() as u64 + lines.div_ceil(8);
-        self.bundle.add(Sum { page, ..Sum::default() });
-        let fixed = cache.sets() * size_of::<u32>() as u64;
+        self.lines_in_bundle += lines;
+        self.bundle.add(Sum { page: lines.div_ceil(8), ..Sum::default() });
+        let fixed = LaneBits::lane_bytes(cache);
         self.seed.add(Sum { fixed, ..Sum::default() });
         self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed);
     }
@@ -403,8 +404,11 @@ impl MemoryEstimate {
         let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
         let shared = shared.fold(self.shared.of(all_pages).saturating_add(tables), u64::saturating_add);
         let bundles = bundles(seeds, self.workers.max(1)) as u64;
+        let lanes = lanes_of_bundle(seeds, self.workers.max(1)).min(seeds);
+        let page = self.lines_in_bundle * LaneBits::line_bytes(lanes);
+        let bundle = self.bundle.of(all_pages).saturating_add(Sum { page, ..Sum::default() }.of(all_pages));
         shared
-            .saturating_add(self.bundle.of(all_pages).saturating_mul(bundles))
+            .saturating_add(bundle.saturating_mul(bundles))
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 

@@ -1,27 +1,23 @@
-//! `BackCache` is the only, direct-mapped cache behind level 1, in every lane.
+//! `BackCache` is the only cache behind level 1, in every lane.
 
-use binhop_base::{Kind, PageId, PerKind};
+use binhop_base::{Kind, PageId, PerKind, Rng};
 
-use super::{LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
+use super::{
+    LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames, lane_sets::LaneSets,
+    line_masks::LineMasks,
+};
 use crate::{CacheConfig, CacheCounters, Resident, cache::is_first, request::is_data};
 
-/// No page. A page is stored as its number plus 1, so that the operating system's fresh memory, all zeros, is empty.
-const NOBODY: u32 = 0;
-
-/// `BackCache` is one direct-mapped cache in every lane. Each line of each page has a word of the lanes that hold the line,
-/// and a word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
+/// `BackCache` is one cache in every lane, whose replacement ignores hits. Each line of each page has a word of the lanes
+/// that hold the line, and a word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to
+/// find the victim.
 #[derive(Clone, Debug)]
 pub(super) struct BackCache {
     /// The number of the cache in its tree.
     pub(super) number: usize,
     lines_of: LinesOf,
-    lanes: usize,
-    /// The bits of a frame that choose the set.
-    bin_mask: u32,
-    /// For each line of each page, the lanes that hold the line, and those in which it is dirty.
-    lines: Vec<[Mask; 2]>,
-    /// For each line number within the page, each bin and each lane, the page whose line lies there.
-    occupants: Vec<u32>,
+    lines: LineMasks,
+    sets: LaneSets,
     touched: Vec<u64>,
     accesses: PerKind<LaneCounter>,
     compulsory: PerKind<u64>,
@@ -36,15 +32,13 @@ pub(super) struct BackCache {
 }
 
 impl BackCache {
-    pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
-        let bins = cache.sets() >> lines_of.log2;
+    /// An empty cache. Each lane draws from a generator of its own.
+    pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
         Self {
             number,
             lines_of,
-            lanes,
-            bin_mask: (bins - 1) as u32,
-            lines: Vec::new(),
-            occupants: vec![NOBODY; cache.sets() as usize * lanes],
+            lines: LineMasks::new(seeds.len()),
+            sets: LaneSets::new(number, cache, lines_of, seeds),
             touched: Vec::new(),
             accesses: PerKind::default(),
             compulsory: PerKind::default(),
@@ -53,16 +47,13 @@ impl BackCache {
             evictions: LaneCounter::default(),
             written_back: LaneCounter::default(),
             dirtied: LaneCounter::default(),
-            purged: vec![[0; 2]; lanes],
+            purged: vec![[0; 2]; seeds.len()],
         }
     }
 
     /// Makes room for the lines of a page.
     pub(super) fn make_room(&mut self, page: PageId) {
-        let lines = (page.index() + 1) << self.lines_of.log2;
-        if self.lines.len() < lines {
-            self.lines.resize(lines, [0; 2]);
-        }
+        self.lines.make_room((page.index() + 1) << self.lines_of.log2);
     }
 
     /// Handles a request of some lanes, for a line of level 1 or with its data. `all` are all lanes, and `above` names the
@@ -81,13 +72,14 @@ impl BackCache {
         let smaller = self.lines_of.line_log2 - above.line_log2;
         let key = key >> smaller;
         let written = if is_data(kind) { lanes } else { 0 };
-        let [resident, dirty] = &mut self.lines[key as usize];
-        let missed = lanes & !*resident;
-        let dirtied = written & !*dirty;
-        *resident |= lanes;
-        *dirty |= written;
+        let [resident, dirty] = self.lines.get(key);
+        let missed = lanes & !resident;
+        let dirtied = written & !dirty;
         if dirtied != 0 {
             self.dirtied.add(dirtied);
+        }
+        if missed | dirtied != 0 {
+            self.lines.set(key, [resident | lanes, dirty | written]);
         }
         if missed == 0 {
             return;
@@ -105,29 +97,17 @@ impl BackCache {
 
     /// Puts a line into its set in the lanes that lacked it. The line that lay there leaves.
     fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames) {
-        let page = self.lines_of.page(key);
-        let number = self.lines_of.line(key) as usize;
-        let lower = frames.lower(page);
-        let bins = self.bin_mask as usize + 1;
-        let occupants = &mut self.occupants[number * bins * self.lanes..][..bins * self.lanes];
+        let Self { lines_of, lines, sets, .. } = self;
+        let number = lines_of.line(key);
         let (mut evicted, mut evicted_dirty) = (0, 0);
-        let mut rest = missed;
-        while rest != 0 {
-            let lane = rest.trailing_zeros() as usize;
-            let bit = rest & rest.wrapping_neg();
-            rest ^= bit;
-            let bin = (lower[lane] & self.bin_mask) as usize;
-            let occupant = std::mem::replace(&mut occupants[bin * self.lanes + lane], page.0 + 1);
-            if occupant != NOBODY {
-                let page = occupant as usize - 1;
-                let [resident, dirty] = &mut self.lines[page << self.lines_of.log2 | number];
-                debug_assert!(*resident & bit != 0, "the occupant of a set lies there");
-                evicted |= bit;
-                evicted_dirty |= *dirty & bit;
-                *resident &= !bit;
-                *dirty &= !bit;
-            }
-        }
+        sets.put(key, missed, frames, |bit, page| {
+            let victim = u64::from(page.0) << lines_of.log2 | number;
+            let [resident, dirty] = lines.get(victim);
+            debug_assert!(resident & bit != 0, "the occupant of a way lies there");
+            evicted |= bit;
+            evicted_dirty |= dirty & bit;
+            lines.set(victim, [resident & !bit, dirty & !bit]);
+        });
         self.evictions.add(evicted);
         if evicted_dirty != 0 {
             self.written_back.add(evicted_dirty);
@@ -136,19 +116,16 @@ impl BackCache {
 
     /// Removes the lines of a page from one lane.
     pub(super) fn flush_page(&mut self, lane: usize, page: PageId, frames: &LaneFrames) {
-        let (bit, bins) = (1 << lane, self.bin_mask as usize + 1);
-        let bin = (frames.lower(page)[lane] & self.bin_mask) as usize;
+        let bit = 1 << lane;
         for key in self.lines_of.keys(page) {
-            let [resident, dirty] = &mut self.lines[key as usize];
-            if *resident & bit == 0 {
+            let [resident, dirty] = self.lines.get(key);
+            if resident & bit == 0 {
                 continue;
             }
             self.purged[lane][0] += 1;
-            self.purged[lane][1] += *dirty >> lane & 1;
-            *resident &= !bit;
-            *dirty &= !bit;
-            let set = self.lines_of.line(key) as usize * bins + bin;
-            self.occupants[set * self.lanes + lane] = NOBODY;
+            self.purged[lane][1] += dirty >> lane & 1;
+            self.lines.set(key, [resident & !bit, dirty & !bit]);
+            self.sets.remove(key, lane, frames);
         }
     }
 
@@ -191,14 +168,16 @@ impl BackCache {
 
     /// Returns for each lane how many lines it holds, and how many of them are dirty.
     pub(super) fn resident(&self) -> LinesOfLanes {
-        LinesOfLanes::of(self.lines.iter().copied())
+        LinesOfLanes::of((0..self.lines.lines()).map(|key| self.lines.get(key)))
     }
 
     /// Visits the lines that a lane holds.
     pub(super) fn each(&self, lane: usize, mut visit: impl FnMut(Resident)) {
-        let holds = |[resident, _]: &[Mask; 2]| resident >> lane & 1 == 1;
-        for (key, [_, dirty]) in self.lines.iter().enumerate().filter(|(_, lines)| holds(lines)) {
-            visit(self.lines_of.resident(key as u64, dirty >> lane & 1 == 1));
+        for key in 0..self.lines.lines() {
+            let [resident, dirty] = self.lines.get(key);
+            if resident >> lane & 1 == 1 {
+                visit(self.lines_of.resident(key, dirty >> lane & 1 == 1));
+            }
         }
     }
 }

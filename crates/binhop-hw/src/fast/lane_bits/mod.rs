@@ -2,8 +2,9 @@
 //!
 //! # Rules
 //! - Level 1 is direct-mapped, write-back and allocating. Every lane makes the same accesses in the same order; only the
-//!   frames differ. A back whose only cache is direct-mapped, too, is simulated in the same words. Other backs get the
-//!   requests of each lane, and are simulated lane by lane.
+//!   frames differ. A back is simulated in the same words if it is one cache whose replacement ignores hits: a direct-mapped
+//!   cache, or one with random or first-in, first-out replacement. Other backs get the requests of each lane, and are
+//!   simulated lane by lane.
 //! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page), and
 //!   the frame of a page chooses among the sets of this number. For each line of each page, one word says in which lanes
 //!   the line is resident, and one word in which lanes it is dirty.
@@ -12,12 +13,12 @@
 //! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
 //!   for each page, so that one operation says in which lanes two pages meet.
 //! - The cache behind has too many bins for this. A lane that misses there is visited by itself.
-//! - Counts are sums over accesses, and lines of different line numbers never meet. So accesses of different line numbers
-//!   may be simulated in any order, unless a back draws its victims.
+//! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
+//!   itself. So accesses of different line numbers may be simulated in any order.
 //!
 //! # Cost
-//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. A line takes 16 B of the cache
-//! behind level 1 for all lanes, and a set 4 B for each lane.
+//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In the cache behind level 1, a
+//! line of a page takes 16 B for 64 lanes, less for fewer, and a way 4 B for each lane.
 
 mod back_cache;
 mod bucket;
@@ -25,12 +26,14 @@ mod counter;
 mod counts;
 mod frames;
 mod front_cache;
+mod lane_sets;
+mod line_masks;
 
-use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo};
+use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
     Access, CacheConfig, CacheCounters, CostRule, FastPath, MEMORY, MemoryCounters, Next, Origin, Request,
-    Resident, Tree, WritebackOrder, fast::direct_mapped,
+    Resident, Tree, WritebackOrder, fast::back_in_bits,
 };
 use back_cache::BackCache;
 use bucket::BucketOf;
@@ -38,6 +41,8 @@ pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
 use frames::LaneFrames;
 use front_cache::{FrontCache, WrittenBack};
+use lane_sets::LaneSets;
+use line_masks::LineMasks;
 
 /// A set of lanes.
 type Mask = u64;
@@ -126,8 +131,8 @@ impl Port {
     }
 }
 
-/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of direct-mapped caches that stand behind it,
-/// each for itself. Other backs get the requests of each lane.
+/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of caches that stand behind it, each for itself.
+/// Other backs get the requests of each lane.
 #[derive(Clone, Debug)]
 pub struct LaneBits {
     /// One bit for each lane.
@@ -142,8 +147,7 @@ pub struct LaneBits {
     trees: Vec<Tree>,
     /// The requests of each lane; empty if every back is one of `backs`.
     requests: Vec<Vec<Request>>,
-    /// `None` if accesses stay in their order, because some back draws its victims.
-    bucket: Option<BucketOf>,
+    bucket: BucketOf,
     /// Room for the lines that an access writes back, and for the accesses of a block by bucket.
     written_back: Vec<WrittenBack>,
     starts: Vec<u32>,
@@ -151,14 +155,16 @@ pub struct LaneBits {
 }
 
 impl LaneBits {
-    /// Empty caches for `lanes` lanes of these trees, whose fronts are equal. For each tree, `in_bits` tells whether the
-    /// cache behind its front is simulated here, too; see [`LaneBits::takes_back`].
+    /// Empty caches for lanes of these trees, whose fronts are equal. Each lane has a generator, from which policies draw
+    /// that need random numbers. For each tree, `in_bits` tells whether the cache behind its front is simulated here, too;
+    /// see [`LaneBits::takes_back`].
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
     /// [`FastPath::LaneBits`], or does not allow its back here.
     #[must_use]
-    pub fn new(trees: &[(&Tree, bool)], lanes: usize) -> Self {
+    pub fn new(trees: &[(&Tree, bool)], seeds: &[Rng]) -> Self {
+        let lanes = seeds.len();
         assert!((1..=MOST_LANES).contains(&lanes), "{lanes} lanes");
         let tree = trees.first().expect("there is a tree").0;
         let config = tree.config();
@@ -194,19 +200,17 @@ impl LaneBits {
         let (own, others): (Vec<_>, Vec<_>) = trees.iter().partition(|(_, in_bits)| *in_bits);
         let trees: Vec<Tree> = own.iter().map(|(tree, _)| (*tree).clone()).collect();
         let back = |tree: &Tree| {
-            let number = direct_mapped(tree).expect("the caller has asked whether the back may be here");
+            let number = back_in_bits(tree).expect("the caller has asked whether the back may be here");
             let cache = &tree.config().caches[number];
-            BackCache::new(number, cache, lines_of(cache), lanes)
+            BackCache::new(number, cache, lines_of(cache), seeds)
         };
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
-        // A policy that draws its victims draws them for all sets in turn.
-        let draws = others.iter().flat_map(|(tree, _)| &tree.config().caches).any(CacheConfig::draws);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
         Self {
             all: Mask::MAX >> (MOST_LANES - lanes),
             frames: LaneFrames::new(lanes, bin_bits),
             ports: [config.fetch, config.data].map(port),
-            bucket: (!draws).then(|| BucketOf::new(all_caches(), config.page)),
+            bucket: BucketOf::new(all_caches(), config.page),
             fronts,
             backs: trees.iter().map(back).collect(),
             trees,
@@ -220,7 +224,19 @@ impl LaneBits {
     /// Returns whether the cache behind the front of a tree may be simulated in bits.
     #[must_use]
     pub fn takes_back(tree: &Tree) -> bool {
-        direct_mapped(tree).is_ok()
+        back_in_bits(tree).is_ok()
+    }
+
+    /// Returns the bytes that the sets of a cache behind level 1 take here for each lane.
+    #[must_use]
+    pub fn lane_bytes(cache: &CacheConfig) -> u64 {
+        LaneSets::lane_bytes(cache)
+    }
+
+    /// Returns the bytes that a line of a page takes here, in a cache behind level 1, for so many lanes together.
+    #[must_use]
+    pub fn line_bytes(lanes: usize) -> u64 {
+        LineMasks::bytes(lanes)
     }
 
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
@@ -253,26 +269,23 @@ impl LaneBits {
             let LineAddr { id, line } = row.at();
             PageAccess { page: page_of(id).0, line, kind: row.kind() }
         };
-        match self.bucket.filter(|bucket| rows.len() >= bucket.buckets() * FEWEST_IN_BUCKET) {
-            None => rows.iter().for_each(|row| self.access(access(row))),
-            Some(bucket) => {
-                let mut sorted = std::mem::take(&mut self.sorted);
-                self.sort(bucket, rows, access, &mut sorted);
-                sorted.iter().for_each(|&access| self.access(access));
-                self.sorted = sorted;
-            }
+        if rows.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
+            return rows.iter().for_each(|row| self.access(access(row)));
         }
+        let mut sorted = std::mem::take(&mut self.sorted);
+        self.sort(rows, access, &mut sorted);
+        sorted.iter().for_each(|&access| self.access(access));
+        self.sorted = sorted;
     }
 
     /// Sorts accesses by bucket, and leaves the accesses of one bucket in their order.
     fn sort<A: Access>(
         &mut self,
-        bucket: BucketOf,
         rows: &[A],
         access: impl Fn(&A) -> PageAccess,
         sorted: &mut Vec<PageAccess>,
     ) {
-        let Self { starts, ports, .. } = self;
+        let Self { starts, ports, bucket, .. } = self;
         let logs = ports.map(|port| port.lines_of.line_log2);
         let number = |line: u32, kind: Kind| bucket.of(line, logs[usize::from(kind != Kind::Fetch)]);
         starts.clear();

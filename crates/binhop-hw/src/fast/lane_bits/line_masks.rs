@@ -1,0 +1,69 @@
+//! `LineMasks` keeps two words for each line of each page: the lanes that hold the line, and those in which it is dirty.
+
+use super::Mask;
+
+macro_rules! line_masks {
+    ($($variant:ident($word:ty),)*) => {
+        /// `LineMasks` holds the words of all lines, by the key of the line. A word has no more bits than the lanes need:
+        /// few lanes with many pages take little memory.
+        #[derive(Clone, Debug)]
+        pub(super) enum LineMasks {
+            $($variant(Vec<[$word; 2]>),)*
+        }
+
+        impl LineMasks {
+            /// The words of no line, for so many lanes.
+            pub(super) fn new(lanes: usize) -> Self {
+                $(if lanes <= <$word>::BITS as usize {
+                    return Self::$variant(Vec::new());
+                })*
+                unreachable!("{lanes} lanes in a word")
+            }
+
+            /// Returns the bytes that the two words of a line take.
+            pub(super) fn bytes(lanes: usize) -> u64 {
+                match Self::new(lanes) {
+                    $(Self::$variant(_) => size_of::<[$word; 2]>() as u64,)*
+                }
+            }
+
+            /// Makes room for the lines whose keys are lower than `lines`.
+            pub(super) fn make_room(&mut self, lines: usize) {
+                match self {
+                    $(Self::$variant(words) if words.len() < lines => words.resize(lines, [0; 2]),)*
+                    _ => {}
+                }
+            }
+
+            /// Returns the lanes that hold a line, and those in which it is dirty.
+            #[inline(always)]
+            pub(super) fn get(&self, key: u64) -> [Mask; 2] {
+                match self {
+                    $(Self::$variant(words) => words[key as usize].map(Mask::from),)*
+                }
+            }
+
+            /// Replaces the words of a line. Only lanes that there are have bits.
+            #[inline(always)]
+            pub(super) fn set(&mut self, key: u64, masks: [Mask; 2]) {
+                match self {
+                    $(Self::$variant(words) => words[key as usize] = masks.map(|mask| mask as $word),)*
+                }
+            }
+
+            /// Returns the number of lines that there is room for.
+            pub(super) fn lines(&self) -> u64 {
+                match self {
+                    $(Self::$variant(words) => words.len() as u64,)*
+                }
+            }
+        }
+    };
+}
+
+line_masks! {
+    Lanes8(u8),
+    Lanes16(u16),
+    Lanes32(u32),
+    Lanes64(u64),
+}
