@@ -76,3 +76,4 @@ def test_a_summary_is_the_first_paragraph_of_the_help(name: str) -> None:
 def test_a_help_fits_80_columns(name: str, command: Command) -> None:
     shown = command.ok(*name.split(), "--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
+    assert not re.search("<[a-z]+>", shown), "a type of Python says nothing to a user"

@@ -22,7 +22,9 @@ def machines(
     name: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.machines, help="Print this machine's description, complete, as TOML."
+            metavar="NAME",
+            autocompletion=completion.machines,
+            help="Print this machine's description, complete, as TOML.",
         ),
     ] = None,
     json_to: Json = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -106,12 +107,30 @@ class _Words:
         return self._other().coerce(value, param=param, ctx=ctx)
 
 
-def _with_words(parameters: list[Any]) -> list[Any]:
-    """Makes the parameters convert words of text themselves."""
+def _fitted(parameters: list[Any]) -> list[Any]:
+    """Makes the parameters convert words of text themselves, and say in the help what they take.
+
+    Typer's help shows types of Python. Here an option that takes text shows its own name in their place, as
+    in `--seeds SEEDS`. Flags and arguments show nothing.
+    """
     for parameter in parameters:
-        if "get_runtime_param" not in vars(parameter):
-            vars(parameter)["get_runtime_param"] = _Words(parameter).itself
+        if "get_runtime_param" in vars(parameter):
+            continue
+        vars(parameter)["get_runtime_param"] = _Words(parameter).itself
+        if isinstance(parameter, TyperArgument):
+            vars(parameter)["display_type_rich"] = lambda ctx: None
+            vars(parameter)["get_usage_pieces"] = partial(_in_usage, parameter)
+        elif parameter.is_flag:
+            vars(parameter)["display_type_rich"] = lambda ctx: None
+        elif parameter.metavar is None and parameter.type_descriptor.annotation in (str, float, list[str]):
+            parameter.metavar = max(parameter.opts, key=len).lstrip("-").upper()
     return parameters
+
+
+def _in_usage(argument: TyperArgument, ctx: object) -> list[str]:
+    """Returns how the line of usage names an argument."""
+    name = argument.metavar or argument.opts[0].upper()
+    return [name if argument.required else f"[{name}]"]
 
 
 class PlainCommand(TyperCommand):
@@ -119,7 +138,7 @@ class PlainCommand(TyperCommand):
 
     def get_params(self, *arguments: Any, **options: Any) -> list[Any]:
         """Returns the parameters."""
-        return _with_words(super().get_params(*arguments, **options))
+        return _fitted(super().get_params(*arguments, **options))
 
     def format_help(self, *arguments: Any, **options: Any) -> None:
         """Prints the help."""
@@ -134,7 +153,7 @@ class Group(TyperGroup):
 
     def get_params(self, *arguments: Any, **options: Any) -> list[Any]:
         """Returns the parameters."""
-        return _with_words(super().get_params(*arguments, **options))
+        return _fitted(super().get_params(*arguments, **options))
 
     def format_help(self, *arguments: Any, **options: Any) -> None:
         """Prints the help."""

@@ -36,6 +36,7 @@ def run(
     machine: Annotated[
         str,
         typer.Argument(
+            metavar="MACHINE",
             autocompletion=completion.machines,
             help="A bundled machine (binhop machines), or the path of a description.",
         ),

@@ -96,7 +96,9 @@ def inspect(
     trace: Annotated[
         str,
         typer.Argument(
-            autocompletion=completion.traces, help="A trace file, a foreign trace, or a workload."
+            metavar="TRACE",
+            autocompletion=completion.traces,
+            help="A trace file, a foreign trace, or a workload.",
         ),
     ],
     json_to: Json = None,
@@ -170,7 +172,9 @@ def lint(
     trace: Annotated[
         str,
         typer.Argument(
-            autocompletion=completion.traces, help="A trace file, a foreign trace, or a workload."
+            metavar="TRACE",
+            autocompletion=completion.traces,
+            help="A trace file, a foreign trace, or a workload.",
         ),
     ],
     json_to: Json = None,
