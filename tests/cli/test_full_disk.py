@@ -199,7 +199,7 @@ FIRST = {"lf91": "binhop.reproduce.lf91.study.write_parquet", "kh90": "binhop.st
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize(("paper", "quiet"), [("lf91", []), ("lf91", ["-q"]), long("kh90", ["-q"])])
+@pytest.mark.parametrize(("paper", "quiet"), [("lf91", []), long("lf91", ["-q"]), long("kh90", ["-q"])])
 def test_the_claims_are_shown_where_a_reproduction_cannot_be_written(
     command: Command, monkeypatch: pytest.MonkeyPatch, paper: str, quiet: list[str]
 ) -> None:

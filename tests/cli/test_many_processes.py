@@ -10,37 +10,33 @@ import pytest
 
 import binhop
 from binhop import recorder
-from tests.conftest import COMMAND, LOAD, Command, events
+from tests.conftest import COMMAND, LOAD, Command, events, long
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def thousand(command: Command) -> list[str]:
-    names = [f"t{number:04}.parquet" for number in range(1000)]
-    for number, name in enumerate(names):
-        rows = [(LOAD, 4096 * number + 64 * row, 8, 1) for row in range(10)]
-        binhop.Trace.from_arrow(events(rows)).write(command.directory / name, threads=1)
-    return names
 
 
 def limit(soft: int, hard: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_thousand_traces_are_mixed_whatever_the_soft_limit_of_files(
-    command: Command, thousand: list[str]
+@pytest.mark.parametrize(("traces", "soft"), [(160, 128), long(1000, 256)])
+def test_many_traces_are_mixed_whatever_the_soft_limit_of_files(
+    command: Command, traces: int, soft: int
 ) -> None:
-    done = command("mix", *thousand, "-o", "m.parquet", preexec_fn=lambda: limit(256, 4096))
+    names = [f"t{number:04}.parquet" for number in range(traces)]
+    for number, name in enumerate(names):
+        rows = [(LOAD, 4096 * number + 64 * row, 8, 1) for row in range(10)]
+        binhop.Trace.from_arrow(events(rows)).write(command.directory / name, threads=1)
+    done = command("mix", *names, "-o", "m.parquet", preexec_fn=lambda: limit(soft, 4096))
     assert done.returncode == 0, done.stderr
     mixed = binhop.Trace.open(command.directory / "m.parquet")
-    assert mixed.references == 10_000
-    assert mixed.inspect()["totals"]["events"]["switch"] == 999
-    done = command("trace", "cat", *thousand, "-o", "c.parquet", preexec_fn=lambda: limit(256, 4096))
+    assert mixed.references == 10 * traces
+    assert mixed.inspect()["totals"]["events"]["switch"] == traces - 1
+    done = command("trace", "cat", *names, "-o", "c.parquet", preexec_fn=lambda: limit(soft, 4096))
     assert done.returncode == 0, done.stderr
-    assert binhop.Trace.open(command.directory / "c.parquet").references == 10_000
-    said = command.refused("mix", *thousand, "-o", "n.parquet", preexec_fn=lambda: limit(256, 256))
+    assert binhop.Trace.open(command.directory / "c.parquet").references == 10 * traces
+    said = command.refused("mix", *names, "-o", "n.parquet", preexec_fn=lambda: limit(soft, soft))
     assert "Too many open files" in said
     assert "raise the limit of open files: `ulimit -n" in said
 
@@ -56,8 +52,9 @@ def recorded(place: Command, processes: int) -> None:
     assert len(binhop.Trace.open(path).meta["processes"]) == processes + 1
 
 
-def test_thirty_processes_are_recorded(command: Command) -> None:
-    recorded(command, 30)
+@pytest.mark.parametrize("processes", [6, long(30)])
+def test_processes_are_recorded(command: Command, processes: int) -> None:
+    recorded(command, processes)
     assert {path.name for path in command.directory.iterdir()} == {"r.parquet"}
 
 

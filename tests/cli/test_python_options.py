@@ -6,15 +6,23 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.conftest import COMMAND, Command
+import pytest
+
+from tests.conftest import COMMAND, Command, long
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+
+SIMULATE = ("run", "kh90", "mult2.2", "--length", "300k", "--seeds", "2")
 
 
-def test_without_assertions_and_docstrings_everything_is_as_usual(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "commands", [[("--help",), ("run", "--help"), SIMULATE], long([(*SIMULATE, "--out", "out")])]
+)
+def test_without_assertions_and_docstrings_everything_is_as_usual(
+    tmp_path: Path, commands: list[tuple[str, ...]]
+) -> None:
     def run(name: str, *arguments: str, **environment: str) -> str:
         (tmp_path / name).mkdir(exist_ok=True)
         done = subprocess.run(
@@ -29,10 +37,12 @@ def test_without_assertions_and_docstrings_everything_is_as_usual(tmp_path: Path
         assert done.stderr == ""
         return done.stdout
 
-    simulate = ("run", "kh90", "mult2.2", "--length", "300k", "--seeds", "2", "--out", "out")
-    for command in (("--help",), ("run", "--help"), simulate):
+    for command in commands:
         plain = run("plain", *command)
         assert run("optimised", *command, PYTHONOPTIMIZE="2") == plain
+    if "--out" not in commands[-1]:
+        return
+    # Altair is compiled anew, which takes some seconds.
     files = {file.name: file.read_bytes() for file in (tmp_path / "plain" / "out").iterdir()}
     assert any(name.endswith(".png") for name in files)
     for name in files.keys() - {"run.json"}:

@@ -21,7 +21,7 @@ import pytest
 
 import binhop
 from binhop import cli, recorder
-from tests.conftest import COMMAND, Command
+from tests.conftest import COMMAND, Command, long
 
 FETCH, SWITCH, SYSCALL, RANGE, FORK, EXEC, EXIT = 0, 4, 5, 6, 10, 11, 12
 WRITE_CALL, READ_CALL, SENDMSG_CALL, SENDMMSG_CALL = 1, 0, 46, 307
@@ -52,6 +52,15 @@ def sound(command: Command, name: str = "t.parquet") -> pl.DataFrame:
 
 def record(command: Command, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return command("record", "-q", "-o", "t.parquet", *arguments, **options)
+
+
+def compiled(command: Command, program: str, *options: str) -> None:
+    """Compiles a program in C as `m` in the command's directory."""
+    compiler = recorder.compiler()
+    assert compiler is not None
+    (command.directory / "m.c").write_text(program)
+    build = [compiler, *options, "-o", "m", "m.c"]
+    subprocess.run(build, cwd=command.directory, check=True, capture_output=True)
 
 
 def nothing_is_left(directory: Path) -> bool:
@@ -116,12 +125,36 @@ def test_exec_keeps_the_process(command: Command) -> None:
     assert [process["command"] for process in processes.values()] == ["true"]
 
 
-def test_threads_are_told_apart(command: Command) -> None:
-    # Both run at the same time: otherwise the second process may get the number of the first.
-    program = "import threading as t; c = t.Barrier(2); a = [t.Thread(target=c.wait) for _ in '12']\n"
-    program += "for b in a: b.start()\nfor b in a: b.join()"
-    python = str(Path(sys.executable).resolve())
-    assert record(command, "--", python, "-S", "-I", "-c", program).returncode == 0
+# Both threads run at the same time: otherwise the second may get the number of the first.
+THREADS = """
+#include <pthread.h>
+static pthread_barrier_t both;
+static void *wait(void *none) { pthread_barrier_wait(&both); return none; }
+int main(void) {
+  pthread_t a, b;
+  pthread_barrier_init(&both, 0, 2);
+  pthread_create(&a, 0, wait, 0);
+  pthread_create(&b, 0, wait, 0);
+  pthread_join(a, 0);
+  pthread_join(b, 0);
+  return 0;
+}
+"""
+PYTHONS_THREADS = """
+import threading as t; c = t.Barrier(2); a = [t.Thread(target=c.wait) for _ in '12']
+for b in a: b.start()
+for b in a: b.join()
+"""
+
+
+@pytest.mark.parametrize("language", ["C", long("Python")])
+def test_threads_are_told_apart(command: Command, language: str) -> None:
+    if language == "C":
+        compiled(command, THREADS, "-pthread")
+        program = ["./m"]
+    else:
+        program = [str(Path(sys.executable).resolve()), "-S", "-I", "-c", PYTHONS_THREADS]
+    assert record(command, "--", *program).returncode == 0
     rows = sound(command)
     assert len(set(rows.filter(pl.col("op") == SWITCH)["size"])) >= 3
 
@@ -184,20 +217,17 @@ int main(void) {
   memset(b, 3, 300000);
   sbrk(-200000);
   b[50000] = 1;
-  void *c[100];
-  for (int i = 0; i < 100; i++) c[i] = memset(malloc(i * 5000 + 1), i, i * 5000 + 1);
-  for (int i = 0; i < 100; i++) free(c[i]);
+  void *c[100]; /* the 28th is the first beyond the heap */
+  for (int i = 0; i < BLOCKS; i++) c[i] = memset(malloc(i * 5000 + 1), i, i * 5000 + 1);
+  for (int i = 0; i < BLOCKS; i++) free(c[i]);
   return 0;
 }
 """
 
 
-def test_memory_that_comes_and_goes_is_where_references_are(command: Command) -> None:
-    compiler = recorder.compiler()
-    assert compiler is not None
-    (command.directory / "m.c").write_text(MEMORY)
-    build = [compiler, "-O1", "-o", "m", "m.c"]
-    subprocess.run(build, cwd=command.directory, check=True, capture_output=True)
+@pytest.mark.parametrize("blocks", [35, long(100)])
+def test_memory_that_comes_and_goes_is_where_references_are(command: Command, blocks: int) -> None:
+    compiled(command, MEMORY, "-O1", f"-DBLOCKS={blocks}")
     assert record(command, "--", "./m").returncode == 0
     sound(command)
 
@@ -227,10 +257,7 @@ int main(void) {
 
 
 def test_of_a_message_counts_what_was_taken(command: Command) -> None:
-    compiler = recorder.compiler()
-    assert compiler is not None
-    (command.directory / "m.c").write_text(MESSAGES)
-    subprocess.run([compiler, "-o", "m", "m.c"], cwd=command.directory, check=True, capture_output=True)
+    compiled(command, MESSAGES)
     done = record(command, "--", "./m")
     sent, failed, messages, *lengths = map(int, done.stdout.split())
     assert 1000 < sent < 1 << 22

@@ -13,7 +13,7 @@ import binhop
 from binhop import study
 from binhop.device_data_figures import CLASSES, FATES, ratio
 from binhop.errors import RequestError
-from tests.conftest import ROOT
+from tests.conftest import ROOT, long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,7 +188,7 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert again.processes.equals(first.processes)
 
 
-@pytest.mark.parametrize("name", ["leaky-dma", "placement-ddio"])
+@pytest.mark.parametrize("name", ["leaky-dma", long("placement-ddio")])
 def test_the_shipped_studies(name: str, command: Command) -> None:
     path = ROOT / "studies" / name / "study.toml"
     command.ok("sweep", str(path), "--scale", "smoke", "--out", "out", "-q")
