@@ -182,9 +182,17 @@ def test_quiet_is_quiet(command: Command, lin: Path) -> None:
 
 def test_a_terminal_sees_progress_and_a_pipe_does_not(command: Command, lin: Path) -> None:
     ours, theirs = pty.openpty()
-    arguments = ["compare", "kh90", "lin", *SIZES, "--length", "5M", "--seeds", "8"]
+    long = command.directory / f"{'long' * 20}.parquet"
+    long.symlink_to(lin)
+    arguments = ["compare", "kh90", "lin", long, *SIZES, "--length", "5M", "--seeds", "8"]
     done = subprocess.run(
-        [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True, text=True
+        [COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        timeout=60,
+        check=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
     )
     os.close(theirs)
     seen = b""
@@ -198,6 +206,7 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(command: Command, lin: Pat
         seen += piece
     os.close(ours)
     assert b"references/s" in seen
+    assert seen.count(b"\n") == 1, "the progress has one line, whatever the length of its title"
     assert "\x1b" not in done.stdout
 
 

@@ -114,7 +114,9 @@ def compare(
     several = len(opened) > 1 or goal is not None
     with delivering(claims, out, json_to, several=several, quiet=quiet) as delivery:
         stopped: list[str] = []
-        with progress(f"{len(called)} alternatives on {' '.join(traces)}", quiet=quiet) as tell:
+        with progress(
+            f"{len(called)} alternatives on {' '.join(each.name for each in opened)}", quiet=quiet
+        ) as tell:
             comparison = compare_chosen(
                 chosen,
                 [

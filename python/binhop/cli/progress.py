@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.table import Column
 from rich.text import Text
 
 from binhop.escape import escaped
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from binhop.pace import Tell, Watch
+
+
+BAR = 16
+"""The width of the bar. The title has what is left of the line, and is cut there."""
 
 
 class _Title(ProgressColumn):
@@ -56,7 +61,8 @@ def watch(*, quiet: bool) -> Iterator[Watch | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    columns = (_Title(), BarColumn(bar_width=None), _Rate(), _Left())
+    title = Column(no_wrap=True, overflow="ellipsis")
+    columns = (_Title(table_column=title), BarColumn(bar_width=BAR), _Rate(), _Left())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         pace = Pace()
         task = bar.add_task("", total=None, pace=pace)
