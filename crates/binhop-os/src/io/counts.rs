@@ -36,7 +36,9 @@ io_counts! {
         pages_written "pages" "Pages that the disk wrote from the page cache.";
         pages_evicted "pages" "Pages that left the full page cache.";
         disk_requests "requests" "Requests that the disk served, direct ones included.";
-        packets "packets" "Packets that arrived or were sent.";
+        packets_arrived "packets" "Packets that the card put into the receive ring. The ring drops none: the sender waits while io.backlog packets lie there.";
+        packets_received "packets" "Packets among them that the driver handed to sockets.";
+        packets_sent "packets" "Packets that the card sent.";
         interrupts "interrupts" "Interrupts of all devices.";
     }
 }

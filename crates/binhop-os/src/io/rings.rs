@@ -169,10 +169,10 @@ impl Network {
             // With a backlog all packets have one length. Without it none has arrived.
             while self.arrived.len() < batch.len() {
                 let packet = batch[self.arrived.len()];
-                self.fill(packet, config, emit);
+                self.fill(packet, config, counts, emit);
             }
-            self.fill_backlog(config, emit);
-            counts.packets += batch.len() as u64;
+            self.fill_backlog(config, counts, emit);
+            counts.packets_received += batch.len() as u64;
             counts.interrupts += 1;
             emit(IoStep::Interrupt(RingId::Receive));
             for (slot, length) in self.arrived.drain(..batch.len()).flatten() {
@@ -183,18 +183,19 @@ impl Network {
                 emit(IoStep::WriteDescriptor(RingId::Receive, slot));
             }
         }
-        self.fill_backlog(config, emit);
+        self.fill_backlog(config, counts, emit);
     }
 
     /// Lets packets arrive until the backlog waits in the receive ring.
-    fn fill_backlog(&mut self, config: &IoConfig, emit: Emit<'_>) {
+    fn fill_backlog(&mut self, config: &IoConfig, counts: &mut IoCounts, emit: Emit<'_>) {
         while self.arrived.len() < config.backlog as usize {
-            self.fill(config.packet, config, emit);
+            self.fill(config.packet, config, counts, emit);
         }
     }
 
     /// Lets a packet arrive in the next slots of the receive ring.
-    fn fill(&mut self, packet: u64, config: &IoConfig, emit: Emit<'_>) {
+    fn fill(&mut self, packet: u64, config: &IoConfig, counts: &mut IoCounts, emit: Emit<'_>) {
+        counts.packets_arrived += 1;
         let first = self.receive.next;
         let mut data: Vec<Data> = vec![];
         let mut filled: Arrived = vec![];
@@ -230,7 +231,7 @@ impl Network {
 
     /// Lets the card interrupt, and frees the buffers of the packets that were sent.
     fn end_sending(&mut self, sent: Outgoing, counts: &mut IoCounts, emit: Emit<'_>) {
-        counts.packets += sent.0.len() as u64;
+        counts.packets_sent += sent.0.len() as u64;
         counts.interrupts += 1;
         emit(IoStep::Interrupt(RingId::Send));
         for (request, taken) in sent.0 {
@@ -259,7 +260,7 @@ impl Network {
                 let data = (at.behind(start), packet, of.map(|(file, byte)| (file, byte + start)));
                 sent.push(self.send.request(false, true, &[data], emit));
             }
-            counts.packets += batch.len() as u64;
+            counts.packets_sent += batch.len() as u64;
             counts.interrupts += 1;
             emit(IoStep::Interrupt(RingId::Send));
             for last in sent {

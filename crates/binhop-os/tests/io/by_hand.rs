@@ -139,6 +139,38 @@ fn packets_leave_at_the_rate_of_the_card() {
     assert_eq!(make(6_000_000, 0), [1500, 1500, 0]);
 }
 
+/// A ring of four slots: a packet of 4,096 bytes takes two, one of 1,000 bytes takes one. A packet waits for as many slots as
+/// it needs, whatever the packets before it took.
+#[test]
+fn packets_of_several_sizes_wait_for_the_slots_they_need() {
+    let sizes = IoConfig {
+        send_rate: core::num::NonZeroU64::new(1),
+        ring: 4,
+        request_pages: 4,
+        packet: 4096,
+        coalesce: 1,
+        ..linux()
+    };
+    let mut path = IoPath::new(sizes).unwrap();
+    let mut send = |bytes: u64| {
+        let mut steps = Vec::new();
+        path.send(bytes, USER, &mut |step| steps.push(step));
+        let sent = steps.iter().filter(|&&step| step == IoStep::Interrupt(RingId::Send)).count();
+        let written = |step: &IoStep| match *step {
+            IoStep::WriteDescriptor(RingId::Send, slot) => Some(slot),
+            _ => None,
+        };
+        (sent, steps.iter().filter_map(written).collect::<Vec<_>>())
+    };
+    assert_eq!(send(4096), (0, vec![0, 1]));
+    assert_eq!(send(1000), (0, vec![2]));
+    assert_eq!(send(4096), (1, vec![3, 0]), "three slots are taken: the first packet leaves");
+    assert_eq!(send(1000), (0, vec![1]), "three slots are taken, and one is free");
+    assert_eq!(send(1000), (1, vec![2]), "the packet of 1,000 bytes leaves");
+    assert_eq!(send(4096 + 1000), (2, vec![3, 0, 1]), "one leaves for each: of two slots, and of one");
+    assert_eq!((path.counts().packets_sent, path.waiting().packets_waiting), (4, 3));
+}
+
 #[test]
 fn pages_leave_at_the_rate_of_the_disk() {
     let rate = core::num::NonZeroU64::new(2 * PAGE);
@@ -267,7 +299,10 @@ fn packets_arrive() {
         })
         .collect();
     assert_eq!(buffers, [2, 3, 4]);
-    assert_eq!((path.counts().packets, path.counts().interrupts), (5, 3));
+    assert_eq!(
+        (path.counts().packets_arrived, path.counts().packets_received, path.counts().interrupts),
+        (5, 5, 3)
+    );
 }
 
 /// Two packets wait in a ring of three. A call that takes 100 bytes sees one of them, and another arrives; the next call
@@ -294,7 +329,10 @@ fn a_backlog_waits_in_the_ring() {
     // Slot 0 holds buffer 3. The first buffer is free again, and slot 1 gets it.
     assert_eq!(calls(1500), [(3, 1500), (1001, 1500)]);
     assert_eq!(calls(3000), [(0, 1500), (1, 1500), (1002, 1500), (1003, 1500)]);
-    assert_eq!((path.counts().packets, path.counts().interrupts), (4, 4));
+    assert_eq!(
+        (path.counts().packets_arrived, path.counts().packets_received, path.counts().interrupts),
+        (6, 4, 4)
+    );
 }
 
 /// A full cache drops the page used least recently, and writes it first if it is dirty.

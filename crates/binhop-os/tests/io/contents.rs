@@ -1,9 +1,9 @@
 //! `World` follows the bytes: every byte that a call writes has a number of its own, and the steps move these numbers
 //! between the user's memory, the kernel's, the disk and the network.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use binhop_os::io::{IoStep, Location, RingId};
+use binhop_os::io::{IoConfig, IoStep, Location, RingId};
 
 use super::{Call, place};
 use binhop_oracle::io::IoPlace;
@@ -20,6 +20,8 @@ pub(super) struct World {
     /// The numbers in files, as a user sees them.
     files: BTreeMap<u64, Vec<u64>>,
     pipes: BTreeMap<u64, VecDeque<u64>>,
+    /// The descriptors that the driver has written and the device has not fetched.
+    descriptors: BTreeSet<(RingId, u32)>,
     /// The bytes of the buffers in the receive ring that the driver has not seen.
     ring: VecDeque<Vec<u64>>,
     /// The bytes of sockets that the driver has seen.
@@ -142,6 +144,14 @@ impl World {
             IoStep::Fill { at, bytes } => {
                 for byte in 0..bytes {
                     self.memory.insert(self.behind(at, byte), 0);
+                }
+            }
+            IoStep::WriteDescriptor(ring, slot) => {
+                assert!(self.descriptors.insert((ring, slot)), "slot {slot} of {ring:?} is in use");
+            }
+            IoStep::Transfer { writes: false, at: Location::Descriptor(ring, first), bytes, .. } => {
+                for slot in first..first + (bytes / IoConfig::DESCRIPTOR) as u32 {
+                    assert!(self.descriptors.remove(&(ring, slot)), "nobody wrote slot {slot} of {ring:?}");
                 }
             }
             IoStep::Transfer { ring, writes, at, bytes, of, .. }

@@ -117,7 +117,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     if let Some(streams) = &keys.stream_buffers {
         check_streams(streams, &tree)?;
     }
-    let (placement, memory, notes) =
+    let (placement, memory, mut notes) =
         check_placement(&mut keys.placement, &keys.memory.value, page, &tree, &place)?;
     if rules == Rules::Cachegrind {
         cachegrind::check(&tree, &places, &placement, &place)?;
@@ -136,6 +136,14 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
     let (io, schemes) = check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &place)?;
     let dram = keys.dram.as_ref().map(|at| check_dram(&at.value, cycle_time, &place)).transpose()?.flatten();
+    let posted = keys.io.as_ref().and_then(|at| at.value.posted.as_ref()).filter(|_| dram.is_some());
+    notes.extend(posted.map(|At { value, place: at }| {
+        format!(
+            "{at}: {} has no effect: with [dram], writes and prefetches wait in the controller's queues; set dram.queue \
+             instead, or take memory of fixed latency: --set dram=off",
+            value.0
+        )
+    }));
     let resolved = Resolved::text(&keys, &|key| match key.section {
         "memory" => key.name != "size" || memory.frames.is_some(),
         "placement" => placement.states(key.name, &memory),
