@@ -30,6 +30,8 @@ extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 #define POLLOUT 4
 /* Valgrind's headers do not have this flag of open (x86-64). */
 #define O_DIRECT 040000
+/* Valgrind's headers do not have this flag of msync. */
+#define MS_SYNC 4
 #define NO_OFFSET (~0ULL)
 
 /* This bit of a range's size is set, until the call returns, if the range is a buffer of a message that is sent. */
@@ -82,14 +84,14 @@ void BH_(name_file)(ULong device, ULong inode, ULong bytes, const HChar *path)
    BH_(put_string)(path);
 }
 
-/* Returns whether a call moves bytes of the file that is its first argument, or writes them to the disk. */
+/* Returns whether a call moves bytes of the file that is its first argument, writes them to the disk, or cuts the file. */
 static Bool is_of_a_file(UInt number)
 {
    switch (number) {
    case __NR_read: case __NR_write: case __NR_readv: case __NR_writev:
    case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
    case __NR_sendto: case __NR_recvfrom: case __NR_sendmsg: case __NR_recvmsg:
-   case __NR_fsync: case __NR_fdatasync:
+   case __NR_fsync: case __NR_fdatasync: case __NR_ftruncate:
       return True;
    default: return False;
    }
@@ -130,10 +132,67 @@ static void find_two_files(Thread *thread)
 {
    const UWord *given = thread->arguments;
    Bool sends = thread->number == __NR_sendfile;
+   if (thread->number == __NR_tee) {
+      find((Int)given[0], &thread->device, &thread->inode);
+      find((Int)given[1], &thread->to_device, &thread->to_inode);
+      return;
+   }
    Int from = (Int)given[sends ? 1 : 0], to = (Int)given[sends ? 0 : 2];
    thread->regular = find(from, &thread->device, &thread->inode);
    if (thread->regular) thread->offset = offset_of(from, sends ? given[2] : given[1]);
    if (find(to, &thread->to_device, &thread->to_inode)) thread->to_offset = offset_of(to, sends ? 0 : given[3]);
+}
+
+/* The descriptors that are looked at when a file's last name is removed: as many as a process has by default. */
+#define DESCRIPTORS 1024
+
+/* Returns whether a descriptor of this process leads to a file. */
+static Bool is_open(const struct vg_stat *file)
+{
+   struct vg_stat other;
+   for (Int fd = 0; fd < DESCRIPTORS; fd++)
+      if (VG_(fstat)(fd, &other) == 0 && other.dev == file->dev && other.ino == file->ino) return True;
+   return False;
+}
+
+/* Finds the file that a call cuts or deletes by its name. A name that is removed deletes the file only if the file has no other
+   name, and no descriptor of this process. A symbolic link is a file of its own, and has no data. */
+static void find_named_file(Thread *thread)
+{
+   Bool deletes = thread->number != __NR_truncate;
+   Bool below = thread->number == __NR_unlinkat;
+   Int directory = below ? (Int)thread->arguments[0] : VKI_AT_FDCWD;
+   Addr given = thread->arguments[below ? 1 : 0];
+   HChar path[4200], link[8];
+   SizeT length = 0;
+   struct vg_stat file;
+   if (below && directory != VKI_AT_FDCWD) length = VG_(sprintf)(path, "/proc/self/fd/%d/", directory);
+   for (SizeT i = 0;; i++) {
+      if (length + 1 >= sizeof path || !VG_(am_is_valid_for_client)(given + i, 1, VKI_PROT_READ)) return;
+      HChar next = *(const HChar *)(given + i);
+      if (i == 0 && next == '/') length = 0;
+      path[length++] = next;
+      if (next == 0) break;
+   }
+   if (deletes && VG_(readlink)(path, link, sizeof link) >= 0) return;
+   SysRes found = VG_(stat)(path, &file);
+   if (sr_isError(found) || !VKI_S_ISREG(file.mode) || (deletes && (file.nlink > 1 || is_open(&file)))) return;
+   BH_(name_file)(file.dev, file.ino, file.size, path);
+   thread->device = file.dev;
+   thread->inode = file.ino;
+   thread->offset = deletes ? 0 : thread->arguments[1];
+}
+
+/* Finds the pipe of vmsplice: the call writes to it, or reads it. */
+static void find_pipe(Thread *thread)
+{
+   Int fd = (Int)thread->arguments[0];
+   Int flags = VG_(fcntl)(fd, VKI_F_GETFL, 0);
+   Bool reads = flags >= 0 && (flags & VKI_O_ACCMODE) == VKI_O_RDONLY;
+   if (reads)
+      find(fd, &thread->device, &thread->inode);
+   else
+      find(fd, &thread->to_device, &thread->to_inode);
 }
 
 static void find_file(Thread *thread)
@@ -141,17 +200,21 @@ static void find_file(Thread *thread)
    thread->device = thread->inode = thread->to_device = thread->to_inode = 0;
    thread->offset = thread->to_offset = NO_OFFSET;
    thread->regular = thread->direct = False;
-   if (thread->number == __NR_sendfile || thread->number == __NR_splice || thread->number == __NR_copy_file_range) {
-      find_two_files(thread);
-      return;
+   switch (thread->number) {
+   case __NR_sendfile: case __NR_splice: case __NR_copy_file_range: case __NR_tee: find_two_files(thread); return;
+   case __NR_truncate: case __NR_unlink: case __NR_unlinkat: find_named_file(thread); return;
+   case __NR_vmsplice: find_pipe(thread); return;
+   default:
+      if (!is_of_a_file(thread->number)) return;
    }
-   if (!is_of_a_file(thread->number)) return;
    Int fd = (Int)thread->arguments[0];
    thread->regular = find(fd, &thread->device, &thread->inode);
    if (!thread->regular) return;
    Int flags = VG_(fcntl)(fd, VKI_F_GETFL, 0);
    thread->direct = flags >= 0 && (flags & O_DIRECT) != 0;
-   if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
+   if (thread->number == __NR_ftruncate) {
+      thread->offset = thread->arguments[1];
+   } else if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
        || thread->number == __NR_pwritev) {
       thread->offset = thread->arguments[3];
    } else {
@@ -189,6 +252,9 @@ static Bool waits(const Thread *thread)
       if ((Int)thread->arguments[3] == 0) return False;
       break;
    case __NR_read: case __NR_readv:
+      if (thread->regular) return False;
+      break;
+   case __NR_splice: case __NR_tee: case __NR_vmsplice:
       if (thread->regular) return False;
       break;
    case __NR_accept: case __NR_accept4: case __NR_recvfrom: case __NR_recvmsg: case __NR_recvmmsg: break;
@@ -265,6 +331,20 @@ static void cut_messages(Thread *thread, SysRes result)
    }
 }
 
+/* Takes the file from a call that failed to cut or delete it, and the range from an msync that waits for nothing. */
+static void drop_what_did_nothing(Thread *thread, SysRes result)
+{
+   switch (thread->number) {
+   case __NR_ftruncate: case __NR_truncate: case __NR_unlink: case __NR_unlinkat:
+      if (sr_isError(result)) thread->device = thread->inode = 0;
+      return;
+   case __NR_msync:
+      if (sr_isError(result) || (thread->arguments[2] & MS_SYNC) == 0) thread->ranges = 0;
+      return;
+   default: return;
+   }
+}
+
 static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, SysRes result)
 {
    Thread *thread = &threads[tid];
@@ -284,6 +364,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    }
    forked = False;
    cut_messages(thread, result);
+   drop_what_did_nothing(thread, result);
    BH_(record)(WIRE_LEAVE, 10 + 2 * thread->ranges);
    BH_(put)((ULong)tid << 32 | number);
    BH_(put)(BH_(now)());

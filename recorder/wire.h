@@ -29,7 +29,8 @@
                            stored: its WIRE_RUN word, addresses, and any words behind them; WIRE_PARTIAL_WORDS in all */
 #define WIRE_ENTER 4    /* thread << 32 | call, time, 1 if its first argument is a regular file, 6 arguments */
 #define WIRE_LEAVE 5    /* thread << 32 | call, time, result (negative: error), second argument, device (with the bit
-                           WIRE_DIRECT if the call passes the page cache by: O_DIRECT), inode, offset,
+                           WIRE_DIRECT if the call passes the page cache by: O_DIRECT), inode, offset (of a call that
+                           cuts or deletes a file: its new length),
                            device, inode and offset of the file that a call between two files writes to, then pairs:
                            start, bytes | WIRE_BY_KERNEL if the kernel wrote them */
 #define WIRE_FILE 6     /* device, inode, bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -255,3 +256,57 @@ def test_a_recorded_direct_read_passes_the_page_cache_by(command: Command, tmp_p
         read[len(flags)] = (path["read"], path["pages_read"])
     assert read[0][0] == read[1][0], "the calls read the same bytes"
     assert read[0][1] - read[1][1] == 256, "but not the pages of the file into the page cache"
+
+
+FILES_THAT_END = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char bytes[10 * 4096];
+int main(void)
+{
+   int a = open("a", O_RDWR | O_CREAT, 0600);
+   write(a, bytes, 10 * 4096);
+   ftruncate(a, 2 * 4096);
+   char *map = mmap(0, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, a, 0);
+   map[5000] = 1;
+   msync(map, 2 * 4096, MS_ASYNC);
+   msync(map, 2 * 4096, MS_SYNC);
+   map[0] = 1;
+   int c = open("c", O_RDWR | O_CREAT, 0600);
+   write(c, bytes, 3 * 4096);
+   close(c);
+   unlinkat(AT_FDCWD, "c", 0);
+   int b = open("b", O_RDWR | O_CREAT, 0600);
+   write(b, bytes, 5 * 4096);
+   unlink("b"); /* the file is open, so it stays */
+   close(b);
+   int memory = memfd_create("memory", 0);
+   write(memory, bytes, 4096);
+   fsync(memory);
+   return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_what_a_recorded_program_cuts_off_is_not_written(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _recorded(FILES_THAT_END, command, tmp_path, monkeypatch)
+    assert path["written"] == 18 * 4096, "the file in memory is not counted"
+    assert path["pages_written"] == 2, "msync writes what the file still has"
+    assert path["dirty"] == 1 + 5, "the page of the last store, and the file that was open"
+
+
+def _recorded(
+    source: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, int]:
+    """Records a program in C in a directory of its own, and returns the counts of its path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.c").write_text(source)
+    subprocess.run(["cc", "-w", "-O1", "-o", "program", "program.c"], check=True)
+    command.ok("record", "-o", "program.parquet", "--", "./program")
+    found = binhop.device_data("zen-4k", tmp_path / "program.parquet", schemes=["ddio"], seeds=1)
+    return dict(found.provenance["path"])

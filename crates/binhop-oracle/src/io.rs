@@ -377,6 +377,13 @@ impl Server {
         self.wait_for_write(|of, _| of == file);
     }
 
+    /// Writes the dirty pages of a range of a file.
+    pub fn sync_range(&mut self, file: u64, offset: u64, bytes: u64) {
+        let pages: Vec<u64> = (0..bytes).map(|byte| (offset + byte) / self.sizes.page).collect();
+        self.flush_pages(file, |page| pages.contains(&page));
+        self.wait_for_write(|of, page| of == file && pages.contains(&page));
+    }
+
     /// Writes all dirty pages.
     pub fn sync(&mut self) {
         while let Some(page) = self.oldest_dirty() {

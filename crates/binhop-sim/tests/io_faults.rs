@@ -179,14 +179,31 @@ impl Slow {
             Op::Syscall => {
                 self.server.pass_time(self.instructions);
                 let (offset, bytes) = (arg1.unwrap(), u64::from(size));
-                if count == 0 {
-                    self.server.read(DATA.0, offset, bytes, addr);
-                } else {
-                    self.server.write(DATA.0, offset, bytes, addr);
+                match count {
+                    0 => self.server.read(DATA.0, offset, bytes, addr),
+                    1 => self.server.write(DATA.0, offset, bytes, addr),
+                    26 => self.sync_mappings(addr, bytes),
+                    77 => self.server.truncate(DATA.0, offset),
+                    _ => self.server.truncate(DATA.0, 0),
                 }
                 self.take();
             }
             _ => {}
+        }
+    }
+
+    /// Writes the pages of shared mappings in a range, neighbours together.
+    fn sync_mappings(&mut self, start: u64, bytes: u64) {
+        let mut runs: Vec<Vec<(u64, u64)>> = Vec::new();
+        for page in start / PAGE..=(start + bytes - 1) / PAGE {
+            let Some(&(file, index, true)) = self.space().files.get(&page) else { continue };
+            match runs.last_mut() {
+                Some(run) if run[run.len() - 1] == (file, index.wrapping_sub(1)) => run.push((file, index)),
+                _ => runs.push(vec![(file, index)]),
+            }
+        }
+        for run in runs {
+            self.server.sync_range(run[0].0, run[0].1 * PAGE, run.len() as u64 * PAGE);
         }
     }
 
@@ -241,6 +258,8 @@ enum Act {
     Switch(u64),
     Refer(Op, u64, u32),
     Call { writes: bool, offset: u64, bytes: u32 },
+    Sync { page: u64, bytes: u32 },
+    Cut { deletes: bool, bytes: u64 },
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -258,6 +277,8 @@ fn act() -> impl Strategy<Value = Act> {
         16 => (op, 0..PAGES * PAGE, 1..6000u32).prop_map(|(op, at, size)| Act::Refer(op, at, size)),
         2 => (any::<bool>(), 0..10 * PAGE, 1..9000u32)
             .prop_map(|(writes, offset, bytes)| Act::Call { writes, offset, bytes }),
+        1 => (0..PAGES, 1..20_000u32).prop_map(|(page, bytes)| Act::Sync { page, bytes }),
+        1 => (any::<bool>(), 0..10 * PAGE).prop_map(|(deletes, bytes)| Act::Cut { deletes, bytes }),
     ]
 }
 
@@ -285,6 +306,13 @@ fn events(acts: &[Act]) -> Vec<Event> {
             Act::Refer(op, distance, size) => {
                 let count = if op == Op::Fetch { size / 4 + 1 } else { 1 };
                 row(op, BASE + distance, size, count)
+            }
+            Act::Sync { page, bytes } => {
+                Event { arg0: None, arg1: Some(0), ..row(Op::Syscall, at(page), bytes, 26) }
+            }
+            Act::Cut { deletes, bytes } => {
+                let number = if deletes { 263 } else { 77 };
+                Event { arg0: Some(DATA.0), arg1: Some(bytes), ..row(Op::Syscall, 0, 0, number) }
             }
             Act::Call { writes, offset, bytes } => {
                 let user = 0x9000_0000;

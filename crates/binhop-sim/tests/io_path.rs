@@ -158,7 +158,7 @@ fn devices_act_at_a_time_of_their_own() {
     seen.drain(..2);
     let window = [read(4, 2), read(4, 3), read(4, 4), read(4, 5)];
     assert_eq!(seen, [&window[..], &[(5, Op::DmaRead, 0)]].concat(), "old at 3,500, written at 4,500");
-    assert_eq!(transfers(&calls(4)).1, [0, 1, 0, 0], "the page that is old waits for the disk");
+    assert_eq!(transfers(&calls(4)).1, [4, 1, 0, 0], "the page that is old waits for the disk");
 }
 
 /// A store through a mapping makes a page dirty at once. One dirty page too many wakes the flusher at the next instruction.
@@ -331,6 +331,26 @@ fn dirty_pages_are_written_when_a_call_asks_for_it() {
     assert_eq!(sync(None, 1, 162, None), (pages.clone(), 0));
     assert_eq!(sync(Some("4.3bsd"), 4, 95, Some(FILE)), (pages.clone(), 0));
     assert_eq!(sync(Some("4.3bsd"), 4, 36, None), (pages, 0));
+}
+
+/// What is cut off or deleted is never written, and a file in memory has no disk.
+#[test]
+fn pages_that_are_cut_off_leave_unwritten() {
+    let mut other = meta();
+    other.files.insert(11, "/memfd:scratch (deleted)".to_owned());
+    let written = |cut: Event| {
+        let calls = [call(1, USER, 3 * 4096, FILE, Some(0)), cut, call(74, 0, 0, FILE, None)];
+        let (rows, unseen) = followed_with(other.clone(), &calls, 1);
+        let read = rows.iter().filter(|row| row.op == Op::DmaRead && row.count == 0);
+        let gone = rows.iter().filter(|row| row.op == Op::Unmap).count();
+        (read.map(|row| row.addr / 4096).collect::<Vec<_>>(), gone, unseen)
+    };
+    assert_eq!(written(call(77, 0, 0, FILE, Some(4096))), (vec![0], 2, 0));
+    assert_eq!(written(call(76, USER, 6, FILE, Some(0))), (vec![], 3, 0));
+    assert_eq!(written(call(87, USER, 6, FILE, Some(0))), (vec![], 3, 0));
+    let nameless = Event { arg0: None, ..call(263, USER, 6, FILE, None) };
+    assert_eq!(written(nameless), (vec![0, 1, 2], 0, 0), "the file has another name");
+    assert_eq!(written(call(1, USER, 4096, 11, Some(0))), (vec![0, 1, 2], 0, 0));
 }
 
 /// A file may have one number for direct calls and another for the rest. It is one file: a direct read finds what a call

@@ -484,7 +484,7 @@ fn a_scheme_takes_its_last_level_from_the_machine() {
     assert!(machine(&["io.posted=8", "dram.preset=off"]).notes().is_empty());
     let notes = machine(&["io.posted=8", "dram.preset=ddr4-2400"]).notes().to_vec();
     let (at, rest) = notes[0].split_once(": 8 has no effect: ").unwrap();
-    assert!(at.ends_with("io.posted") && rest.contains("set dram.queue") && notes.len() == 1, "{notes:?}");
+    assert!(at.contains("io.posted") && rest.contains("set dram.queue") && notes.len() == 1, "{notes:?}");
     let none = Machine::parse(BASE, "base.toml", &["io.posted=0".to_owned()]).unwrap_err();
     assert!(none.place.contains("io.posted") && none.rule.contains("1 place"), "{none}");
     let costs = ["cost.l2=10", "cost.memory=90"];

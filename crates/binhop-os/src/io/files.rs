@@ -137,10 +137,7 @@ impl IoPath {
             return;
         }
         self.reach(file, offset + bytes);
-        self.write_range(file, offset, bytes, emit);
-        let size = self.config.page;
-        let page = |byte: u64| FilePage { file, page: byte / size };
-        self.wait_for_writes(&(page(offset)..=page(offset + bytes - 1)), emit);
+        self.sync_range(file, offset, bytes, emit);
         self.transfer_direct(true, file, offset, bytes, user, emit);
         self.counts.read += bytes;
     }
@@ -164,6 +161,17 @@ impl IoPath {
     pub fn sync_file(&mut self, file: FileId, emit: Emit<'_>) {
         self.write_range(file, 0, u64::MAX, emit);
         self.wait_for_writes(&all_pages(file), emit);
+    }
+
+    /// Writes the dirty pages of a range of a file to the disk (`msync`).
+    pub fn sync_range(&mut self, file: FileId, offset: u64, bytes: u64, emit: Emit<'_>) {
+        if bytes == 0 {
+            return;
+        }
+        self.write_range(file, offset, bytes, emit);
+        let size = self.config.page;
+        let page = |byte: u64| FilePage { file, page: byte / size };
+        self.wait_for_writes(&(page(offset)..=page(offset + bytes - 1)), emit);
     }
 
     /// Writes all dirty pages to the disk (`sync`), the page that has been dirty longest first.

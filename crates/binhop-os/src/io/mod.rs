@@ -269,6 +269,12 @@ impl IoPath {
         assert!(self.files.insert(file, told).is_none(), "a file's length is told before its first call");
     }
 
+    /// Returns the sizes of the path.
+    #[must_use]
+    pub const fn config(&self) -> &IoConfig {
+        &self.config
+    }
+
     /// Returns what the path has counted.
     #[must_use]
     pub const fn counts(&self) -> &IoCounts {

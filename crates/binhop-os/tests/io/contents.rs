@@ -128,7 +128,7 @@ impl World {
             }
             Call::ClosePipe(pipe) => drop(self.pipes.remove(&pipe)),
             Call::CloseSocket(socket) => drop(self.sockets.remove(&socket)),
-            Call::Map(..) | Call::SyncFile(_) | Call::Sync | Call::PassTime(_) => {}
+            Call::Map(..) | Call::SyncFile(_) | Call::SyncRange(..) | Call::Sync | Call::PassTime(_) => {}
         }
     }
 
@@ -223,6 +223,21 @@ impl World {
             }
             Call::Send(..) | Call::SendFile(..) => {
                 assert!(self.unsent.is_empty() || !self.sends_at_once, "{call:?}");
+                return;
+            }
+            Call::SyncRange(file, offset, bytes) => {
+                // The disk holds what the pages of the range hold, as far as the file goes.
+                let pages = offset / self.page * self.page..(offset + bytes).next_multiple_of(self.page);
+                for byte in pages.filter(|_| bytes > 0) {
+                    let Some(&number) = self.files.get(&file).and_then(|all| all.get(byte as usize)) else {
+                        break;
+                    };
+                    assert_eq!(
+                        self.disk.get(&(file, byte)).copied().unwrap_or(0),
+                        number,
+                        "{call:?}: byte {byte}"
+                    );
+                }
                 return;
             }
             Call::Truncate(file, bytes) => {

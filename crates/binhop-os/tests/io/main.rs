@@ -28,6 +28,7 @@ enum Call {
     ReadDirect(u64, u64, u64, u64),
     WriteDirect(u64, u64, u64, u64),
     SyncFile(u64),
+    SyncRange(u64, u64, u64),
     Sync,
     Truncate(u64, u64),
     PassTime(u64),
@@ -108,7 +109,8 @@ fn call() -> impl Strategy<Value = Call> {
             .prop_map(|((f, o, b, _), t, p)| Call::CopyFile(f, o, b, (f + 1 + t % 2) % 3, p)),
         2 => ranged.clone().prop_map(|(f, o, b, _)| Call::SendFile(f, o, b)),
         1 => ranged.clone().prop_map(|(f, o, b, u)| Call::ReadDirect(f, o, b, u)),
-        1 => ranged.prop_map(|(f, o, b, u)| Call::WriteDirect(f, o, b, u)),
+        1 => ranged.clone().prop_map(|(f, o, b, u)| Call::WriteDirect(f, o, b, u)),
+        1 => ranged.prop_map(|(f, o, b, _)| Call::SyncRange(f, o, b)),
         1 => file.clone().prop_map(Call::SyncFile),
         1 => Just(Call::Sync),
         2 => (file.clone(), offset).prop_map(|(f, b)| Call::Truncate(f, b)),
@@ -221,6 +223,10 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::SyncFile(f) => {
             fast.sync_file(FileId(f), emit);
             slow.sync_file(f);
+        }
+        Call::SyncRange(f, o, b) => {
+            fast.sync_range(FileId(f), o, b, emit);
+            slow.sync_range(f, o, b);
         }
         Call::Sync => {
             fast.sync(emit);

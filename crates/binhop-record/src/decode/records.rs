@@ -217,8 +217,8 @@ const CALL_WORDS: usize = 10;
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 
 /// The calls that read a list of buffers, of which they read at most as many bytes as their result: writev,
-/// pwritev, pwritev2.
-const READS_VECTORS: [u32; 3] = [20, 296, 328];
+/// pwritev, pwritev2, vmsplice.
+const READS_VECTORS: [u32; 4] = [20, 296, 328, 278];
 
 fn thread_and_call(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, wire::low(word) as u32)

@@ -6,13 +6,15 @@ use binhop_base::{Problem, Result};
 use binhop_trace::Meta;
 use binhop_trace::event::{Event, range_kinds};
 
+use super::mappings::is_elsewhere;
+
 /// `Object` is the kind of what a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {
     File,
     Socket,
     Pipe,
-    /// A terminal, a device, or another object without data on the path.
+    /// A terminal, a device, a file in memory (`/memfd:`), or another object without data on the path.
     Other,
 }
 
@@ -21,9 +23,7 @@ pub(super) fn objects(meta: &Meta) -> BTreeMap<u64, Object> {
     let kind = |path: &str| match path {
         _ if path.starts_with("socket:") => Object::Socket,
         _ if path.starts_with("pipe:") => Object::Pipe,
-        _ if ["anon_inode:", "/dev/", "/proc/", "/sys/"].iter().any(|&start| path.starts_with(start)) => {
-            Object::Other
-        }
+        _ if path.starts_with("anon_inode:") || is_elsewhere(path) => Object::Other,
         _ => Object::File,
     };
     meta.files.iter().map(|(&id, path)| (id, kind(path))).collect()
@@ -52,6 +52,11 @@ pub(super) struct CallTable {
     syncs_file: &'static [u32],
     /// The call that writes all dirty pages to the disk.
     syncs: u32,
+    /// The calls that write the dirty pages of a range of mappings to the disk.
+    syncs_range: &'static [u32],
+    /// The calls that give a file a length, and those that delete a file.
+    cuts: &'static [u32],
+    deletes: &'static [u32],
 }
 
 impl CallTable {
@@ -85,11 +90,25 @@ const LINUX: CallTable = CallTable {
     // fsync and fdatasync
     syncs_file: &[74, 75],
     syncs: 162,
+    // msync
+    syncs_range: &[26],
+    // truncate and ftruncate
+    cuts: &[76, 77],
+    // unlink and unlinkat
+    deletes: &[87, 263],
 };
 
-/// 4.3BSD has no call that moves data between two objects.
-const BSD: CallTable =
-    CallTable { system: Meta::BSD, calls: &BSD_CALLS, between: &[], syncs_file: &[95], syncs: 36 };
+/// 4.3BSD has no call that moves data between two objects. Its traces name no file that is cut or deleted.
+const BSD: CallTable = CallTable {
+    system: Meta::BSD,
+    calls: &BSD_CALLS,
+    between: &[],
+    syncs_file: &[95],
+    syncs: 36,
+    syncs_range: &[],
+    cuts: &[],
+    deletes: &[],
+};
 
 const BSD_CALLS: [(u32, bool, Ranges); 10] = [
     (3, true, Ranges::Main),          // read
@@ -134,6 +153,12 @@ pub(super) enum Moves {
     FileToDisk,
     /// All dirty pages to the disk.
     AllToDisk,
+    /// The dirty pages behind a range of the user's memory to the disk.
+    RangeToDisk,
+    /// None: the file gets the length that the offset says.
+    Cut,
+    /// None: the file is deleted.
+    Delete,
 }
 
 /// `Target` is what a call between two objects writes to.
@@ -168,10 +193,13 @@ impl Call {
             None if table.between.contains(&event.count) => (Moves::Between, Ranges::Main),
             None if table.syncs_file.contains(&event.count) => (Moves::FileToDisk, Ranges::Main),
             None if table.syncs == event.count => (Moves::AllToDisk, Ranges::Main),
+            None if table.syncs_range.contains(&event.count) => (Moves::RangeToDisk, Ranges::Main),
+            None if table.cuts.contains(&event.count) => (Moves::Cut, Ranges::Main),
+            None if table.deletes.contains(&event.count) => (Moves::Delete, Ranges::Main),
             None => return None,
         };
         let main = (event.addr, event.size);
-        let has_buffer = matches!(moves, Moves::ToUser | Moves::FromUser);
+        let has_buffer = matches!(moves, Moves::ToUser | Moves::FromUser | Moves::RangeToDisk);
         let pieces = if event.size > 0 && has_buffer { vec![main] } else { vec![] };
         let (object, offset) = (event.arg0, event.arg1);
         Some(Self { moves, target: None, object, offset, buffers, has_list: false, pieces })

@@ -24,11 +24,16 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::events::{EventPlace, SystemEvent, read_event};
 
+/// Returns whether an absolute path is that of a device, or of memory that Linux shows as a file.
+pub(super) fn is_elsewhere(path: &str) -> bool {
+    let elsewhere = ["/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage", "/[aio]"];
+    elsewhere.iter().any(|&start| path.starts_with(start))
+}
+
 /// Returns whether a name is that of a file on the disk: an absolute path, and no device or memory that Linux shows as a
 /// file.
 pub(super) fn is_on_disk(name: &str) -> bool {
-    let elsewhere = ["/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage", "/[aio]"];
-    name.starts_with('/') && !elsewhere.iter().any(|&start| name.starts_with(start))
+    name.starts_with('/') && !is_elsewhere(name)
 }
 
 /// `KnownPage` is a virtual page whose next reference does not fault. With `stores`, neither does a store.
@@ -205,6 +210,28 @@ impl Mappings {
         }
         self.known[self.slot(page)] = KnownPage { asid, page, stores: stores_pass };
         Ok(faults)
+    }
+
+    /// Returns the runs of pages of files that shared mappings show in a range of the running address space: the first page and
+    /// the number of pages.
+    pub(super) fn shared_runs(&self, start: u64, bytes: u64) -> Vec<(FilePage, u64)> {
+        let last = start.saturating_add(bytes.saturating_sub(1)) >> self.log2;
+        let mut runs: Vec<(FilePage, u64)> = Vec::new();
+        for page in start >> self.log2..=last {
+            let Some(behind) =
+                self.spaces.segment_page_at(self.here, PageNo(page)).filter(|behind| behind.shared)
+            else {
+                continue;
+            };
+            let Some(&file) = self.files.get(&behind.segment) else { continue };
+            match runs.last_mut() {
+                Some((first, pages)) if first.file == file && first.page + *pages == behind.index => {
+                    *pages += 1;
+                }
+                _ => runs.push((FilePage { file, page: behind.index }, 1)),
+            }
+        }
+        runs
     }
 
     fn times_left(&self, page: FilePage) -> u64 {

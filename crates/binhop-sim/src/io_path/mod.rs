@@ -22,7 +22,12 @@
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
 //!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
 //!   nothing says where its bytes come from.
-//! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them.
+//! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them. So does `msync` with the pages that
+//!   shared mappings show in its range.
+//! - `truncate` and `ftruncate` give a file a length, and `unlink` and `unlinkat` delete it: its pages behind the end leave the
+//!   page cache and are not written. A trace names the file of such a call only if the call did this. So a file whose name
+//!   is removed while it is open keeps its pages (ours: for ever).
+//! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
 //! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
@@ -215,10 +220,31 @@ impl IoEvents {
             (Moves::FileToDisk, Some(_)) => {}
             (Moves::FileToDisk, None) => self.unseen += 1,
             (Moves::AllToDisk, _) => path.sync(emit),
+            (Moves::RangeToDisk, _) => {
+                let runs = call.pieces().flat_map(|(start, bytes)| {
+                    self.mappings
+                        .as_ref()
+                        .map_or_else(Vec::new, |known| known.shared_runs(start, bytes.into()))
+                });
+                let size = path.config().page;
+                for (first, pages) in
+                    runs.filter(|(first, pages)| first.page + pages <= IoPath::LARGEST / size)
+                {
+                    path.sync_range(first.file, first.page * size, pages * size, emit);
+                }
+            }
+            (Moves::Cut | Moves::Delete, Some((id, Object::File))) => {
+                let bytes = if call.moves == Moves::Delete { Some(0) } else { call.offset };
+                if let Some(bytes) = bytes {
+                    path.truncate(self.numbers.file(id), bytes.min(IoPath::LARGEST), emit);
+                }
+            }
+            (Moves::Cut | Moves::Delete, _) => {}
         }
         let reads = call.moves == Moves::ToUser;
         let mut offset = call.offset;
-        for (user, bytes) in call.pieces() {
+        let pieces = call.pieces().filter(|_| matches!(call.moves, Moves::ToUser | Moves::FromUser));
+        for (user, bytes) in pieces {
             let (bytes, user) = (u64::from(bytes), VirtAddr(user));
             let ends = |start: u64| start.checked_add(bytes).is_none_or(|end| end > IoPath::LARGEST);
             if ends(user.0) || offset.is_some_and(ends) {
