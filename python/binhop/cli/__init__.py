@@ -5,10 +5,12 @@ Exit codes: 0 done, 1 the run failed, 2 the request was wrong, 130 interrupted. 
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from typer.exceptions import Abort, TyperException
 
@@ -51,7 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed is not None and code in (0, interrupts.CODE):
         code = _tell(_of_the_system(failed))
         streams.flush()
+    if arguments is None and interrupts.is_command() and threading.active_count() == 1:
+        _end(code)
     return code
+
+
+def _end(code: int) -> NoReturn:
+    """Ends the process without freeing its objects one by one, which takes a tenth of a short run."""
+    atexit._run_exitfuncs()  # removes temporary directories, as at every end
+    streams.flush()
+    os._exit(code & 0xFF)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
