@@ -1,23 +1,27 @@
-"""Simulates trace by trace, and keeps each finished trace for the next attempt."""
+"""Simulates trace by trace, and keeps each finished trace for the next attempt.
+
+Each function imports the pass that it needs: a command needs one of them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop import faults, reuse_distances
 from binhop.kept_runs import KeptRuns, is_known, machine_facts
 from binhop.long_tables import frame_of
 from binhop.results import Result
 from binhop.run import simulate_all
 from binhop.run_options import KEYWORDS
-from binhop.switching import SwitchResult, SwitchTables, switches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from binhop._binhop import Machine
+    from binhop.faults import PagingResult
     from binhop.long_tables import AnyTable, StoredTable
+    from binhop.reuse_distances import ReuseResult
     from binhop.run_options import RunOptions
+    from binhop.switching import SwitchResult
     from binhop.traces import Trace
 
 RESULT = ("results", "series", "processes")
@@ -66,48 +70,52 @@ def simulated(
     return results
 
 
-def paged(kept: KeptRuns | None, trace: Trace, **options: Any) -> faults.PagingResult:
+def paged(kept: KeptRuns | None, trace: Trace, **options: Any) -> PagingResult:
     """Returns the result of `binhop.paging` for these options, kept or new.
 
     Raises:
         NotKeptError: An earlier pass could not be kept, so this pass does not begin.
     """
+    from binhop.faults import paging
+
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
-        return faults.paging(trace, **options)
+        return paging(trace, **options)
     facts = ["paging", provenance, _counted(options)]
     kept.check()
     if (found := kept.find(trace.name, facts)) is None:
-        result = faults.paging(trace, **options)
+        result = paging(trace, **options)
         kept.keep_if_possible(trace.name, facts, *_parts(result))
         return result
     return paging_of(found)
 
 
-def keep_paging(kept: KeptRuns, name: str, facts: Any, result: faults.PagingResult) -> None:
+def keep_paging(kept: KeptRuns, name: str, facts: Any, result: PagingResult) -> None:
     """Keeps the page faults of a trace. If that fails, `kept.check` raises the error."""
     kept.keep_if_possible(name, facts, *_parts(result))
 
 
-def reused(kept: KeptRuns | None, trace: Trace, **options: Any) -> reuse_distances.ReuseResult:
+def reused(kept: KeptRuns | None, trace: Trace, **options: Any) -> ReuseResult:
     """Returns the result of `binhop.reuse` for these options, kept or new.
 
     Raises:
         NotKeptError: An earlier pass could not be kept, so this pass does not begin.
     """
+    from binhop.reuse_distances import ReuseResult, reuse
+
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or not is_known(provenance):
-        return reuse_distances.reuse(trace, **options)
+        return reuse(trace, **options)
     facts = ["reuse", provenance, _counted(options)]
     kept.check()
     if (found := kept.find(trace.name, facts)) is None:
-        result = reuse_distances.reuse(trace, **options)
+        result = reuse(trace, **options)
         held = {table: getattr(result, table) for table in REUSE}
         others = {"notes": result.notes, "provenance": result.provenance}
         kept.keep_if_possible(trace.name, facts, held, others)
         return result
     tables, rest = found
-    return reuse_distances.ReuseResult(
+    return ReuseResult(
         distances=frame_of(tables["distances"]),
         curve=frame_of(tables["curve"]),
         simulated=frame_of(tables["simulated"]),
@@ -130,6 +138,8 @@ def switched(
     Raises:
         NotKeptError: An earlier run could not be kept, so this run does not begin.
     """
+    from binhop.switching import SwitchResult, SwitchTables, switches
+
     provenance = trace.provenance() if kept is not None else {}
     if kept is None or segments or not is_known(provenance):
         return switches(machine, trace, segments=segments, kernel=kernel, **options)
@@ -156,16 +166,18 @@ def _counted(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in KEYWORDS or KEYWORDS[name].counts}
 
 
-def _parts(result: faults.PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parts(result: PagingResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the tables of page faults, and the other data of the result."""
     rest = {"notes": result.notes, "provenance": result.provenance}
     return {table: getattr(result, table) for table in PAGING}, rest
 
 
-def paging_of(found: tuple[dict[str, StoredTable], dict[str, Any]]) -> faults.PagingResult:
+def paging_of(found: tuple[dict[str, StoredTable], dict[str, Any]]) -> PagingResult:
     """Returns the page faults of a kept trace."""
+    from binhop.faults import PagingResult
+
     tables, rest = found
-    return faults.PagingResult(
+    return PagingResult(
         **{table: frame_of(tables[table]) for table in PAGING},
         notes=rest["notes"],
         provenance=rest["provenance"],

@@ -54,6 +54,12 @@ def test_the_help_does_not_import_the_commands() -> None:
     assert not {"binhop.cli.run", "binhop.run", "rich.markdown", "markdown_it", "pygments"} & {*imported}
 
 
+def test_a_run_does_not_import_the_other_passes() -> None:
+    imported = {*after(RUN, "*sorted(sys.modules)")}
+    assert "binhop.run" in imported
+    assert not {"binhop.faults", "binhop.reuse_distances", "binhop.switching", "binhop.report"} & imported
+
+
 def test_the_help_leaves_rich_as_it_is() -> None:
     """Empty classes take the place of Rich's while Typer's help is imported, and only then."""
     shown = "__import__('rich.markdown').markdown.Markdown('*a*').markup"
