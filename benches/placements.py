@@ -3,16 +3,18 @@
 `demo` prints one line with the times of some runs, as `make demo` does. These are wall times of whole
 commands, including their start. Each command runs once, on all processors.
 
-`measure` writes docs/images/placements.csv, and `draw` makes docs/images/placements.svg and .png from this
-file. These times are processor times, user and system together, of whole commands on one thread: what else
-the machine does hardly moves them. Each is the least of RUNS runs.
+`measure` writes docs/images/placements.csv, and `draw` makes docs/images/placements.png from this file. These
+times are processor times, user and system together, of whole commands on one thread: what else the machine
+does hardly moves them. Each is the least of RUNS runs.
 """
 
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -135,7 +137,9 @@ def draw() -> None:
         f"{length} references of {trace}, one thread, least of {RUNS} runs; {name}",
         "dashed: as many runs of one placement",
     ]
-    save(finish(chart, "What placements cost", subtitle), IMAGES, "placements")
+    with tempfile.TemporaryDirectory() as made:
+        png, _ = save(finish(chart, "What placements cost", subtitle), Path(made), "placements")
+        shutil.copy(png, IMAGES)
 
 
 if __name__ == "__main__":
