@@ -300,6 +300,45 @@ def test_what_a_recorded_program_cuts_off_is_not_written(
     assert path["dirty"] == 1 + 5, "the page of the last store, and the file that was open"
 
 
+PAGES_IN_PIPES = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static char bytes[8192];
+int main(void)
+{
+   int one[2], two[2];
+   int a = open("a", O_RDWR | O_CREAT, 0600), b = open("b", O_RDWR | O_CREAT, 0600);
+   write(a, bytes, 8192);
+   pipe(one);
+   pipe(two);
+   loff_t at = 0;
+   splice(a, &at, one[1], 0, 8192, 0);
+   tee(one[0], two[1], 8192, 0);
+   splice(two[0], 0, b, 0, 8192, 0);
+   read(one[0], bytes, 8192);
+   struct iovec list = {bytes, 5000};
+   vmsplice(one[1], &list, 1, 0);
+   splice(one[0], 0, two[1], 0, 5000, 0);
+   vmsplice(two[0], &list, 1, 0);
+   fsync(b);
+   return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_recorded_program_moves_pages_through_pipes(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _recorded(PAGES_IN_PIPES, command, tmp_path, monkeypatch)
+    assert path["unseen"] == 0
+    assert path["written"] == 2 * 8192, "the call that writes, and the splice into b"
+    assert path["piped"] == 2 * 8192 + 2 * 5000
+    assert path["pages_written"] == 2, "b is written to the disk"
+
+
 def _recorded(
     source: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, int]:

@@ -101,8 +101,15 @@ struct Reader {
     last: Option<u64>,
 }
 
-/// A byte that waits in a queue: the buffer, and the byte in it.
-type Byte = (u32, u64);
+/// `Byte` is a byte that waits in a queue.
+#[derive(Clone, Copy, Debug)]
+struct Byte {
+    at: IoPlace,
+    /// The number of the run of bytes that came into the queue together.
+    run: u64,
+    /// True if a write may add bytes to the run.
+    grows: bool,
+}
 
 /// A piece of memory that a request transfers: the first byte, the length, the file and its byte.
 type Data = (IoPlace, u64, Option<(u64, u64)>);
@@ -145,6 +152,7 @@ pub struct Server {
     /// The time of the first store through a mapping since the flusher has looked at the pages.
     stored: Option<u64>,
     writes: u64,
+    runs: u64,
     /// The steps of the present call.
     pub events: Vec<IoEvent>,
 }
@@ -180,6 +188,7 @@ impl Server {
             now: 0,
             stored: None,
             writes: 0,
+            runs: 0,
             events: Vec::new(),
         }
     }
@@ -282,27 +291,31 @@ impl Server {
         for (start, length) in self.parts(offset, bytes) {
             let page = start / self.sizes.page;
             self.bring(file, page, last - page + 1);
-            while !self.sending.is_empty() {
-                self.sends_began = self.now;
-                self.send_first();
-            }
-            let mut sent = 0;
-            while sent < length {
-                let mut done = Vec::new();
-                for _ in 0..self.sizes.coalesce {
-                    let packet = (length - sent).min(self.sizes.packet);
-                    if packet > 0 {
-                        let at = start + sent;
-                        let data = [(IoPlace::File(file, at), packet, Some((file, at)))];
-                        done.push(self.request(SEND, false, true, &data));
-                    }
-                    sent += packet;
-                }
-                self.events.push(IoEvent::Interrupt(SEND));
-                self.events.extend(done.into_iter().map(|slot| IoEvent::Driver(false, SEND, slot)));
-            }
+            self.send_where_it_lies(IoPlace::File(file, start), length, Some((file, start)));
         }
         self.readers.entry(file).or_default().last = Some(last);
+    }
+
+    /// Sends bytes of a page from where they lie, behind all packets that wait.
+    fn send_where_it_lies(&mut self, at: IoPlace, length: u64, of: Option<(u64, u64)>) {
+        while !self.sending.is_empty() {
+            self.sends_began = self.now;
+            self.send_first();
+        }
+        let mut sent = 0;
+        while sent < length {
+            let mut done = Vec::new();
+            for _ in 0..self.sizes.coalesce {
+                let packet = (length - sent).min(self.sizes.packet);
+                if packet > 0 {
+                    let of = of.map(|(file, byte)| (file, byte + sent));
+                    done.push(self.request(SEND, false, true, &[(at.behind(sent), packet, of)]));
+                }
+                sent += packet;
+            }
+            self.events.push(IoEvent::Interrupt(SEND));
+            self.events.extend(done.into_iter().map(|slot| IoEvent::Driver(false, SEND, slot)));
+        }
     }
 
     /// Touches a page of a mapped file.
@@ -506,7 +519,9 @@ impl Server {
                     let buffer = self.posted[slot as usize];
                     self.posted[slot as usize] = self.take(0);
                     self.events.push(IoEvent::Driver(true, RECEIVE, slot));
-                    self.sockets.entry(socket).or_default().extend((0..length).map(|byte| (buffer, byte)));
+                    let run = self.new_run();
+                    let byte = |byte| Byte { at: IoPlace::Packet(buffer, byte), run, grows: false };
+                    self.sockets.entry(socket).or_default().extend((0..length).map(byte));
                 }
             }
         }
@@ -543,11 +558,14 @@ impl Server {
 
     /// Receives from a socket.
     pub fn receive(&mut self, socket: u64, bytes: u64, user: u64) {
+        self.arrive_for(socket, bytes);
+        let run = self.take_bytes(true, socket, bytes);
+        self.drain(run, user);
+    }
+
+    fn arrive_for(&mut self, socket: u64, bytes: u64) {
         let waiting = self.sockets.entry(socket).or_default().len() as u64;
         self.arrive(socket, bytes.saturating_sub(waiting));
-        let mut queue = self.sockets.remove(&socket).unwrap_or_default();
-        self.drain(&mut queue, 0, bytes, user);
-        self.sockets.insert(socket, queue);
     }
 
     /// Sends to the network.
@@ -639,67 +657,221 @@ impl Server {
 
     /// Writes into a pipe.
     pub fn write_pipe(&mut self, pipe: u64, bytes: u64, user: u64) {
-        let mut queue = self.pipes.remove(&pipe).unwrap_or_default();
         let mut done = 0;
         while done < bytes {
-            let (page, first) = match queue.back() {
-                Some(&(page, byte)) if byte + 1 < self.sizes.page => (page, byte + 1),
-                _ => (self.take(1), 0),
+            let (page, first, run) = match self.pipes.entry(pipe).or_default().back() {
+                Some(&Byte { at: IoPlace::Pipe(page, byte), run, grows: true })
+                    if byte + 1 < self.sizes.page =>
+                {
+                    (page, byte + 1, run)
+                }
+                _ => (self.take(1), 0, self.new_run()),
             };
             let length = (self.sizes.page - first).min(bytes - done);
             self.copy(IoPlace::Pipe(page, first), user + done, length, true);
-            queue.extend((first..first + length).map(|byte| (page, byte)));
+            let byte = |byte| Byte { at: IoPlace::Pipe(page, byte), run, grows: true };
+            self.pipes.entry(pipe).or_default().extend((first..first + length).map(byte));
             done += length;
         }
-        self.pipes.insert(pipe, queue);
     }
 
     /// Reads from a pipe, and returns how many bytes were in the pipe.
     pub fn read_pipe(&mut self, pipe: u64, bytes: u64, user: u64) -> u64 {
-        let mut queue = self.pipes.remove(&pipe).unwrap_or_default();
-        let here = bytes.min(queue.len() as u64);
-        self.drain(&mut queue, 1, here, user);
-        self.pipes.insert(pipe, queue);
+        let taken = self.take_bytes(false, pipe, bytes);
+        let here = taken.len() as u64;
+        self.drain(taken, user);
         here
+    }
+
+    /// Moves bytes of a file into a pipe.
+    pub fn splice_from_file(&mut self, file: u64, offset: u64, pipe: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.reach(file, offset + bytes);
+        let last = (offset + bytes - 1) / self.sizes.page;
+        for (start, length) in self.parts(offset, bytes) {
+            let page = start / self.sizes.page;
+            self.bring(file, page, last - page + 1);
+            let run = self.new_run();
+            let byte = |byte| Byte { at: IoPlace::File(file, byte), run, grows: false };
+            self.pipes.entry(pipe).or_default().extend((start..start + length).map(byte));
+        }
+        self.readers.entry(file).or_default().last = Some(last);
+    }
+
+    /// Moves bytes of a pipe into a file, and returns how many were in the pipe.
+    pub fn splice_to_file(&mut self, pipe: u64, file: u64, offset: u64, bytes: u64) -> u64 {
+        let taken = self.take_bytes(false, pipe, bytes);
+        let here = taken.len() as u64;
+        let mut target = offset;
+        let runs = runs_of(&taken);
+        for (number, run) in runs.iter().enumerate() {
+            // Pieces end at pages of both sides.
+            let mut pieces: Vec<Vec<Byte>> = Vec::new();
+            for (distance, &byte) in run.iter().enumerate() {
+                let begins =
+                    self.begins_page(byte.at) || (target + distance as u64).is_multiple_of(self.sizes.page);
+                if distance == 0 || begins {
+                    pieces.push(Vec::new());
+                }
+                pieces.last_mut().expect("the first byte begins a piece").push(byte);
+            }
+            for piece in pieces {
+                let exist = self.make_present(&piece);
+                self.prepare(file, target, piece.len() as u64);
+                if exist > 0 {
+                    self.events.push(IoEvent::Copy(piece[0].at, IoPlace::File(file, target), exist));
+                }
+                let rest = piece.len() as u64 - exist;
+                if rest > 0 {
+                    self.events.push(IoEvent::Zero(IoPlace::File(file, target + exist), rest));
+                }
+                target += piece.len() as u64;
+            }
+            self.free_unused(run, &runs[number + 1..]);
+        }
+        self.flush_some();
+        here
+    }
+
+    /// Moves bytes of a socket into a pipe.
+    pub fn splice_from_socket(&mut self, socket: u64, pipe: u64, bytes: u64) {
+        self.arrive_for(socket, bytes);
+        let taken = self.take_bytes(true, socket, bytes);
+        self.append(pipe, &taken);
+    }
+
+    /// Sends bytes of a pipe, and returns how many were in the pipe.
+    pub fn splice_to_socket(&mut self, pipe: u64, bytes: u64) -> u64 {
+        let taken = self.take_bytes(false, pipe, bytes);
+        let runs = runs_of(&taken);
+        for (number, run) in runs.iter().enumerate() {
+            let exist = self.make_present(run);
+            if exist > 0 {
+                let of = match run[0].at {
+                    IoPlace::File(file, byte) => Some((file, byte)),
+                    _ => None,
+                };
+                self.send_where_it_lies(run[0].at, exist, of);
+            }
+            self.free_unused(run, &runs[number + 1..]);
+        }
+        taken.len() as u64
+    }
+
+    /// Moves bytes of a pipe into another, or puts them there, too. Returns how many were in the pipe.
+    pub fn pass_on(&mut self, stay: bool, from: u64, to: u64, bytes: u64) -> u64 {
+        let taken = if stay {
+            let queue = self.pipes.entry(from).or_default();
+            queue.iter().copied().take(bytes as usize).collect()
+        } else {
+            self.take_bytes(false, from, bytes)
+        };
+        self.append(to, &taken);
+        taken.len() as u64
     }
 
     /// Closes a socket.
     pub fn close_socket(&mut self, socket: u64) {
-        let queue = self.sockets.remove(&socket).unwrap_or_default();
-        self.lose(0, queue);
+        let all: Vec<Byte> = self.sockets.remove(&socket).unwrap_or_default().into();
+        self.free_in_order(&all);
     }
 
     /// Closes a pipe.
     pub fn close_pipe(&mut self, pipe: u64) {
-        let queue = self.pipes.remove(&pipe).unwrap_or_default();
-        self.lose(1, queue);
+        let all: Vec<Byte> = self.pipes.remove(&pipe).unwrap_or_default().into();
+        self.free_in_order(&all);
     }
 
-    /// Frees the buffer of each last byte in a buffer.
-    fn lose(&mut self, pool: usize, mut queue: VecDeque<Byte>) {
-        while let Some((buffer, _)) = queue.pop_front() {
-            if queue.front().is_none_or(|&(other, _)| other != buffer) {
-                self.free[pool].push(buffer);
-            }
+    fn new_run(&mut self) -> u64 {
+        self.runs += 1;
+        self.runs
+    }
+
+    /// Takes the first bytes out of a socket's queue, or a pipe's.
+    fn take_bytes(&mut self, of_socket: bool, number: u64, bytes: u64) -> Vec<Byte> {
+        let queues = if of_socket { &mut self.sockets } else { &mut self.pipes };
+        let queue = queues.entry(number).or_default();
+        let here = queue.len().min(bytes as usize);
+        queue.drain(..here).collect()
+    }
+
+    /// Puts bytes behind those of a pipe.
+    fn append(&mut self, pipe: u64, bytes: &[Byte]) {
+        for run in runs_of(bytes) {
+            let number = self.new_run();
+            let moved = run.iter().map(|&byte| Byte { run: number, grows: false, ..byte });
+            self.pipes.entry(pipe).or_default().extend(moved);
         }
     }
 
-    /// Copies the first bytes of a queue to the user. A buffer is free once none of its bytes is in the queue.
-    fn drain(&mut self, queue: &mut VecDeque<Byte>, pool: usize, bytes: u64, user: u64) {
+    /// Brings the page of a run into the cache, if its file has bytes of the run. Returns how many it has.
+    fn make_present(&mut self, run: &[Byte]) -> u64 {
+        let IoPlace::File(file, first) = run[0].at else { return run.len() as u64 };
+        let end = *self.files.entry(file).or_default();
+        let exist = (first..first + run.len() as u64).filter(|&byte| byte < end).count() as u64;
+        let page = first / self.sizes.page;
+        if exist > 0 {
+            if self.position(file, page).is_some() {
+                self.touch(file, page);
+            } else {
+                self.fetch(file, vec![page]);
+            }
+            self.wait_for(file, page);
+        }
+        exist
+    }
+
+    /// Returns whether a byte is the first of a page of memory.
+    fn begins_page(&self, at: IoPlace) -> bool {
+        match at {
+            IoPlace::Packet(_, byte) | IoPlace::Pipe(_, byte) | IoPlace::File(_, byte) => {
+                byte.is_multiple_of(self.sizes.page)
+            }
+            IoPlace::User(_) | IoPlace::Descriptor(..) => unreachable!("such bytes do not wait"),
+        }
+    }
+
+    /// Copies bytes that were taken out of a queue to the user.
+    fn drain(&mut self, taken: Vec<Byte>, user: u64) {
         let mut done = 0;
-        while done < bytes {
-            let (buffer, first) = queue[0];
-            let mut length = 0;
-            while done + length < bytes && queue.front().is_some_and(|&(other, _)| other == buffer) {
-                queue.pop_front();
-                length += 1;
+        let runs = runs_of(&taken);
+        for (number, run) in runs.iter().enumerate() {
+            let exist = self.make_present(run);
+            self.copy(run[0].at, user + done, exist, false);
+            for (start, length) in self.parts(user + done + exist, run.len() as u64 - exist) {
+                self.events.push(IoEvent::Zero(IoPlace::User(start), length));
             }
-            let at = if pool == 0 { IoPlace::Packet(buffer, first) } else { IoPlace::Pipe(buffer, first) };
-            self.copy(at, user + done, length, false);
-            done += length;
-            if queue.front().is_none_or(|&(other, _)| other != buffer) {
-                self.free[pool].push(buffer);
-            }
+            done += run.len() as u64;
+            self.free_unused(run, &runs[number + 1..]);
+        }
+    }
+
+    /// Frees the buffers of bytes that have left their queue, in their order.
+    fn free_in_order(&mut self, bytes: &[Byte]) {
+        let runs = runs_of(bytes);
+        for (number, run) in runs.iter().enumerate() {
+            self.free_unused(run, &runs[number + 1..]);
+        }
+    }
+
+    /// Frees the buffer of a run that was taken, if no byte that waits is in the buffer, and none of the runs that were taken
+    /// with it and come later.
+    fn free_unused(&mut self, run: &[Byte], later: &[Vec<Byte>]) {
+        let (pool, buffer) = match run[0].at {
+            IoPlace::Packet(buffer, _) => (0, buffer),
+            IoPlace::Pipe(buffer, _) => (1, buffer),
+            _ => return,
+        };
+        let is_there = |byte: &Byte| match byte.at {
+            IoPlace::Packet(other, _) => (pool, buffer) == (0, other),
+            IoPlace::Pipe(other, _) => (pool, buffer) == (1, other),
+            _ => false,
+        };
+        let waits = self.sockets.values().chain(self.pipes.values()).flatten().any(is_there);
+        if !waits && !later.iter().flatten().any(is_there) {
+            self.free[pool].push(buffer);
         }
     }
 
@@ -1041,4 +1213,9 @@ fn unique(pages: &[u64]) -> Vec<u64> {
     let mut pages = pages.to_vec();
     pages.dedup();
     pages
+}
+
+/// Cuts bytes where their run changes.
+fn runs_of(bytes: &[Byte]) -> Vec<Vec<Byte>> {
+    bytes.chunk_by(|before, behind| before.run == behind.run).map(<[Byte]>::to_vec).collect()
 }

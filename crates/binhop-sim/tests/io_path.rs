@@ -421,9 +421,53 @@ fn calls_between_two_files_by_hand() {
     // sendfile: nothing is copied. The card reads the page cache in packets of 1,500 bytes.
     let (_, _, sent, unseen) = copied(&between(40, 4096, 2000, SOCKET, None));
     assert_eq!((sent, unseen), (vec![(4096, 1500, Some(SEGMENT)), (5596, 500, Some(SEGMENT))], 0));
-    assert_eq!(copied(&between(275, 0, 100, PIPE, None)).3, 1);
     assert_eq!(copied(&between(326, 0, 100, other, None)).3, 1, "nobody knows where the bytes go");
     assert_eq!(copied(&[call(326, 0, 0, FILE, Some(0))]).3, 0, "a call that moved nothing");
+}
+
+/// splice and tee move pages: what comes from a file is copied once, when a process reads the pipe, or not at all.
+#[test]
+fn pages_in_pipes_are_not_copied() {
+    let (second, copy) = (11, 12);
+    let mut more = meta();
+    more.files.extend([(second, "pipe:[9]".to_owned()), (copy, "/copy".to_owned())]);
+    let between = |number, from, offset, bytes, to, at| {
+        let range = Event { arg0: Some(to), arg1: at, ..row(Op::Range, 0, bytes, 3) };
+        vec![Event { arg0: Some(from), arg1: offset, ..row(Op::Syscall, 0, 0, number) }, range]
+    };
+    let moved = |calls: &[Vec<Event>]| {
+        let (rows, unseen) = followed_with(more.clone(), &calls.concat(), 3);
+        let copied = |op| -> u64 {
+            let of =
+                rows.iter().filter(|row| row.op == op && !(RINGS..RINGS + (1 << 36)).contains(&row.addr));
+            of.map(|row| u64::from(row.size)).sum()
+        };
+        let sent = rows.iter().filter(|row| row.op == Op::DmaRead && row.count == 1);
+        (copied(Op::Load), copied(Op::Store), sent.map(|row| u64::from(row.size)).sum::<u64>(), unseen)
+    };
+    let into = between(275, FILE, Some(0), 6000, PIPE, None);
+    let tee = between(276, PIPE, None, 6000, second, None);
+    let pass = between(275, PIPE, None, 6000, second, None);
+    let out = between(275, second, None, 6000, SOCKET, None);
+    let save = between(275, second, None, 6000, copy, Some(100));
+    let read = |pipe, bytes| vec![call(0, USER, bytes, pipe, None)];
+    assert_eq!(moved(std::slice::from_ref(&into)), (0, 0, 0, 0));
+    assert_eq!(moved(&[into.clone(), read(PIPE, 6000)]), (6000, 6000, 0, 0));
+    assert_eq!(moved(&[into.clone(), tee, out.clone(), read(PIPE, 6000)]), (6000, 6000, 6000, 0));
+    assert_eq!(moved(&[into.clone(), pass.clone(), out]), (0, 0, 6000, 0));
+    // A new page is filled with zeros around its first bytes: 100 before, and 3,996 behind the first 100 of the second page.
+    assert_eq!(moved(&[into, pass, save]), (6000, 6000 + 100 + 3996, 0, 0));
+    // What a socket receives goes on in the buffers of its packets.
+    let receive = between(275, SOCKET, None, 3000, PIPE, None);
+    assert_eq!(moved(&[receive, read(PIPE, 3000)]), (3000, 3000, 0, 0));
+    // vmsplice writes to the pipe that it names as a target, and reads the pipe that it names itself.
+    let list = row(Op::Range, USER + 0x8000, 16, 1);
+    let target = Event { arg0: Some(PIPE), arg1: None, ..row(Op::Range, 0, 5000, 3) };
+    let nameless = Event { arg0: None, ..call(278, USER, 5000, 0, None) };
+    assert_eq!(moved(&[vec![nameless, list, target]]), (5000, 5000, 0, 0));
+    let back = vec![call(278, USER, 5000, PIPE, None), list];
+    assert_eq!(moved(&[vec![nameless, list, target], back]), (10_000, 10_000, 0, 0));
+    assert_eq!(moved(&[vec![nameless, list]]), (0, 0, 0, 0), "a call that failed");
 }
 
 /// A number means what it means in the system that the trace names: 1 is `exit` of 4.3BSD, and 4 is `write`.
@@ -513,7 +557,20 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let offset = prop::option::weighted(0.9, 0..400_000u64);
     let one = (number, 0..9000u64, 0..20_000u32, file, offset)
         .prop_map(|(number, user, bytes, file, offset)| call(number, USER + user, bytes, file, offset));
-    prop::collection::vec(one, 1..60)
+    let place = prop::sample::select(vec![FILE, SOCKET, PIPE, TERMINAL]);
+    let offset = prop::option::weighted(0.9, 0..400_000u64);
+    let between = (
+        prop::sample::select(vec![40, 275, 276, 326]),
+        (place.clone(), offset.clone()),
+        (place, offset),
+        0..20_000u32,
+    )
+        .prop_map(|(number, (from, at), (to, to_at), bytes)| {
+            let range = Event { arg0: Some(to), arg1: to_at, ..row(Op::Range, 0, bytes, 3) };
+            vec![call(number, 0, 0, from, at), range]
+        });
+    let calls = prop_oneof![3 => one.prop_map(|one| vec![one]), 1 => between];
+    prop::collection::vec(calls, 1..60).prop_map(|calls| calls.concat())
 }
 
 proptest! {
@@ -550,7 +607,8 @@ proptest! {
         }
         prop_assert!(!in_kernel);
         // The program's rows stand in the order in which they came.
-        let calls: Vec<Event> = rows.iter().filter(|row| row.op == Op::Syscall).copied().collect();
+        let of_program = |row: &&Event| matches!(row.op, Op::Syscall | Op::Range);
+        let calls: Vec<Event> = rows.iter().filter(of_program).copied().collect();
         prop_assert_eq!(calls, events);
     }
 }

@@ -209,18 +209,18 @@ impl IoPath {
         self.write_pages(PageRun { first, pages }, emit);
     }
 
-    fn file(&mut self, file: FileId) -> &mut super::File {
+    pub(super) fn file(&mut self, file: FileId) -> &mut super::File {
         self.files.entry(file).or_default()
     }
 
     /// Notes that a file has at least `bytes`.
-    fn reach(&mut self, file: FileId, bytes: u64) {
+    pub(super) fn reach(&mut self, file: FileId, bytes: u64) {
         let file = self.file(file);
         file.bytes = file.bytes.max(bytes);
     }
 
     /// Brings a page into the cache for a call that needs `needed` pages from this page on.
-    fn bring(&mut self, page: FilePage, needed: u64, emit: Emit<'_>) {
+    pub(super) fn bring(&mut self, page: FilePage, needed: u64, emit: Emit<'_>) {
         let most = self.config.read_ahead;
         let window = if self.cache.contains(page) {
             self.wait_for(page, emit);
@@ -238,7 +238,7 @@ impl IoPath {
     }
 
     /// Brings a page into the cache without read-ahead.
-    fn bring_alone(&mut self, page: FilePage, emit: Emit<'_>) {
+    pub(super) fn bring_alone(&mut self, page: FilePage, emit: Emit<'_>) {
         if self.cache.contains(page) {
             self.counts.cache_hits += 1;
             self.cache.use_now(page);
@@ -250,7 +250,7 @@ impl IoPath {
     }
 
     /// Brings a page into the cache of which a call writes `length` bytes from byte `start` of the page on.
-    fn make_writable(&mut self, page: FilePage, start: u64, length: u64, emit: Emit<'_>) {
+    pub(super) fn make_writable(&mut self, page: FilePage, start: u64, length: u64, emit: Emit<'_>) {
         let size = self.config.page;
         let first = page.page * size;
         let existing = self.file(page.file).bytes.saturating_sub(first).min(size);

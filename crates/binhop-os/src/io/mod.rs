@@ -54,6 +54,12 @@
 //!   cache waits for all packets before it, and is sent at once.
 //! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
 //!   read.
+//! - `splice` and `tee` move bytes by the pages and buffers in which they lie. A pipe may hold pages of the page cache, buffers
+//!   of packets and pages of other pipes, and several pipes may hold the same page; a buffer is free when its last byte has
+//!   left the last pipe. The card reads spliced bytes where they lie. What goes into a file is copied into the page cache
+//!   (Linux, `iter_file_splice_write`).
+//! - Spliced bytes of a file are those that the page has when they are read. A page that has left the page cache by then is
+//!   read again (ours: Linux keeps it), and bytes that the file does not have any more are zeros; the card sends none of them.
 //! - A socket or pipe that is closed loses the bytes that wait in it. Their buffers are free in the order of the bytes.
 //!
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
@@ -66,6 +72,7 @@ mod counts;
 mod disk_queue;
 mod files;
 mod page_cache;
+mod pipes;
 mod queues;
 mod read_ahead;
 mod rings;
@@ -296,67 +303,5 @@ impl IoPath {
     #[must_use]
     pub const fn revision(&self) -> u64 {
         self.cache.revision()
-    }
-
-    /// Receives `bytes` of a socket into the user's memory. Packets that have not arrived arrive now.
-    pub fn receive(&mut self, socket: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        let waiting = self.sockets.get(&socket).map_or(0, Queue::bytes);
-        self.arrive(socket, bytes.saturating_sub(waiting), emit);
-        let queue = self.sockets.entry(socket).or_default();
-        queue.take(bytes, BufferPool::Packets, user, self.config.page, &mut self.network.buffers, emit);
-        self.counts.received += bytes;
-    }
-
-    /// Lets packets with `bytes` for a socket arrive, or more with a [backlog](IoConfig::backlog). They wait until a call
-    /// [receives](Self::receive) them.
-    pub fn arrive(&mut self, socket: QueueId, bytes: u64, emit: Emit<'_>) {
-        let queue = self.sockets.entry(socket).or_default();
-        self.network.arrive(bytes, queue, &self.config, &mut self.counts, emit);
-    }
-
-    /// Sends `bytes` of the user's memory to the network.
-    pub fn send(&mut self, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        self.network.send((bytes, user), self.now, &self.config, &mut self.counts, emit);
-        self.counts.sent += bytes;
-    }
-
-    /// Writes `bytes` of the user's memory into a pipe.
-    pub fn write_pipe(&mut self, pipe: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        let page = self.config.page;
-        self.pipes.entry(pipe).or_default().put(
-            bytes,
-            BufferPool::Pipes,
-            user,
-            page,
-            &mut self.pipe_pages,
-            emit,
-        );
-        self.counts.piped += bytes;
-    }
-
-    /// Reads `bytes` of a pipe into the user's memory, and returns how many of them were in the pipe. The others were
-    /// written by a call that the path did not see; they are not copied.
-    pub fn read_pipe(&mut self, pipe: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) -> u64 {
-        let page = self.config.page;
-        let queue = self.pipes.entry(pipe).or_default();
-        let here = bytes.min(queue.bytes());
-        queue.take(here, BufferPool::Pipes, user, page, &mut self.pipe_pages, emit);
-        here
-    }
-
-    /// Closes a socket. Bytes that wait in it are lost, and their buffers are free. A socket that is opened later may
-    /// have the same number.
-    pub fn close_socket(&mut self, socket: QueueId) {
-        if let Some(queue) = self.sockets.remove(&socket) {
-            queue.discard(&mut self.network.buffers);
-        }
-    }
-
-    /// Closes both ends of a pipe. Bytes that wait in it are lost, and its pages are free. A pipe that is opened later
-    /// may have the same number.
-    pub fn close_pipe(&mut self, pipe: QueueId) {
-        if let Some(queue) = self.pipes.remove(&pipe) {
-            queue.discard(&mut self.pipe_pages);
-        }
     }
 }

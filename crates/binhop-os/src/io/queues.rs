@@ -1,11 +1,12 @@
 //! `Queue` holds the bytes that wait in a socket or a pipe, and `Buffers` the buffers in which they lie.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use binhop_base::VirtAddr;
 
 use super::copies::{Side, copy};
-use super::{BufferPool, Emit, Location};
+use super::{BufferPool, Emit, FileId, Location};
 
 /// `Buffers` are the buffers of a pool. The buffer that was freed last is taken first.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(super) struct Buffers {
     free: Vec<u32>,
     /// The number of buffers that were ever taken.
     made: u32,
+    /// The buffers in which bytes wait at more than one place: how many places there are beyond the first.
+    shared: BTreeMap<u32, u32>,
 }
 
 impl Buffers {
@@ -23,17 +26,58 @@ impl Buffers {
         })
     }
 
+    /// Notes that bytes of a buffer wait at one place more.
+    pub(super) fn share(&mut self, buffer: u32) {
+        *self.shared.entry(buffer).or_insert(0) += 1;
+    }
+
+    /// Notes that no bytes of a buffer wait at one of its places any more. The buffer is free if this was the last.
     pub(super) fn free(&mut self, buffer: u32) {
-        self.free.push(buffer);
+        match self.shared.get_mut(&buffer) {
+            None => self.free.push(buffer),
+            Some(1) => drop(self.shared.remove(&buffer)),
+            Some(places) => *places -= 1,
+        }
     }
 }
 
-/// `Waiting` is a buffer with bytes that wait: those from `first` up to `end`.
+/// `Held` is the memory in which bytes wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// A buffer of a pool.
+    Buffer(BufferPool, u32),
+    /// A page of the page cache. Bytes are those of the file.
+    File(FileId),
+}
+
+impl Held {
+    /// Returns the place of a byte.
+    pub(super) const fn at(self, byte: u64) -> Location {
+        match self {
+            Self::Buffer(pool, buffer) => Location::Buffer(pool, buffer, byte),
+            Self::File(file) => Location::File(file, byte),
+        }
+    }
+}
+
+/// `Waiting` is a run of bytes that wait in one buffer or page: those from `first` up to `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    pub(super) buffer: u32,
+    pub(super) held: Held,
     pub(super) first: u64,
     pub(super) end: u64,
+    /// True if a write may add bytes behind `end`: the bytes were written to the queue in which they wait.
+    grows: bool,
+}
+
+impl Waiting {
+    pub(super) const fn new(held: Held, first: u64, end: u64) -> Self {
+        Self { held, first, end, grows: false }
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.end - self.first
+    }
 }
 
 /// `Queue` holds bytes in the order in which they will be read.
@@ -49,47 +93,50 @@ impl Queue {
     }
 
     pub(super) fn append(&mut self, waiting: Waiting) {
-        self.bytes += waiting.end - waiting.first;
+        self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);
     }
 
-    /// Copies `bytes`, which wait in the queue, to the user's memory. Buffers that become empty are free.
-    pub(super) fn take(
-        &mut self,
-        bytes: u64,
-        pool: BufferPool,
-        user: VirtAddr,
-        page: u64,
-        buffers: &mut Buffers,
-        emit: Emit<'_>,
-    ) {
-        let mut done = 0;
-        while done < bytes {
-            let first = self.waiting.front_mut().expect("the bytes wait in the queue");
-            let length = (first.end - first.first).min(bytes - done);
-            let kernel = Location::Buffer(pool, first.buffer, first.first);
-            copy(kernel, Side::From, VirtAddr(user.0 + done), length, page, emit);
-            first.first += length;
-            done += length;
-            if first.first == first.end {
-                buffers.free(first.buffer);
-                self.waiting.pop_front();
-            }
+    /// Removes the first bytes, `most` at most, that lie in one buffer or page. Returns them, and true if they were the last
+    /// of their run.
+    pub(super) fn take(&mut self, most: u64) -> Option<(Waiting, bool)> {
+        let front = self.waiting.front_mut()?;
+        let end = front.end.min(front.first + most);
+        let taken = Waiting { end, grows: false, ..*front };
+        front.first = end;
+        let is_empty = front.first == front.end;
+        if is_empty {
+            self.waiting.pop_front();
         }
-        self.bytes -= bytes;
+        self.bytes -= taken.bytes();
+        Some((taken, is_empty))
     }
 
-    /// Frees the buffers of all bytes that wait, in the order of the bytes. Nobody will read the bytes.
-    pub(super) fn discard(self, buffers: &mut Buffers) {
-        self.waiting.into_iter().for_each(|waiting| buffers.free(waiting.buffer));
+    /// Returns the first `bytes`, by the buffers and pages in which they lie. They stay.
+    pub(super) fn first(&self, bytes: u64) -> Vec<Waiting> {
+        let mut left = bytes;
+        let mut found = Vec::new();
+        for waiting in &self.waiting {
+            if left == 0 {
+                break;
+            }
+            let end = waiting.end.min(waiting.first + left);
+            found.push(Waiting { end, grows: false, ..*waiting });
+            left -= end - waiting.first;
+        }
+        found
     }
 
-    /// Copies `bytes` of the user's memory to the end of the queue, in pages of the pool. The last page of the queue is
-    /// filled first.
+    /// Returns the buffers and pages of all bytes that wait, in the order of the bytes. Nobody will read the bytes.
+    pub(super) fn discard(self) -> impl Iterator<Item = Held> {
+        self.waiting.into_iter().map(|waiting| waiting.held)
+    }
+
+    /// Copies `bytes` of the user's memory to the end of the queue, in pages of pipes. The last page of the queue is filled
+    /// first.
     pub(super) fn put(
         &mut self,
         bytes: u64,
-        pool: BufferPool,
         user: VirtAddr,
         page: u64,
         buffers: &mut Buffers,
@@ -97,13 +144,13 @@ impl Queue {
     ) {
         let mut done = 0;
         while done < bytes {
-            if self.waiting.back().is_none_or(|last| last.end == page) {
-                self.waiting.push_back(Waiting { buffer: buffers.take(), first: 0, end: 0 });
+            if self.waiting.back().is_none_or(|last| !last.grows || last.end == page) {
+                let held = Held::Buffer(BufferPool::Pipes, buffers.take());
+                self.waiting.push_back(Waiting { held, first: 0, end: 0, grows: true });
             }
             let last = self.waiting.back_mut().expect("a page was added");
             let length = (page - last.end).min(bytes - done);
-            let kernel = Location::Buffer(pool, last.buffer, last.end);
-            copy(kernel, Side::To, VirtAddr(user.0 + done), length, page, emit);
+            copy(last.held.at(last.end), Side::To, VirtAddr(user.0 + done), length, page, emit);
             last.end += length;
             done += length;
         }

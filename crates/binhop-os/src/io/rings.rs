@@ -8,7 +8,7 @@ use binhop_base::VirtAddr;
 
 use super::copies::{Side, copy, pieces};
 use super::disk_queue::end_of;
-use super::queues::{Buffers, Queue, Waiting};
+use super::queues::{Buffers, Held, Queue, Waiting};
 use super::{BufferPool, Emit, FileId, IoConfig, IoCounts, IoStep, Location, RingId};
 
 /// The most descriptors that a device fetches at once: those of a line of 64 bytes.
@@ -179,7 +179,7 @@ impl Network {
                 emit(IoStep::ReadDescriptor(RingId::Receive, slot));
                 let fresh = self.buffers.take();
                 let buffer = core::mem::replace(&mut self.posted[slot as usize], fresh);
-                queue.append(Waiting { buffer, first: 0, end: length });
+                queue.append(Waiting::new(Held::Buffer(BufferPool::Packets, buffer), 0, length));
                 emit(IoStep::WriteDescriptor(RingId::Receive, slot));
             }
         }

@@ -5,8 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use binhop_os::io::{IoConfig, IoStep, Location, RingId};
 
-use super::{Call, place};
+use super::{Call, SPLICED, place};
 use binhop_oracle::io::IoPlace;
+
+/// `Piped` is a byte that waits in a pipe: a number, or the number that a byte of a file has when it is read.
+#[derive(Clone, Copy, Debug)]
+enum Piped {
+    Number(u64),
+    Of(u64, u64),
+}
 
 #[derive(Debug, Default)]
 pub(super) struct World {
@@ -19,7 +26,7 @@ pub(super) struct World {
     disk: BTreeMap<(u64, u64), u64>,
     /// The numbers in files, as a user sees them.
     files: BTreeMap<u64, Vec<u64>>,
-    pipes: BTreeMap<u64, VecDeque<u64>>,
+    pipes: BTreeMap<u64, VecDeque<Piped>>,
     /// The descriptors that the driver has written and the device has not fetched.
     descriptors: BTreeSet<(RingId, u32)>,
     /// The bytes of the buffers in the receive ring that the driver has not seen.
@@ -76,6 +83,20 @@ impl World {
         all
     }
 
+    fn take_piped(&mut self, pipe: u64, bytes: u64) -> Vec<Piped> {
+        let queue = self.pipes.entry(pipe).or_default();
+        let here = queue.len().min(bytes as usize);
+        queue.drain(..here).collect()
+    }
+
+    /// Returns the number of a byte; `None` if its file does not have the byte any more.
+    fn number(&self, byte: Piped) -> Option<u64> {
+        match byte {
+            Piped::Number(number) => Some(number),
+            Piped::Of(file, byte) => self.files.get(&file)?.get(byte as usize).copied(),
+        }
+    }
+
     /// Prepares memory for a call, and notes what the call must do.
     pub(super) fn expect(&mut self, call: Call) {
         self.expected.clear();
@@ -119,13 +140,41 @@ impl World {
             }
             Call::WritePipe(pipe, bytes, user) => {
                 let numbers = self.user_writes(user, bytes);
-                self.pipes.entry(pipe).or_default().extend(numbers);
+                self.pipes.entry(pipe).or_default().extend(numbers.into_iter().map(Piped::Number));
             }
             Call::ReadPipe(pipe, bytes, _) => {
-                let queue = self.pipes.entry(pipe).or_default();
-                let bytes = queue.len().min(bytes as usize);
-                self.expected = queue.drain(..bytes).collect();
+                let taken = self.take_piped(pipe, bytes);
+                self.expected = taken.iter().map(|&byte| self.number(byte).unwrap_or(0)).collect();
             }
+            Call::SpliceFromFile(_, _, _, 0) => {}
+            Call::SpliceFromFile(file, offset, pipe, bytes) => {
+                self.file(file, offset + bytes);
+                let spliced = (offset..offset + bytes).map(|byte| Piped::Of(file, byte));
+                self.pipes.entry(pipe).or_default().extend(spliced);
+            }
+            Call::SpliceToFile(pipe, offset, bytes) => {
+                let taken = self.take_piped(pipe, bytes);
+                let numbers: Vec<u64> = taken.iter().map(|&byte| self.number(byte).unwrap_or(0)).collect();
+                if !numbers.is_empty() {
+                    let all = self.file(SPLICED, offset + numbers.len() as u64);
+                    all[offset as usize..][..numbers.len()].copy_from_slice(&numbers);
+                }
+            }
+            Call::SpliceToSocket(pipe, bytes) => {
+                let taken = self.take_piped(pipe, bytes);
+                let numbers: Vec<u64> = taken.iter().filter_map(|&byte| self.number(byte)).collect();
+                self.unsent.extend(numbers);
+            }
+            Call::SplicePipes(from, to, bytes) => {
+                let taken = self.take_piped(from, bytes);
+                self.pipes.entry(to).or_default().extend(taken);
+            }
+            Call::Tee(from, to, bytes) => {
+                let queue = self.pipes.entry(from).or_default();
+                let first: Vec<Piped> = queue.iter().copied().take(bytes as usize).collect();
+                self.pipes.entry(to).or_default().extend(first);
+            }
+            Call::SpliceFromSocket(socket, ..) => self.socket = socket,
             Call::ClosePipe(pipe) => drop(self.pipes.remove(&pipe)),
             Call::CloseSocket(socket) => drop(self.sockets.remove(&socket)),
             Call::Map(..) | Call::SyncFile(_) | Call::SyncRange(..) | Call::Sync | Call::PassTime(_) => {}
@@ -221,7 +270,13 @@ impl World {
                 self.expected = queue.drain(..bytes as usize).collect();
                 user
             }
-            Call::Send(..) | Call::SendFile(..) => {
+            Call::SpliceFromSocket(socket, pipe, bytes) => {
+                let queue = self.sockets.entry(socket).or_default();
+                let moved = queue.drain(..bytes as usize).map(Piped::Number);
+                self.pipes.entry(pipe).or_default().extend(moved);
+                return;
+            }
+            Call::Send(..) | Call::SendFile(..) | Call::SpliceToSocket(..) => {
                 assert!(self.unsent.is_empty() || !self.sends_at_once, "{call:?}");
                 return;
             }

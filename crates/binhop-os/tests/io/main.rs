@@ -37,11 +37,19 @@ enum Call {
     Send(u64, u64),
     WritePipe(u64, u64, u64),
     ReadPipe(u64, u64, u64),
+    SpliceFromFile(u64, u64, u64, u64),
+    SpliceToFile(u64, u64, u64),
+    SpliceFromSocket(u64, u64, u64),
+    SpliceToSocket(u64, u64),
+    SplicePipes(u64, u64, u64),
+    Tee(u64, u64, u64),
     CloseSocket(u64),
     ClosePipe(u64),
 }
 
 const PAGE: u64 = 64;
+/// The file into which bytes of pipes go. No pipe holds its pages.
+pub const SPLICED: u64 = 3;
 /// The file whose length may be known before the first call.
 const KNOWN: u64 = 2;
 
@@ -99,6 +107,15 @@ fn call() -> impl Strategy<Value = Call> {
     let offset = prop_oneof![0..400u64, (0..40u64).prop_map(|page| page * PAGE)];
     let bytes = prop_oneof![0..300u64, (0..20u64).prop_map(|page| page * PAGE)];
     let user = 0..1000u64;
+    let piped = (0..2u64, offset.clone(), bytes.clone());
+    let spliced = prop_oneof![
+        3 => (piped.clone(), file.clone()).prop_map(|((p, o, b), f)| Call::SpliceFromFile(f, o, p, b)),
+        2 => piped.clone().prop_map(|(p, o, b)| Call::SpliceToFile(p, o, b)),
+        1 => (piped.clone(), file.clone()).prop_map(|((p, _, b), s)| Call::SpliceFromSocket(s, p, b)),
+        2 => piped.clone().prop_map(|(p, _, b)| Call::SpliceToSocket(p, b)),
+        1 => piped.clone().prop_map(|(p, _, b)| Call::SplicePipes(p, 1 - p, b)),
+        1 => piped.prop_map(|(p, _, b)| Call::Tee(p, 1 - p, b)),
+    ];
     let ranged = (file.clone(), offset.clone(), bytes.clone(), user.clone());
     prop_oneof![
         6 => ranged.clone().prop_map(|(f, o, b, u)| Call::Read(f, o, b, u)),
@@ -120,6 +137,7 @@ fn call() -> impl Strategy<Value = Call> {
         2 => (bytes.clone(), user.clone()).prop_map(|(b, u)| Call::Send(b, u)),
         2 => (file.clone(), bytes.clone(), user.clone()).prop_map(|(p, b, u)| Call::WritePipe(p, b, u)),
         2 => (file.clone(), bytes, user).prop_map(|(p, b, u)| Call::ReadPipe(p, b, u)),
+        3 => spliced,
         1 => file.clone().prop_map(Call::CloseSocket),
         1 => file.prop_map(Call::ClosePipe),
     ]
@@ -260,6 +278,30 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::ReadPipe(p, b, u) => {
             let read = fast.read_pipe(QueueId(p), b, VirtAddr(u), emit);
             assert_eq!(read, slow.read_pipe(p, b, u));
+        }
+        Call::SpliceFromFile(f, o, p, b) => {
+            fast.splice_from_file((FileId(f), o), QueueId(p), b, emit);
+            slow.splice_from_file(f, o, p, b);
+        }
+        Call::SpliceToFile(p, o, b) => {
+            let moved = fast.splice_to_file(QueueId(p), (FileId(SPLICED), o), b, emit);
+            assert_eq!(moved, slow.splice_to_file(p, SPLICED, o, b));
+        }
+        Call::SpliceFromSocket(s, p, b) => {
+            fast.splice_from_socket(QueueId(s), QueueId(p), b, emit);
+            slow.splice_from_socket(s, p, b);
+        }
+        Call::SpliceToSocket(p, b) => {
+            let moved = fast.splice_to_socket(QueueId(p), b, emit);
+            assert_eq!(moved, slow.splice_to_socket(p, b));
+        }
+        Call::SplicePipes(p, to, b) => {
+            let moved = fast.splice_pipes(QueueId(p), QueueId(to), b);
+            assert_eq!(moved, slow.pass_on(false, p, to, b));
+        }
+        Call::Tee(p, to, b) => {
+            let moved = fast.tee(QueueId(p), QueueId(to), b);
+            assert_eq!(moved, slow.pass_on(true, p, to, b));
         }
         Call::CloseSocket(s) => {
             fast.close_socket(QueueId(s));

@@ -38,6 +38,8 @@ enum Ranges {
     Written,
     /// The main range, and the ranges that the kernel has read, without the first: it is the list of the buffers.
     AllButList,
+    /// All ranges but the first that the kernel has read: it is the list of the buffers.
+    AllButFirstRead,
 }
 
 /// `CallTable` names the system calls of a system that move data.
@@ -48,6 +50,10 @@ pub(super) struct CallTable {
     calls: &'static [(u32, bool, Ranges)],
     /// The calls that move data between two objects.
     between: &'static [u32],
+    /// The call that puts the data of a pipe into another, too.
+    tee: Option<u32>,
+    /// The call that moves the user's memory into a pipe, or a pipe's data into the user's memory.
+    user_pipe: Option<u32>,
     /// The calls that write the dirty pages of a file to the disk.
     syncs_file: &'static [u32],
     /// The call that writes all dirty pages to the disk.
@@ -85,8 +91,11 @@ impl CallTable {
 const LINUX: CallTable = CallTable {
     system: Meta::LINUX,
     calls: &LINUX_CALLS,
-    // sendfile, splice, tee and copy_file_range
-    between: &[40, 275, 276, 326],
+    // sendfile, splice and copy_file_range
+    between: &[40, 275, 326],
+    tee: Some(276),
+    // vmsplice
+    user_pipe: Some(278),
     // fsync and fdatasync
     syncs_file: &[74, 75],
     syncs: 162,
@@ -103,6 +112,8 @@ const BSD: CallTable = CallTable {
     system: Meta::BSD,
     calls: &BSD_CALLS,
     between: &[],
+    tee: None,
+    user_pipe: None,
     syncs_file: &[95],
     syncs: 36,
     syncs_range: &[],
@@ -149,6 +160,10 @@ pub(super) enum Moves {
     FromUser,
     /// From the object to another object.
     Between,
+    /// From the object to another object, and they stay.
+    Tee,
+    /// From the user to the target, a pipe; or without a target from the object, a pipe, to the user.
+    UserPipe,
     /// The dirty pages of the object to the disk.
     FileToDisk,
     /// All dirty pages to the disk.
@@ -191,6 +206,8 @@ impl Call {
             Some(&(_, true, buffers)) => (Moves::ToUser, buffers),
             Some(&(_, false, buffers)) => (Moves::FromUser, buffers),
             None if table.between.contains(&event.count) => (Moves::Between, Ranges::Main),
+            None if table.tee == Some(event.count) => (Moves::Tee, Ranges::Main),
+            None if table.user_pipe == Some(event.count) => (Moves::UserPipe, Ranges::AllButFirstRead),
             None if table.syncs_file.contains(&event.count) => (Moves::FileToDisk, Ranges::Main),
             None if table.syncs == event.count => (Moves::AllToDisk, Ranges::Main),
             None if table.syncs_range.contains(&event.count) => (Moves::RangeToDisk, Ranges::Main),
@@ -199,7 +216,8 @@ impl Call {
             None => return None,
         };
         let main = (event.addr, event.size);
-        let has_buffer = matches!(moves, Moves::ToUser | Moves::FromUser | Moves::RangeToDisk);
+        let has_buffer =
+            matches!(moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe | Moves::RangeToDisk);
         let pieces = if event.size > 0 && has_buffer { vec![main] } else { vec![] };
         let (object, offset) = (event.arg0, event.arg1);
         Some(Self { moves, target: None, object, offset, buffers, has_list: false, pieces })
@@ -216,6 +234,9 @@ impl Call {
             Ranges::Main => false,
             Ranges::Written => mode == range_kinds::WRITTEN,
             Ranges::AllButList => mode == range_kinds::READ && std::mem::replace(&mut self.has_list, true),
+            Ranges::AllButFirstRead => {
+                mode == range_kinds::WRITTEN || std::mem::replace(&mut self.has_list, true)
+            }
         };
         if is_data && bytes > 0 {
             self.pieces.push((start, bytes));

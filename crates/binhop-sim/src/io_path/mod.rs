@@ -29,13 +29,15 @@
 //!   is removed while it is open keeps its pages (ours: for ever).
 //! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
-//!   all: the card reads the page cache. Other calls between two objects (`splice` into pipes, `tee`) are counted as unseen.
+//!   all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is copied.
+//!   `vmsplice` copies (ours: Linux lends the pipe the user's pages, which have no address in the process that reads them).
 //! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
 //!   reached. Time is the number of instructions that the trace fetches. What waits at the end of the trace stays there, as
 //!   dirty pages stay in the page cache; [`PathCounts::waiting`] has it.
 //! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
 //!   the reference.
 
+mod between;
 mod calls;
 mod counts;
 mod file_numbers;
@@ -55,6 +57,7 @@ use crate::events::EventPlace;
 
 pub use counts::PathCounts;
 
+use between::between;
 use calls::{Call, CallTable, Moves, Object, objects};
 use file_numbers::FileNumbers;
 pub use layout::HALF;
@@ -210,8 +213,8 @@ impl IoEvents {
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
         match (call.moves, object) {
-            (Moves::ToUser | Moves::FromUser, _) => {}
-            (Moves::Between, _) => {
+            (Moves::ToUser | Moves::FromUser | Moves::UserPipe, _) => {}
+            (Moves::Between | Moves::Tee, _) => {
                 self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit));
             }
             (Moves::FileToDisk, Some((id, Object::File))) => {
@@ -241,9 +244,16 @@ impl IoEvents {
             }
             (Moves::Cut | Moves::Delete, _) => {}
         }
-        let reads = call.moves == Moves::ToUser;
+        let (reads, object) = match (call.moves, call.target) {
+            (Moves::UserPipe, Some(target)) => {
+                (false, target.object.and_then(|id| Some((id, *self.objects.get(&id)?))))
+            }
+            (moves, _) => (moves != Moves::FromUser, object),
+        };
         let mut offset = call.offset;
-        let pieces = call.pieces().filter(|_| matches!(call.moves, Moves::ToUser | Moves::FromUser));
+        let has_buffer = matches!(call.moves, Moves::ToUser | Moves::FromUser)
+            || (call.moves == Moves::UserPipe && object.is_some());
+        let pieces = call.pieces().filter(|_| has_buffer);
         for (user, bytes) in pieces {
             let (bytes, user) = (u64::from(bytes), VirtAddr(user));
             let ends = |start: u64| start.checked_add(bytes).is_none_or(|end| end > IoPath::LARGEST);
@@ -295,34 +305,6 @@ impl IoEvents {
         }
         self.due = self.path.next_due();
     }
-}
-
-/// Lets the path serve a call between two objects. Returns false if the trace does not say enough, or if the path does not
-/// know such a call.
-fn between(
-    path: &mut IoPath,
-    (objects, numbers): (&BTreeMap<u64, Object>, &FileNumbers),
-    call: &Call,
-    emit: &mut dyn FnMut(IoStep),
-) -> bool {
-    let kind = |id: Option<u64>| id.and_then(|id| Some((id, *objects.get(&id)?)));
-    // A call that moved nothing has no target.
-    let Some(target) = call.target else { return call.object.is_some() };
-    let ends = |start: u64| start.checked_add(target.bytes).is_none_or(|end| end > IoPath::LARGEST);
-    if call.offset.is_some_and(ends) || target.offset.is_some_and(ends) {
-        return false;
-    }
-    match (kind(call.object), call.offset, kind(target.object), target.offset) {
-        (Some((from, Object::File)), Some(at), Some((to, Object::File)), Some(to_at)) => {
-            path.copy_file((numbers.file(from), at), (numbers.file(to), to_at), target.bytes, emit);
-        }
-        (Some((file, Object::File)), Some(at), Some((_, Object::Socket)), _) => {
-            path.send_file(numbers.file(file), at, target.bytes, emit);
-        }
-        (Some((_, Object::Other)), ..) | (_, _, Some((_, Object::Other)), _) => {}
-        _ => return false,
-    }
-    true
 }
 
 impl Source for IoEvents {
