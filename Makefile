@@ -5,7 +5,8 @@
 #   make test-long  runs the tests that take minutes or gigabytes; `make test` runs a short form of each
 #   make check      checks formatting, lints, types and stubs, then runs `make test`
 #   make bench      measures the references per second of each stage, of pycachesim on the same trace, and of recording
-#                   beside lackey; then of rows of one reference, beside a naive loop and pycachesim's C core
+#                   beside lackey, and of device data behind a memory controller; then of rows of one reference, beside
+#                   a naive loop and pycachesim's C core
 #   make gallery    records and simulates five programs (docs/gallery.md), under out/gallery/
 #   make fuzz       gives every reader damaged input for FUZZ_SECONDS=60 each; TARGETS="din trace" chooses readers. It
 #                   needs rustup's nightly compiler and cargo-fuzz
@@ -77,6 +78,7 @@ check: lint test
 bench: build
 	cargo run --locked --release --quiet -p binhop-sim --example bench
 	cargo run --locked --release --quiet -p binhop-sim --example import_bench
+	cargo run --locked --release --quiet -p binhop-sim --example device_data_bench
 	cargo test --locked --release --quiet -p binhop-trace --test import lines_per_second -- --ignored --nocapture
 	$(BIN)/python benches/pycachesim_bench.py
 	$(BIN)/python benches/record_bench.py

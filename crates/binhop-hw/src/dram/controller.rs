@@ -3,14 +3,16 @@
 use binhop_base::Result;
 
 use super::channel::{Channel, READS, WRITES};
+use super::mapping::BankLocator;
 use super::queue::{Needed, Waiting};
 use super::request::{DramListener, DramRequest, RowOutcome};
-use super::{DramAddress, DramConfig, DramCounters, DramUseCounters};
+use super::{DramConfig, DramCounters, DramUseCounters};
 
 /// `Dram` is memory with a controller for each channel. See the module for its rules.
 #[derive(Clone, Debug)]
 pub struct Dram {
     config: DramConfig,
+    locator: BankLocator,
     channels: Vec<Channel>,
     /// The cycle at which the last request entered its queue.
     entered: u64,
@@ -31,7 +33,8 @@ impl Dram {
         let channels =
             (0..config.organisation.channels).map(|number| Channel::new(&config, number)).collect();
         let counts = [DramUseCounters::default(); Self::CLASSES];
-        Ok(Self { config, channels, entered: 0, numbers: 0, counts })
+        let locator = BankLocator::new(&config.mapping, &config.organisation);
+        Ok(Self { config, locator, channels, entered: 0, numbers: 0, counts })
     }
 
     /// Takes a request: it enters its queue at its arrival, or when the queue has room. A write also stays
@@ -41,11 +44,8 @@ impl Dram {
     pub fn push(&mut self, request: &DramRequest, listener: &mut impl DramListener) -> (u64, u64) {
         let number = self.numbers;
         self.numbers += 1;
-        let DramAddress { channel, rank, bank_group, bank, row, .. } =
-            self.config.mapping.address(request.line, &self.config.organisation);
-        let organisation = &self.config.organisation;
-        let bank = (rank * organisation.bank_groups + bank_group) * organisation.banks + bank;
-        let channel = &mut self.channels[channel as usize];
+        let (bank, row) = self.locator.bank_and_row(request.line);
+        let channel = &mut self.channels[self.locator.channel(request.line)];
         let direction = usize::from(request.write);
         let mut enters = request.arrival.max(self.entered);
         while channel.step(enters, &mut self.counts, listener) {}
@@ -66,7 +66,7 @@ impl Dram {
         channel.next = channel.next.max(enters);
         self.entered = enters;
         let (DramRequest { line, arrival, class, .. }, needed) = (*request, Needed::Nothing);
-        channel.add(direction, Waiting { bank, row, line, arrival, number, sequence: 0, class, needed });
+        channel.add(direction, Waiting { bank: bank as u8, row, line, arrival, number, class, needed });
         (number, enters)
     }
 
@@ -81,8 +81,7 @@ impl Dram {
 
     /// Issues the next command of the channel of a line.
     pub(super) fn step(&mut self, line: u64, listener: &mut impl DramListener) {
-        let channel = self.config.mapping.address(line, &self.config.organisation).channel;
-        self.channels[channel as usize].step(u64::MAX, &mut self.counts, listener);
+        self.channels[self.locator.channel(line)].step(u64::MAX, &mut self.counts, listener);
     }
 
     /// Returns the number that the next request gets.

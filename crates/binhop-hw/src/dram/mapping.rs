@@ -99,6 +99,63 @@ impl AddressMapping {
     }
 }
 
+/// `BankLocator` finds channel, bank and row of a line, as a mapping does, by shifts that are known before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BankLocator {
+    /// Shift and mask of each part, in the order of `PARTS`.
+    parts: [(u32, u32); 5],
+    /// The bits of group and bank below the rank, and of the bank below the group.
+    rank_shift: u32,
+    group_shift: u32,
+    /// The bits of the row that are folded into the group; the bits above them are folded into the bank.
+    folded: (u32, u32, u32),
+}
+
+impl BankLocator {
+    pub(super) fn new(mapping: &AddressMapping, organisation: &DramOrganisation) -> Self {
+        let DramOrganisation { channels, ranks, bank_groups, banks, rows, lines } = *organisation;
+        let sizes = [channels, ranks, bank_groups, banks, rows, lines];
+        let (mut parts, mut shift) = ([(0, 0); 5], 0);
+        for &part in &mapping.order {
+            if let Some(of_part) = parts.get_mut(part as usize) {
+                // A line has fewer than 63 bits, so all bits above them are 0.
+                *of_part = (shift.min(u64::BITS - 1), sizes[part as usize] - 1);
+            }
+            shift += sizes[part as usize].trailing_zeros();
+        }
+        let (group_bits, bank_bits) = (bank_groups.trailing_zeros(), banks.trailing_zeros());
+        let (groups, banks) = if mapping.hashed { (bank_groups - 1, banks - 1) } else { (0, 0) };
+        Self {
+            parts,
+            rank_shift: group_bits + bank_bits,
+            group_shift: bank_bits,
+            folded: (groups, group_bits, banks),
+        }
+    }
+
+    #[inline]
+    fn part(&self, part: usize, line: u64) -> u32 {
+        let (shift, mask) = self.parts[part];
+        (line >> shift) as u32 & mask
+    }
+
+    /// Returns the channel of a line.
+    #[inline]
+    pub(super) fn channel(&self, line: u64) -> usize {
+        self.part(0, line) as usize
+    }
+
+    /// Returns the bank of a line, counted through the ranks of its channel, and the row.
+    #[inline]
+    pub(super) fn bank_and_row(&self, line: u64) -> (u32, u32) {
+        let row = self.part(4, line);
+        let (groups, group_bits, banks) = self.folded;
+        let group = self.part(2, line) ^ row & groups;
+        let bank = self.part(3, line) ^ (row >> group_bits) & banks;
+        (self.part(1, line) << self.rank_shift | group << self.group_shift | bank, row)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -115,6 +172,16 @@ mod tests {
             assert_eq!(mapping.name(), text);
             let places: BTreeSet<_> = (0..512).map(|line| mapping.address(line, &SMALL)).collect();
             assert_eq!(places.len(), 512);
+        }
+        for text in ["row-rank-bank-group-column-channel", "channel-row-column-rank-group-bank+hash"] {
+            let mapping = AddressMapping::parse(text, "dram.mapping").unwrap();
+            let locator = BankLocator::new(&mapping, &SMALL);
+            for line in 0..2048 {
+                let at = mapping.address(line, &SMALL);
+                let bank = (at.rank * SMALL.bank_groups + at.bank_group) * SMALL.banks + at.bank;
+                assert_eq!(locator.channel(line), at.channel as usize);
+                assert_eq!(locator.bank_and_row(line), (bank, at.row));
+            }
         }
         let mapping = AddressMapping::parse(AddressMapping::ROW_FIRST, "").unwrap();
         let place = mapping.address(2 * 8 * 2 * 2 + 17, &SMALL);

@@ -19,10 +19,12 @@
 //!
 //! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch time.
 
+mod bank_index;
 mod channel;
 mod config;
 mod controller;
 mod counters;
+mod limits;
 mod mapping;
 mod memory;
 mod organisation;

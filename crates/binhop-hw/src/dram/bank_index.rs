@@ -1,0 +1,247 @@
+//! `BankIndex` knows, for each bank, the requests of one queue that wait for it, and the command that the bank needs next.
+//!
+//! A bank whose row is open, which a request wants, and which takes a transfer as soon as its group and rank allow one, is
+//! *ready*: its wanted requests stand in the mask of its group, and it has no choice of its own. Every other bank with
+//! requests is *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest
+//! transfer of a group is found in one mask.
+
+use super::limits::{Limits, NO_LIMIT, Slot};
+use super::queue::RequestQueue;
+
+/// The banks of a channel: the bits of a mask.
+pub(super) const BANKS: usize = 64;
+
+pub(super) const CLOSED: u32 = u32::MAX;
+
+/// `Bank` is the state of a bank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bank {
+    /// The open row, or [`CLOSED`].
+    pub(super) open: u32,
+    pub(super) rank: u8,
+    /// The bank group, counted through the ranks of the channel.
+    pub(super) group: u8,
+    /// The first activate, because of commands to the bank and refreshes.
+    pub(super) activate: u64,
+    /// The first precharge.
+    pub(super) precharge: u64,
+    /// The first read or write after the activate.
+    pub(super) transfer: u64,
+}
+
+/// `Order` is the order of commands of one cycle, in the bits of a key above the age.
+pub(super) type Order = u64;
+
+/// The bits of a key below the cycle: the order, and below it the age of the request; of a command without a request,
+/// the number of the bank or rank.
+pub(super) const KEY_BITS: u32 = 8;
+const AGE_BITS: u32 = 6;
+pub(super) const REFRESH: Order = 0;
+pub(super) const TRANSFER: Order = 1 << AGE_BITS;
+/// The order of activates and precharges for requests.
+pub(super) const OTHER: Order = 2 << AGE_BITS;
+/// The order of precharges without a request.
+pub(super) const CLOSE: Order = 3 << AGE_BITS;
+
+/// Returns the key of a command: the least key is next. `last` is an age, or the number of a bank or rank.
+#[inline]
+pub(super) const fn key(cycle: u64, order: Order, last: u32) -> u64 {
+    cycle << KEY_BITS | order | last as u64
+}
+
+/// Returns cycle, order and age of a key.
+#[inline]
+pub(super) const fn parts_of(key: u64) -> (u64, Order, u32) {
+    (key >> KEY_BITS, key & CLOSE, (key & ((1 << AGE_BITS) - 1)) as u32)
+}
+
+/// `Choice` is the command that a bank needs next for a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    /// The first cycle at which the bank takes it.
+    cycle: u64,
+    order: Order,
+    /// The limit of the group and rank that applies.
+    slot: Slot,
+    /// The place of the request in its queue.
+    place: u32,
+}
+
+impl Choice {
+    #[inline]
+    fn key(&self, limit: u64, queue: &RequestQueue) -> u64 {
+        key(self.cycle.max(limit), self.order, queue.age(self.place))
+    }
+}
+
+/// `BankIndex` is the index of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct BankIndex {
+    /// The number of the queue, for its limits.
+    queue: usize,
+    /// For each bank, the places of its requests.
+    places: [u64; BANKS],
+    /// For each bank, the places of the requests for the open row.
+    wanted: [u64; BANKS],
+    /// For each bank group, the wanted places of banks that are ready.
+    ready: [u64; BANKS],
+    /// The banks with requests that are not ready.
+    apart: u64,
+    choices: [Choice; BANKS],
+}
+
+impl BankIndex {
+    pub(super) fn new(queue: usize) -> Self {
+        let nothing = Choice { cycle: 0, order: OTHER, slot: NO_LIMIT, place: 0 };
+        Self {
+            queue,
+            places: [0; BANKS],
+            wanted: [0; BANKS],
+            ready: [0; BANKS],
+            apart: 0,
+            choices: [nothing; BANKS],
+        }
+    }
+
+    #[inline]
+    pub(super) const fn places(&self, bank: usize) -> u64 {
+        self.places[bank % BANKS]
+    }
+
+    /// Returns the places of requests for the open row of a bank.
+    #[inline]
+    pub(super) const fn wanted(&self, bank: usize) -> u64 {
+        self.wanted[bank % BANKS]
+    }
+
+    const fn is_apart(&self, bank: usize) -> bool {
+        self.apart >> bank & 1 == 1
+    }
+
+    /// Notes a request for a bank. Returns whether the command that the bank needs next is another one.
+    #[inline]
+    pub(super) fn add(&mut self, number: usize, bank: &Bank, row: u32, place: u32) -> bool {
+        let (number, bit) = (number % BANKS, 1 << place);
+        let had = self.places[number];
+        self.places[number] |= bit;
+        if bank.open != row {
+            return had == 0;
+        }
+        let wanted = self.wanted[number];
+        self.wanted[number] |= bit;
+        if wanted != 0 && !self.is_apart(number) {
+            self.ready[bank.group as usize % BANKS] |= bit;
+        }
+        wanted == 0
+    }
+
+    /// Notes that a request for the open row of a bank left the queue, whose first place may be another one now.
+    #[inline]
+    pub(super) fn remove(&mut self, number: usize, bank: &Bank, place: u32, queue: &RequestQueue) {
+        let (number, others) = (number % BANKS, !(1 << place));
+        self.places[number] &= others;
+        self.wanted[number] &= others;
+        self.ready[bank.group as usize % BANKS] &= others;
+        if self.wanted[number] == 0 || self.is_apart(number) {
+            self.choose(number, bank, queue);
+        }
+    }
+
+    /// Notes that the bank takes a precharge at another cycle.
+    #[inline]
+    pub(super) fn precharge_changed(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
+        if self.places(number) != 0 && self.wanted(number) == 0 {
+            self.choose(number, bank, queue);
+        }
+    }
+
+    /// Notes that the state of a bank, or its open row, has changed.
+    #[inline]
+    pub(super) fn bank_changed(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
+        let number = number % BANKS;
+        let mut wanted = 0;
+        if self.places[number] != 0 {
+            if bank.open != CLOSED {
+                let mut places = self.places[number];
+                while places != 0 {
+                    let place = places.trailing_zeros();
+                    places &= places - 1;
+                    wanted |= u64::from(queue.at(place).row == bank.open) << place;
+                }
+            }
+            self.wanted[number] = wanted;
+            self.choose(number, bank, queue);
+        }
+    }
+
+    /// Empties the index.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.queue);
+    }
+
+    /// Returns the command that a bank with requests needs next, from the state of the bank alone.
+    #[inline]
+    fn choice(&self, number: usize, bank: &Bank, queue: &RequestQueue) -> Choice {
+        let wanted = self.wanted[number];
+        let slot = if bank.open == CLOSED { Limits::activate(bank.group) } else { NO_LIMIT };
+        let cycle = if bank.open == CLOSED { bank.activate } else { bank.precharge };
+        if wanted == 0 {
+            Choice { cycle, order: OTHER, slot, place: queue.oldest(self.places[number]) }
+        } else {
+            let slot = Limits::transfer(bank.group);
+            Choice { cycle: bank.transfer, order: TRANSFER, slot, place: queue.oldest(wanted) }
+        }
+    }
+
+    /// Chooses anew for a bank, which is apart from then on, if it has requests.
+    #[inline]
+    pub(super) fn choose(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
+        let (number, places) = (number % BANKS, self.places(number));
+        self.ready[bank.group as usize % BANKS] &= !places;
+        if places == 0 {
+            self.apart &= !(1 << number);
+            return;
+        }
+        self.apart |= 1 << number;
+        self.choices[number] = self.choice(number, bank, queue);
+    }
+
+    /// Returns the key of the command that a bank with requests needs next, from `now` on.
+    #[inline]
+    pub(super) fn key(
+        &self,
+        number: usize,
+        bank: &Bank,
+        queue: &RequestQueue,
+        limits: &Limits,
+        now: u64,
+    ) -> u64 {
+        let choice = self.choice(number % BANKS, bank, queue);
+        choice.key(limits.of(self.queue, choice.slot).max(now), queue)
+    }
+
+    /// Returns the least key of all banks from `now` on, or `u64::MAX` without requests.
+    #[inline(always)]
+    pub(super) fn least_key(&mut self, queue: &RequestQueue, limits: &Limits, now: u64) -> u64 {
+        let (mut least, mut apart) = (u64::MAX, self.apart);
+        while apart != 0 {
+            let number = apart.trailing_zeros() as usize;
+            apart &= apart - 1;
+            let choice = &self.choices[number % BANKS];
+            let limit = limits.of(self.queue, choice.slot).max(now);
+            if choice.order == TRANSFER && choice.cycle <= limit {
+                // The limits never decrease, so the bank stays ready until its row is closed.
+                self.apart &= !(1 << number);
+                self.ready[choice.slot as usize % BANKS] |= self.wanted[number % BANKS];
+                continue;
+            }
+            least = least.min(choice.key(limit, queue));
+        }
+        for (&ready, limits) in self.ready.iter().zip(limits.transfers()) {
+            if ready != 0 {
+                least = least.min(key(limits[self.queue & 1].max(now), TRANSFER, queue.oldest_age(ready)));
+            }
+        }
+        least
+    }
+}
