@@ -154,7 +154,7 @@ fn main() {
         );
     }
 
-    let far = stream(0, 1, 16 << 20, 7);
+    let far = stream(0, 1, 16 << 20, 6);
     for (ways, replacement) in [
         (1, Replacement::Lru),
         (4, Replacement::Random),
@@ -164,14 +164,14 @@ fn main() {
         (16, Replacement::Srrip),
     ] {
         let above = cache(32 << 10, 32, 1, Replacement::Lru, Next::Cache(1));
-        let config = cache(4 << 20, 128, ways, replacement, Next::Memory);
+        let config = cache(4 << 20, 64, ways, replacement, Next::Memory);
         let name = config.name.clone();
         let mut back = Back::new(&tree(vec![above, config]), Rng::new(0));
         let requests: Vec<Request> = far
             .iter()
             .map(|&(kind, at)| {
                 let kind = if kind == Kind::Store { Kind::Writeback } else { kind };
-                Request { at, to: 1, kind, origin: Origin::new(Agent::User, 7), data: 7 }
+                Request { at, to: 1, kind, origin: Origin::new(Agent::User, 6), data: 6 }
             })
             .collect();
         let ns = best_ns(|| {

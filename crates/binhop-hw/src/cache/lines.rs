@@ -10,9 +10,10 @@ use std::ops::Range;
 use binhop_base::{PowerOfTwo, Rng};
 
 use super::chunks::Chunks;
+use super::packed::{HEAD_BYTES, MOST_PACKED, PackedArray};
 use crate::{
     CacheConfig, Replacement,
-    replacement::{ArrayShape, FEW, Fifo, Lru, Policy, Random, each_policy},
+    replacement::{ArrayShape, FEW, Fifo, Lru, Plru, Policy, Random, Srrip, each_policy},
 };
 
 /// The word of a way that holds no line.
@@ -113,6 +114,36 @@ pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     if empty.is_none() { Some(before) } else { None }
 }
 
+/// Sets of lines under one policy, for a loop that is compiled for each type of sets.
+pub(crate) trait Sets {
+    /// [`touch`], in a set of these.
+    fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool;
+
+    /// [`put`], in a set of these.
+    fn put(&mut self, set: usize, line: Word) -> Option<Word>;
+}
+
+impl<P: Policy, const W: usize> Sets for Array<P, W> {
+    #[inline(always)]
+    fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
+        let (ways, policy) = self.set(set);
+        touch(ways, policy, set, key, dirty, newly_dirty)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        let (ways, policy) = self.set(set);
+        put(ways, policy, set, line)
+    }
+}
+
+/// Looks for a line and touches it. Returns `Some` for a hit: true if the line was clean and is dirty now.
+#[inline(always)]
+fn touch_once(sets: &mut impl Sets, set: usize, key: u64, dirty: bool) -> Option<bool> {
+    let mut newly_dirty = 0;
+    sets.touch(set, key, u64::from(dirty), &mut newly_dirty).then_some(newly_dirty != 0)
+}
+
 /// Sets of `W` ways under one policy; `W` = 0 means a number of ways that is known only at run time. A fixed `W`
 /// unrolls the search.
 #[derive(Clone, Debug)]
@@ -123,7 +154,7 @@ pub(crate) struct Array<P, const W: usize> {
 }
 
 impl<P: Policy, const W: usize> Array<P, W> {
-    fn new(shape: &ArrayShape) -> Self {
+    pub(super) fn new(shape: &ArrayShape) -> Self {
         let &ArrayShape { ways, sets, .. } = shape;
         assert!(W == 0 || W == ways);
         Self { words: vec![EMPTY; sets * ways], ways, policy: P::new(shape) }
@@ -147,19 +178,12 @@ impl<P: Policy, const W: usize> Array<P, W> {
     }
 
     /// The words of adjacent sets.
-    fn words(&self, sets: Range<usize>) -> &[u64] {
+    pub(super) fn words(&self, sets: Range<usize>) -> &[u64] {
         &self.words[sets.start * self.ways()..sets.end * self.ways()]
     }
 
     #[inline(always)]
-    fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
-        let (ways, policy) = self.set(set);
-        let mut newly_dirty = 0;
-        touch(ways, policy, set, key, u64::from(dirty), &mut newly_dirty).then_some(newly_dirty != 0)
-    }
-
-    #[inline(always)]
-    fn evict(&mut self, set: usize) -> Option<Word> {
+    pub(super) fn evict(&mut self, set: usize) -> Option<Word> {
         let (ways, policy) = self.set(set);
         if first_empty::<P, u64>(ways).is_some() {
             return None;
@@ -171,13 +195,12 @@ impl<P: Policy, const W: usize> Array<P, W> {
         Some(victim)
     }
 
-    #[inline(always)]
-    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
-        let (ways, policy) = self.set(set);
-        put(ways, policy, set, line)
-    }
-
-    fn remove(&mut self, set: usize, mut selected: impl FnMut(u64) -> bool, mut removed: impl FnMut(Word)) {
+    pub(super) fn remove(
+        &mut self,
+        set: usize,
+        mut selected: impl FnMut(u64) -> bool,
+        mut removed: impl FnMut(Word),
+    ) {
         let (ways, policy) = self.set(set);
         // The loop goes from the last way down, because a policy that closes the gap moves the ways behind it. The loop
         // has already looked at these ways.
@@ -191,7 +214,12 @@ impl<P: Policy, const W: usize> Array<P, W> {
         }
     }
 
-    fn clean(&mut self, set: usize, mut selected: impl FnMut(u64) -> bool, mut cleaned: impl FnMut(Word)) {
+    pub(super) fn clean(
+        &mut self,
+        set: usize,
+        mut selected: impl FnMut(u64) -> bool,
+        mut cleaned: impl FnMut(Word),
+    ) {
         for way in self.set(set).0 {
             let word = Word(*way);
             if word.0 != EMPTY && word.dirty() && selected(word.key()) {
@@ -282,16 +310,24 @@ pub(crate) trait InLines: Sized {
     fn of(lines: &mut Lines) -> Option<&mut Self>;
 }
 
-/// A loop over the lines of a cache that is compiled for each type of array.
-pub(crate) trait ArrayVisitor {
-    fn visit<P: Policy, const W: usize>(self, array: &mut Array<P, W>);
+/// A loop over the lines of a cache that is compiled for each type of sets.
+pub(crate) trait SetsVisitor {
+    fn visit<S: Sets>(self, sets: &mut S);
 }
 
-/// Dispatches once per access to the array's own type; the branch is the same every time for one cache. Every policy
+/// The numbers of ways whose sets are packed, under a policy of the list `packed`. Where there are fewer, a search of all
+/// words costs less than the heads.
+const PACKED: std::ops::RangeInclusive<usize> = FEW + 1..=MOST_PACKED;
+
+/// Dispatches once per access to the type of the sets; the branch is the same every time for one cache. Every policy
 /// has an array of any number of ways; the commonest numbers of ways have an array of their own, in the list of
-/// `fixed` ones.
+/// `fixed` ones. The policies of the list `packed` have packed sets of more than a few ways.
 macro_rules! lines {
-    (any: [$($policy:ident)*] fixed: [$($fixed:ident($of:ident, $ways:literal))*]) => {
+    (
+        any: [$($policy:ident)*]
+        fixed: [$($fixed:ident($of:ident, $ways:literal))*]
+        packed: [$($packed:ident($by:ident))*]
+    ) => {
         impl InLines for Array<Fifo, 1> {
             fn of(lines: &mut Lines) -> Option<&mut Self> {
                 if let Lines::Direct(array) = lines { Some(array) } else { None }
@@ -310,6 +346,7 @@ macro_rules! lines {
             /// One way, for which all policies are the same.
             Direct(Array<Fifo, 1>),
             $($fixed(Array<$of, $ways>),)*
+            $($packed(PackedArray<$by>),)*
             $($policy(Array<crate::replacement::$policy, 0>),)*
             /// Chunks of sets, each in one of the forms above.
             Sparse(Box<SparseLines>),
@@ -321,18 +358,27 @@ macro_rules! lines {
                 match (replacement, shape.ways) {
                     (_, 1) => Lines::Direct(Array::new(shape)),
                     $((Replacement::$of, $ways) => Lines::$fixed(Array::new(shape)),)*
+                    $((Replacement::$by, ways) if PACKED.contains(&ways) => {
+                        Lines::$packed(PackedArray::new(shape))
+                    })*
                     $((Replacement::$policy, _) => Lines::$policy(Array::new(shape)),)*
                 }
             }
 
-            /// Calls a visitor with the array, under the array's own type.
+            /// Returns whether the sets of such a cache are packed.
+            fn are_packed(replacement: Replacement, ways: usize) -> bool {
+                PACKED.contains(&ways) && [$(Replacement::$by),*].contains(&replacement)
+            }
+
+            /// Calls a visitor with the sets, under their own type.
             ///
             /// # Panics
             /// The lines are sparse: no fast path serves such caches.
-            pub(crate) fn visit<V: ArrayVisitor>(&mut self, visitor: V) {
+            pub(crate) fn visit<V: SetsVisitor>(&mut self, visitor: V) {
                 match self {
                     Lines::Direct(array) => visitor.visit(array),
                     $(Lines::$fixed(array) => visitor.visit(array),)*
+                    $(Lines::$packed(array) => visitor.visit(array),)*
                     $(Lines::$policy(array) => visitor.visit(array),)*
                     Lines::Sparse(_) => unreachable!("fast paths are for dense lines"),
                 }
@@ -343,9 +389,10 @@ macro_rules! lines {
             #[inline(never)]
             pub(crate) fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
                 match self {
-                    Lines::Direct(array) => array.touch(set, key, dirty),
-                    $(Lines::$fixed(array) => array.touch(set, key, dirty),)*
-                    $(Lines::$policy(array) => array.touch(set, key, dirty),)*
+                    Lines::Direct(array) => touch_once(array, set, key, dirty),
+                    $(Lines::$fixed(array) => touch_once(array, set, key, dirty),)*
+                    $(Lines::$packed(array) => touch_once(array, set, key, dirty),)*
+                    $(Lines::$policy(array) => touch_once(array, set, key, dirty),)*
                     Lines::Sparse(sparse) => sparse.touch(set, key, dirty),
                 }
             }
@@ -355,6 +402,7 @@ macro_rules! lines {
                 match self {
                     Lines::Direct(array) => array.evict(set),
                     $(Lines::$fixed(array) => array.evict(set),)*
+                    $(Lines::$packed(array) => array.evict(set),)*
                     $(Lines::$policy(array) => array.evict(set),)*
                     Lines::Sparse(sparse) => sparse.evict(set),
                 }
@@ -366,6 +414,7 @@ macro_rules! lines {
                 match self {
                     Lines::Direct(array) => array.put(set, line),
                     $(Lines::$fixed(array) => array.put(set, line),)*
+                    $(Lines::$packed(array) => array.put(set, line),)*
                     $(Lines::$policy(array) => array.put(set, line),)*
                     Lines::Sparse(sparse) => sparse.put(set, line),
                 }
@@ -381,6 +430,7 @@ macro_rules! lines {
                 match self {
                     Lines::Direct(array) => array.remove(set, selected, removed),
                     $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
+                    $(Lines::$packed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$policy(array) => array.remove(set, selected, removed),)*
                     Lines::Sparse(sparse) => sparse.remove(set, &mut selected, &mut removed),
                 }
@@ -396,8 +446,20 @@ macro_rules! lines {
                 match self {
                     Lines::Direct(array) => array.clean(set, selected, cleaned),
                     $(Lines::$fixed(array) => array.clean(set, selected, cleaned),)*
+                    $(Lines::$packed(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$policy(array) => array.clean(set, selected, cleaned),)*
                     Lines::Sparse(sparse) => sparse.clean(set, &mut selected, &mut cleaned),
+                }
+            }
+
+            /// Returns the words of a set in the order of its policy; none if the set is not allocated.
+            pub(crate) fn in_order(&self, set: usize) -> Vec<u64> {
+                match self {
+                    $(Lines::$packed(array) => array.in_order(set),)*
+                    Lines::Sparse(sparse) => {
+                        sparse.chunks.get(set).map_or_else(Vec::new, |(lines, set)| lines.in_order(set))
+                    }
+                    _ => self.ways(set).to_vec(),
                 }
             }
 
@@ -407,6 +469,7 @@ macro_rules! lines {
                 match self {
                     Lines::Direct(array) => array.words(sets),
                     $(Lines::$fixed(array) => array.words(sets),)*
+                    $(Lines::$packed(array) => array.words(sets),)*
                     $(Lines::$policy(array) => array.words(sets),)*
                     Lines::Sparse(sparse) => sparse.words(sets),
                 }
@@ -419,7 +482,8 @@ macro_rules! arrays {
     ($($module:ident::$policy:ident),*) => {
         lines! {
             any: [$($policy)*]
-            fixed: [Lru2(Lru, 2) Lru4(Lru, 4) Lru8(Lru, 8) Lru16(Lru, 16) Random2(Random, 2) Random4(Random, 4)]
+            fixed: [Lru2(Lru, 2) Lru4(Lru, 4) Lru8(Lru, 8) Random2(Random, 2) Random4(Random, 4)]
+            packed: [PackedLru(Lru) PackedFifo(Fifo) PackedPlru(Plru) PackedSrrip(Srrip)]
         }
     };
 }
@@ -464,9 +528,9 @@ impl Lines {
     #[inline(always)]
     pub(crate) fn touch_hot(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         if let Lines::Direct(array) = self {
-            array.touch(set, key, dirty)
+            touch_once(array, set, key, dirty)
         } else if let Lines::Lru8(array) = self {
-            array.touch(set, key, dirty)
+            touch_once(array, set, key, dirty)
         } else {
             self.touch(set, key, dirty)
         }
@@ -490,7 +554,13 @@ impl CacheConfig {
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());
-        let kept = if ways == 1 { 0 } else { self.replacement.bytes_of_a_set(ways) };
+        let kept = if ways == 1 {
+            0
+        } else if Lines::are_packed(self.replacement, self.ways as usize) {
+            HEAD_BYTES
+        } else {
+            self.replacement.bytes_of_a_set(ways)
+        };
         sets.saturating_mul(ways * size_of::<u64>() as u64 + kept)
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod cachegrind;
 mod chunks;
 pub(crate) mod lines;
+mod packed;
 pub(crate) mod stage;
 mod stream_buffers;
 mod write_buffer;
@@ -459,7 +460,7 @@ impl Cache {
             (word.0 != EMPTY).then(|| Resident { at: self.line_of(word.key()), dirty: word.dirty() })
         };
         let set = |set: usize| {
-            let ways = self.lines.ways(set);
+            let ways = self.lines.in_order(set);
             (0..self.ways).map(|way| ways.get(way).and_then(resident)).collect()
         };
         (0..1usize << self.sets_log2).map(set).collect()

@@ -6,16 +6,15 @@
 //! each cache goes through all requests by itself, and records its requests to the next cache in order. Cycles follow
 //! from the counts.
 
-use binhop_base::{Agent, Kind, LineAddr, PageId, Translation};
+use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Translation};
 
 use crate::{
     CacheCounters, MemoryCounters, Origin,
     cache::{
         Cache, Index, fold, is_first,
-        lines::{Array, ArrayVisitor, Word, put, touch},
+        lines::{Sets, SetsVisitor, Word},
         note_repeat,
     },
-    replacement::Policy,
     request::{MEMORY, Request, is_data},
 };
 
@@ -66,17 +65,28 @@ impl LocatePage for PageByFold {
 
 /// `NextLevel` takes the requests of a cache: memory counts them, and a [`RequestLog`] keeps them for the next cache.
 trait NextLevel {
+    /// True if the requests are counted and nothing else. Then they are counted together, after the loop: in the loop, a
+    /// branch for each would depend on whether a victim is dirty, which cannot be predicted.
+    const COUNTS: bool;
+
     /// The cache asks for one of its own lines, or writes it back.
     fn ask(&mut self, kind: Kind, at: LineAddr);
+    /// The cache has asked for lines, or written lines back, in some order.
+    fn ask_for(&mut self, requests: &PerKind<u64>);
     /// A request goes past the cache, because it is addressed to a level behind the cache.
     fn pass_on(&mut self, request: Request);
 }
 
 impl NextLevel for &mut MemoryCounters {
-    #[inline(always)]
-    fn ask(&mut self, kind: Kind, _at: LineAddr) {
+    const COUNTS: bool = true;
+
+    fn ask(&mut self, _kind: Kind, _at: LineAddr) {
+        unreachable!("memory counts requests together")
+    }
+
+    fn ask_for(&mut self, requests: &PerKind<u64>) {
         let MemoryCounters { accesses } = self;
-        accesses[kind] += 1;
+        *accesses += *requests;
     }
 
     #[inline(always)]
@@ -98,6 +108,12 @@ struct RequestLog<'a> {
 }
 
 impl NextLevel for RequestLog<'_> {
+    const COUNTS: bool = false;
+
+    fn ask_for(&mut self, _requests: &PerKind<u64>) {
+        unreachable!("a log keeps the order of requests")
+    }
+
     #[inline(always)]
     fn ask(&mut self, kind: Kind, at: LineAddr) {
         let at = LineAddr { line: at.line >> self.shift, ..at };
@@ -195,8 +211,8 @@ struct Replay<'a, L, N, T> {
     translation: &'a T,
 }
 
-impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L, N, T> {
-    fn visit<P: Policy, const W: usize>(self, array: &mut Array<P, W>) {
+impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, N, T> {
+    fn visit<S: Sets>(self, sets: &mut S) {
         let Self { locate, number, log2, line_log2, evict_first, touched, repeats, .. } = self;
         let Self { next_level, requests, translation, .. } = self;
         let CacheCounters {
@@ -219,8 +235,7 @@ impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L,
             stall_cycles: _,
         } = self.counters;
         let line_mask = (1u64 << log2) - 1;
-        let number_of_ways = array.ways();
-        let (words, policy) = array.parts();
+        let (misses_before, dirty_before, mut in_part) = (*misses, *evictions_dirty, 0);
         for &request in requests {
             if request.to != number {
                 next_level.pass_on(request);
@@ -231,8 +246,7 @@ impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L,
             let key = u64::from(at.id) << log2 | u64::from(at.line);
             let is_data = is_data(kind);
             accesses[kind] += 1;
-            let ways = &mut words[set * number_of_ways..][..number_of_ways];
-            if touch(ways, policy, set, key, u64::from(is_data), dirtied) {
+            if sets.touch(set, key, u64::from(is_data), dirtied) {
                 continue;
             }
             misses[kind] += 1;
@@ -241,28 +255,40 @@ impl<L: LocatePage, N: NextLevel, T: Translation> ArrayVisitor for Replay<'_, L,
             if !first && kind.is_demand() {
                 note_repeat(repeats, u64::from(at.id));
             }
-            let read = if !is_data { Some(kind) } else { (request.data != line_log2).then_some(Kind::Fill) };
+            let reads_rest = is_data & (request.data != line_log2);
+            in_part += u64::from(reads_rest);
             *fills += 1;
             *dirtied += u64::from(is_data);
-            let victim = put(ways, policy, set, Word::new(key, is_data));
+            let victim = sets.put(set, Word::new(key, is_data));
             *evictions += u64::from(victim.is_some());
-            let dirty = victim.filter(|victim| victim.dirty()).map(|victim| {
+            let dirty = victim.is_some_and(Word::dirty);
+            *evictions_dirty += u64::from(dirty);
+            if N::COUNTS {
+                continue;
+            }
+            let victim = victim.filter(|_| dirty).map(|victim| {
                 let key = victim.key();
                 LineAddr { id: (key >> log2) as u32, line: (key & line_mask) as u32 }
             });
-            *evictions_dirty += u64::from(dirty.is_some());
-            if let (Some(victim), true) = (dirty, evict_first) {
-                sent[Kind::Writeback] += 1;
+            if let (Some(victim), true) = (victim, evict_first) {
                 next_level.ask(Kind::Writeback, victim);
             }
-            if let Some(kind) = read {
-                sent[kind] += 1;
+            if !is_data {
                 next_level.ask(kind, at);
+            } else if reads_rest {
+                next_level.ask(Kind::Fill, at);
             }
-            if let (Some(victim), false) = (dirty, evict_first) {
-                sent[Kind::Writeback] += 1;
+            if let (Some(victim), false) = (victim, evict_first) {
                 next_level.ask(Kind::Writeback, victim);
             }
+        }
+        // A miss of data reads only what the data lacks of its line.
+        let mut asked = PerKind(std::array::from_fn(|kind| misses.0[kind] - misses_before.0[kind]));
+        (asked[Kind::Write], asked[Kind::Writeback]) = (0, *evictions_dirty - dirty_before);
+        asked[Kind::Fill] += in_part;
+        *sent += asked;
+        if N::COUNTS {
+            next_level.ask_for(&asked);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `Fifo` evicts the line that came first. It keeps the ways of a set in order of arrival, the latest first. A hit
 //! changes nothing.
 
-use super::{ArrayShape, Policy, move_to_back, move_to_front};
+use super::{
+    ArrayShape, PackedPolicy, Policy, move_to_back, move_to_front, move_to_front_of_order, way_in_order,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo;
@@ -37,5 +39,25 @@ impl Policy for Fifo {
 
     fn removed<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_back(ways, way);
+    }
+}
+
+/// The state is the order of the ways, that of the latest arrival first.
+impl PackedPolicy for Fifo {
+    #[inline(always)]
+    fn hit_packed(_state: &mut u64, _way: usize, _ways: usize) {}
+
+    #[inline(always)]
+    fn filled_packed(state: &mut u64, way: usize, _ways: usize) {
+        move_to_front_of_order(state, way);
+    }
+
+    #[inline(always)]
+    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+        Self::way_at(*state, ways - 1)
+    }
+
+    fn way_at(state: u64, place: usize) -> usize {
+        way_in_order(state, place)
     }
 }

@@ -1,7 +1,9 @@
 //! `Lru` evicts the least recently used line. It keeps the ways of a set in order of their last access, the latest
 //! first. So the victim is in the last way, and empty ways are at the end.
 
-use super::{ArrayShape, Policy, move_to_back, move_to_front};
+use super::{
+    ArrayShape, PackedPolicy, Policy, move_to_back, move_to_front, move_to_front_of_order, way_in_order,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Lru;
@@ -38,5 +40,27 @@ impl Policy for Lru {
 
     fn removed<W: Copy>(&mut self, ways: &mut [W], _set: usize, way: usize) {
         move_to_back(ways, way);
+    }
+}
+
+/// The state is the order of the ways, the latest first.
+impl PackedPolicy for Lru {
+    #[inline(always)]
+    fn hit_packed(state: &mut u64, way: usize, _ways: usize) {
+        move_to_front_of_order(state, way);
+    }
+
+    #[inline(always)]
+    fn filled_packed(state: &mut u64, way: usize, _ways: usize) {
+        move_to_front_of_order(state, way);
+    }
+
+    #[inline(always)]
+    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+        Self::way_at(*state, ways - 1)
+    }
+
+    fn way_at(state: u64, place: usize) -> usize {
+        way_in_order(state, place)
     }
 }

@@ -154,6 +154,46 @@ pub(crate) trait Policy {
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 }
 
+/// A policy whose state for one set of up to 16 ways fits into a word. Its decisions equal those of its [`Policy`]. The
+/// ways of the set stay where they are. A set that was never accessed has the state 0.
+pub(crate) trait PackedPolicy: Policy {
+    /// [`Policy::hit`], in a set of so many ways.
+    fn hit_packed(state: &mut u64, way: usize, ways: usize);
+
+    /// [`Policy::filled`].
+    fn filled_packed(state: &mut u64, way: usize, ways: usize);
+
+    /// [`Policy::victim`].
+    fn victim_packed(state: &mut u64, ways: usize) -> usize;
+
+    /// Returns the way that stands at a place, where the policy keeps the ways in an order.
+    fn way_at(_state: u64, place: usize) -> usize {
+        place
+    }
+}
+
+/// Sixteen ways in order, four bits each: way 0 is in the lowest bits.
+const IN_ORDER: u64 = 0xFEDC_BA98_7654_3210;
+
+/// Moves a way to the front of an order of 16 ways, which is stored as its difference from [`IN_ORDER`].
+#[inline(always)]
+fn move_to_front_of_order(state: &mut u64, way: usize) {
+    const LOW_BITS: u64 = 0x1111_1111_1111_1111;
+    let (order, way) = (*state ^ IN_ORDER, way as u64);
+    let differing = order ^ (way * LOW_BITS);
+    // The lowest four bits that are all zero have the lowest upper bit that remains.
+    let place = (differing.wrapping_sub(LOW_BITS) & !differing & LOW_BITS << 3).trailing_zeros() & !3;
+    let before = (1 << place) - 1;
+    let behind = (u64::MAX << place) << 4;
+    *state = (order & behind | (order & before) << 4 | way) ^ IN_ORDER;
+}
+
+/// Returns the way at a place of an order of 16 ways.
+#[inline(always)]
+fn way_in_order(state: u64, place: usize) -> usize {
+    ((state ^ IN_ORDER) >> (4 * place) & 15) as usize
+}
+
 /// Up to this many ways, if the compiler knows their number, a loop runs over all ways. An early end would be a
 /// branch that cannot be predicted.
 pub(crate) const FEW: usize = 8;

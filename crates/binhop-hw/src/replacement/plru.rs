@@ -5,7 +5,7 @@
 //! the ways below the node, a bit of 1 to the upper half. The bits lead to the victim. Every access, including
 //! a fill, turns the bits on its path to point away from the accessed way. Bits start at 0.
 
-use super::{ArrayShape, Policy};
+use super::{ArrayShape, PackedPolicy, Policy};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plru {
@@ -72,4 +72,50 @@ impl Policy for Plru {
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
+}
+
+/// The nodes on the path to each way of a tree of 2, 4, 8 or 16 ways, and those of them that point to the lower half after
+/// an access to the way, a bit each. The first index is the logarithm of the ways.
+const PATHS: [[[u16; 2]; 16]; 5] = {
+    let mut paths = [[[0; 2]; 16]; 5];
+    let mut levels = 1;
+    while levels < 5 {
+        let mut way = 0;
+        while way < 1 << levels {
+            let (mut node, mut level) = (1, levels);
+            while level > 0 {
+                level -= 1;
+                let upper = way >> level & 1;
+                paths[levels][way][0] |= 1 << node;
+                paths[levels][way][1] |= (upper as u16) << node;
+                node = 2 * node + upper;
+            }
+            way += 1;
+        }
+        levels += 1;
+    }
+    paths
+};
+
+/// The state has a bit for each node, as [`Plru`] has.
+impl PackedPolicy for Plru {
+    #[inline(always)]
+    fn hit_packed(state: &mut u64, way: usize, ways: usize) {
+        let [path, lower] = PATHS[ways.ilog2() as usize][way].map(u64::from);
+        *state = (*state | path) & !lower;
+    }
+
+    #[inline(always)]
+    fn filled_packed(state: &mut u64, way: usize, ways: usize) {
+        Self::hit_packed(state, way, ways);
+    }
+
+    #[inline(always)]
+    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+        let mut node = 1;
+        for _ in 0..ways.ilog2() {
+            node = 2 * node + (*state >> node & 1) as usize;
+        }
+        node - ways
+    }
 }

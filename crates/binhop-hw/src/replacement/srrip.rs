@@ -4,7 +4,7 @@
 //! Each line has a predicted re-reference value, from 0 (near-immediate) to 3 (distant). A line that comes gets 2,
 //! and a hit sets 0. The victim is the lowest way with 3. While no way has 3, all ways of the set grow by 1.
 
-use super::{ArrayShape, Policy};
+use super::{ArrayShape, PackedPolicy, Policy};
 
 const DISTANT: u8 = 3;
 const LONG: u8 = 2;
@@ -52,4 +52,39 @@ impl Policy for Srrip {
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
+}
+
+/// The predictions of 16 ways lie in two planes of a bit for each way: first the lower bits, then the upper bits.
+const UPPER: u32 = 16;
+
+impl PackedPolicy for Srrip {
+    #[inline(always)]
+    fn hit_packed(state: &mut u64, way: usize, _ways: usize) {
+        *state &= !((1 | 1 << UPPER) << way);
+    }
+
+    #[inline(always)]
+    fn filled_packed(state: &mut u64, way: usize, _ways: usize) {
+        *state = *state & !(1 << way) | 1 << UPPER << way;
+    }
+
+    #[inline(always)]
+    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+        let all = (1 << ways) - 1;
+        let (lower, upper) = (*state & all, *state >> UPPER & all);
+        let distant = lower & upper;
+        if distant != 0 {
+            return distant.trailing_zeros() as usize;
+        }
+        // No way has 3. All ways grow until the farthest has it: from 2 by 1, from 1 by 2, and from 0 by 3.
+        let (lower, upper) = if upper != 0 {
+            (!lower & all, lower | upper)
+        } else if lower != 0 {
+            (lower, all)
+        } else {
+            (all, all)
+        };
+        *state = lower | upper << UPPER;
+        (lower & upper).trailing_zeros() as usize
+    }
 }

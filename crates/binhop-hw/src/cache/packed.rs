@@ -1,0 +1,263 @@
+//! `PackedArray` holds sets of up to 16 ways, each with a head of 32 B that tells nearly all that an access needs.
+//!
+//! A set's head has a *print* of each line, which is a byte of a hash of its key, and the state of the replacement in one
+//! word. A search compares the prints of all ways at once, and reads the word of a line only where its print fits. So an
+//! access that misses reads the head and the victim's word, and no branch depends on the way.
+
+use crate::replacement::{ArrayShape, PackedPolicy};
+
+use super::lines::{EMPTY, Sets, Word};
+
+/// The most ways of a set.
+pub(crate) const MOST_PACKED: usize = 16;
+
+/// The ways whose prints one word holds.
+const IN_WORD: usize = 8;
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// What a search of a set needs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    /// The print of the line in each way, a byte each.
+    prints: [u64; MOST_PACKED / IN_WORD],
+    /// The state of the replacement.
+    state: u64,
+    /// The ways that hold a line, a bit each.
+    held: u64,
+}
+
+/// The size of a head in bytes.
+pub(crate) const HEAD_BYTES: u64 = size_of::<Head>() as u64;
+
+/// `PackedArray` holds sets of up to [`MOST_PACKED`] ways.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedArray<P> {
+    heads: Vec<Head>,
+    words: Vec<u64>,
+    ways: usize,
+    policy: std::marker::PhantomData<P>,
+}
+
+/// Returns the print of a clean word. The multiplication brings every bit of the key into the upper byte.
+#[inline(always)]
+const fn print_of(clean: u64) -> u64 {
+    clean.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56
+}
+
+/// Returns the bytes of `prints` that equal `print`: the upper bit of each.
+#[inline(always)]
+const fn equal_bytes(prints: u64, print: u64) -> u64 {
+    let differing = prints ^ (print * LOW_BITS);
+    !(((differing & !HIGH_BITS) + !HIGH_BITS) | differing) & HIGH_BITS
+}
+
+impl<P: PackedPolicy> PackedArray<P> {
+    pub(super) fn new(shape: &ArrayShape) -> Self {
+        let &ArrayShape { ways, sets, .. } = shape;
+        assert!(ways <= MOST_PACKED);
+        Self {
+            heads: vec![Head::default(); sets],
+            words: vec![EMPTY; sets * ways],
+            ways,
+            policy: std::marker::PhantomData,
+        }
+    }
+
+    /// The words of adjacent sets.
+    pub(super) fn words(&self, sets: std::ops::Range<usize>) -> &[u64] {
+        &self.words[sets.start * self.ways..sets.end * self.ways]
+    }
+
+    /// The words of a set in the order in which an [`Array`](super::lines::Array) keeps them.
+    pub(super) fn in_order(&self, set: usize) -> Vec<u64> {
+        let words = self.words(set..set + 1);
+        let mut ordered: Vec<u64> =
+            (0..self.ways).map(|place| words[P::way_at(self.heads[set].state, place)]).collect();
+        if P::EMPTY_WAYS_ARE_LAST {
+            ordered.sort_by_key(|&word| word == EMPTY);
+        }
+        ordered
+    }
+
+    #[inline(always)]
+    fn parts(&mut self, set: usize) -> (&mut Head, &mut [u64]) {
+        (&mut self.heads[set], &mut self.words[set * self.ways..][..self.ways])
+    }
+
+    /// Returns the way that a new line takes: the lowest empty way, or that of a victim. The flag is true for a victim.
+    #[inline(always)]
+    fn way_for_new(head: &mut Head, ways: usize) -> (usize, bool) {
+        let empty = !head.held & ((1 << ways) - 1);
+        if empty != 0 {
+            return (empty.trailing_zeros() as usize, false);
+        }
+        (P::victim_packed(&mut head.state, ways), true)
+    }
+
+    pub(super) fn evict(&mut self, set: usize) -> Option<Word> {
+        let ways = self.ways;
+        let (head, words) = self.parts(set);
+        let (way, is_victim) = Self::way_for_new(head, ways);
+        if !is_victim {
+            return None;
+        }
+        head.held &= !(1 << way);
+        Some(Word(std::mem::replace(&mut words[way], EMPTY)))
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        set: usize,
+        mut selected: impl FnMut(u64) -> bool,
+        mut removed: impl FnMut(Word),
+    ) {
+        let (head, words) = self.parts(set);
+        for way in (0..words.len()).rev() {
+            let word = Word(words[way]);
+            if word.0 != EMPTY && selected(word.key()) {
+                words[way] = EMPTY;
+                head.held &= !(1 << way);
+                removed(word);
+            }
+        }
+    }
+
+    pub(super) fn clean(
+        &mut self,
+        set: usize,
+        mut selected: impl FnMut(u64) -> bool,
+        mut cleaned: impl FnMut(Word),
+    ) {
+        for way in self.parts(set).1 {
+            let word = Word(*way);
+            if word.0 != EMPTY && word.dirty() && selected(word.key()) {
+                *way = Word::new(word.key(), false).0;
+                cleaned(word);
+            }
+        }
+    }
+}
+
+impl<P: PackedPolicy> Sets for PackedArray<P> {
+    #[inline(always)]
+    fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
+        let ways = self.ways;
+        let (head, words) = self.parts(set);
+        let clean = Word::new(key, false).0;
+        let print = print_of(clean);
+        // One word has the answers of both words: the lowest bit of a byte for the first, the highest for the second.
+        let [lower, upper] = head.prints.map(|prints| equal_bytes(prints, print));
+        let mut equal = lower >> 7 | upper;
+        while equal != 0 {
+            let bit = equal.trailing_zeros() as usize;
+            let way = bit / 8 + usize::from(!bit.is_multiple_of(8)) * IN_WORD;
+            equal &= equal - 1;
+            // The ways beyond the last have prints, too, of no line.
+            let Some(word) = words.get_mut(way).filter(|word| **word ^ clean <= 1) else { continue };
+            // A line becomes dirty once and is written often: this branch can be predicted, `dirty` cannot.
+            if dirty & !*word != 0 {
+                *word |= 1;
+                *newly_dirty += 1;
+            }
+            P::hit_packed(&mut head.state, way, ways);
+            return true;
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        let ways = self.ways;
+        let (head, words) = self.parts(set);
+        let (way, is_victim) = Self::way_for_new(head, ways);
+        let before = std::mem::replace(&mut words[way], line.0);
+        let (word, shift) = (way / IN_WORD, way % IN_WORD * 8);
+        head.prints[word] = head.prints[word] & !(0xff << shift) | print_of(line.0 & !1) << shift;
+        head.held |= 1 << way;
+        P::filled_packed(&mut head.state, way, ways);
+        is_victim.then_some(Word(before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binhop_base::Rng;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        cache::lines::Array,
+        replacement::{Fifo, Lru, Plru, Srrip},
+    };
+
+    /// What is done to a set: a line is asked for and comes if it is not there, leaves, or makes room.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Ask(usize, u64, bool),
+        Remove(usize, u64),
+        Evict(usize),
+        Clean(usize, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let (set, key) = (0usize..3, 0u64..24);
+        prop_oneof![
+            12 => (set.clone(), key.clone(), any::<bool>()).prop_map(|(set, key, dirty)| Step::Ask(set, key, dirty)),
+            1 => (set.clone(), key.clone()).prop_map(|(set, key)| Step::Remove(set, key)),
+            1 => set.clone().prop_map(Step::Evict),
+            1 => (set, key).prop_map(|(set, key)| Step::Clean(set, key)),
+        ]
+    }
+
+    fn equals_plain_array<P: PackedPolicy>(ways: usize, steps: &[Step]) {
+        let shape = ArrayShape { ways, sets: 3, first: 0, cache: 0, rng: Rng::new(0) };
+        let (mut plain, mut packed) = (Array::<P, 0>::new(&shape), PackedArray::<P>::new(&shape));
+        for &step in steps {
+            match step {
+                Step::Ask(set, key, dirty) => {
+                    let (mut of_plain, mut of_packed) = (0, 0);
+                    let found = Sets::touch(&mut plain, set, key, u64::from(dirty), &mut of_plain);
+                    assert_eq!(packed.touch(set, key, u64::from(dirty), &mut of_packed), found);
+                    assert_eq!(of_packed, of_plain);
+                    if !found {
+                        let line = Word::new(key, dirty);
+                        assert_eq!(packed.put(set, line), Sets::put(&mut plain, set, line));
+                    }
+                }
+                Step::Remove(set, key) => {
+                    let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
+                    plain.remove(set, |other| other == key, |word| of_plain.push(word));
+                    packed.remove(set, |other| other == key, |word| of_packed.push(word));
+                    assert_eq!(of_packed, of_plain);
+                }
+                Step::Evict(set) => assert_eq!(packed.evict(set), plain.evict(set)),
+                Step::Clean(set, key) => {
+                    let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
+                    plain.clean(set, |other| other == key, |word| of_plain.push(word));
+                    packed.clean(set, |other| other == key, |word| of_packed.push(word));
+                    assert_eq!(of_packed, of_plain);
+                }
+            }
+            for set in 0..3 {
+                assert_eq!(packed.in_order(set), plain.words(set..set + 1));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packed_sets_equal_plain_sets(ways in 2usize..=MOST_PACKED, steps in prop::collection::vec(step(), 1..400)) {
+            equals_plain_array::<Lru>(ways, &steps);
+            equals_plain_array::<Fifo>(ways, &steps);
+            equals_plain_array::<Srrip>(ways, &steps);
+            equals_plain_array::<Plru>(ways.next_power_of_two(), &steps);
+        }
+
+        #[test]
+        fn equal_bytes_are_those_that_are_equal(prints: u64, print in 0u64..256) {
+            let expected = (0..8).filter(|byte| prints >> (8 * byte) & 0xff == print).map(|byte| 0x80 << (8 * byte));
+            prop_assert_eq!(equal_bytes(prints, print), expected.sum::<u64>());
+        }
+    }
+}
