@@ -160,6 +160,7 @@ fn main() {
         (4, Replacement::Random),
         (4, Replacement::Lru),
         (16, Replacement::Lru),
+        (16, Replacement::Random),
         (16, Replacement::Plru),
         (16, Replacement::Srrip),
     ] {

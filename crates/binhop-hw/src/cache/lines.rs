@@ -483,7 +483,7 @@ macro_rules! arrays {
         lines! {
             any: [$($policy)*]
             fixed: [Lru2(Lru, 2) Lru4(Lru, 4) Lru8(Lru, 8) Random2(Random, 2) Random4(Random, 4)]
-            packed: [PackedLru(Lru) PackedFifo(Fifo) PackedPlru(Plru) PackedSrrip(Srrip)]
+            packed: [PackedLru(Lru) PackedFifo(Fifo) PackedRandom(Random) PackedPlru(Plru) PackedSrrip(Srrip)]
         }
     };
 }
@@ -557,7 +557,8 @@ impl CacheConfig {
         let kept = if ways == 1 {
             0
         } else if Lines::are_packed(self.replacement, self.ways as usize) {
-            HEAD_BYTES
+            // What a policy keeps lies in the heads, except for what it draws.
+            HEAD_BYTES + if self.draws() { self.replacement.bytes_of_a_set(ways) } else { 0 }
         } else {
             self.replacement.bytes_of_a_set(ways)
         };

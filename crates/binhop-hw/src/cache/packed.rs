@@ -36,7 +36,7 @@ pub(crate) struct PackedArray<P> {
     heads: Vec<Head>,
     words: Vec<u64>,
     ways: usize,
-    policy: std::marker::PhantomData<P>,
+    policy: P,
 }
 
 /// Returns the print of a clean word. The multiplication brings every bit of the key into the upper byte.
@@ -60,7 +60,7 @@ impl<P: PackedPolicy> PackedArray<P> {
             heads: vec![Head::default(); sets],
             words: vec![EMPTY; sets * ways],
             ways,
-            policy: std::marker::PhantomData,
+            policy: P::packed(shape),
         }
     }
 
@@ -81,24 +81,24 @@ impl<P: PackedPolicy> PackedArray<P> {
     }
 
     #[inline(always)]
-    fn parts(&mut self, set: usize) -> (&mut Head, &mut [u64]) {
-        (&mut self.heads[set], &mut self.words[set * self.ways..][..self.ways])
+    fn parts(&mut self, set: usize) -> (&mut Head, &mut [u64], &mut P) {
+        (&mut self.heads[set], &mut self.words[set * self.ways..][..self.ways], &mut self.policy)
     }
 
     /// Returns the way that a new line takes: the lowest empty way, or that of a victim. The flag is true for a victim.
     #[inline(always)]
-    fn way_for_new(head: &mut Head, ways: usize) -> (usize, bool) {
+    fn way_for_new(head: &mut Head, policy: &mut P, set: usize, ways: usize) -> (usize, bool) {
         let empty = !head.held & ((1 << ways) - 1);
         if empty != 0 {
             return (empty.trailing_zeros() as usize, false);
         }
-        (P::victim_packed(&mut head.state, ways), true)
+        (policy.victim_packed(&mut head.state, set, ways), true)
     }
 
     pub(super) fn evict(&mut self, set: usize) -> Option<Word> {
         let ways = self.ways;
-        let (head, words) = self.parts(set);
-        let (way, is_victim) = Self::way_for_new(head, ways);
+        let (head, words, policy) = self.parts(set);
+        let (way, is_victim) = Self::way_for_new(head, policy, set, ways);
         if !is_victim {
             return None;
         }
@@ -112,7 +112,7 @@ impl<P: PackedPolicy> PackedArray<P> {
         mut selected: impl FnMut(u64) -> bool,
         mut removed: impl FnMut(Word),
     ) {
-        let (head, words) = self.parts(set);
+        let (head, words, _) = self.parts(set);
         for way in (0..words.len()).rev() {
             let word = Word(words[way]);
             if word.0 != EMPTY && selected(word.key()) {
@@ -143,7 +143,7 @@ impl<P: PackedPolicy> Sets for PackedArray<P> {
     #[inline(always)]
     fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
         let ways = self.ways;
-        let (head, words) = self.parts(set);
+        let (head, words, _) = self.parts(set);
         let clean = Word::new(key, false).0;
         let print = print_of(clean);
         // One word has the answers of both words: the lowest bit of a byte for the first, the highest for the second.
@@ -169,8 +169,8 @@ impl<P: PackedPolicy> Sets for PackedArray<P> {
     #[inline(always)]
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let ways = self.ways;
-        let (head, words) = self.parts(set);
-        let (way, is_victim) = Self::way_for_new(head, ways);
+        let (head, words, policy) = self.parts(set);
+        let (way, is_victim) = Self::way_for_new(head, policy, set, ways);
         let before = std::mem::replace(&mut words[way], line.0);
         let (word, shift) = (way / IN_WORD, way % IN_WORD * 8);
         head.prints[word] = head.prints[word] & !(0xff << shift) | print_of(line.0 & !1) << shift;
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::{
         cache::lines::Array,
-        replacement::{Fifo, Lru, Plru, Srrip},
+        replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
     /// What is done to a set: a line is asked for and comes if it is not there, leaves, or makes room.
@@ -251,6 +251,7 @@ mod tests {
             equals_plain_array::<Lru>(ways, &steps);
             equals_plain_array::<Fifo>(ways, &steps);
             equals_plain_array::<Srrip>(ways, &steps);
+            equals_plain_array::<Random>(ways, &steps);
             equals_plain_array::<Plru>(ways.next_power_of_two(), &steps);
         }
 

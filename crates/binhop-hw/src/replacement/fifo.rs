@@ -44,6 +44,10 @@ impl Policy for Fifo {
 
 /// The state is the order of the ways, that of the latest arrival first.
 impl PackedPolicy for Fifo {
+    fn packed(_array: &ArrayShape) -> Self {
+        Self
+    }
+
     #[inline(always)]
     fn hit_packed(_state: &mut u64, _way: usize, _ways: usize) {}
 
@@ -53,7 +57,7 @@ impl PackedPolicy for Fifo {
     }
 
     #[inline(always)]
-    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
         Self::way_at(*state, ways - 1)
     }
 

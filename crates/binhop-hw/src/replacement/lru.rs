@@ -45,6 +45,10 @@ impl Policy for Lru {
 
 /// The state is the order of the ways, the latest first.
 impl PackedPolicy for Lru {
+    fn packed(_array: &ArrayShape) -> Self {
+        Self
+    }
+
     #[inline(always)]
     fn hit_packed(state: &mut u64, way: usize, _ways: usize) {
         move_to_front_of_order(state, way);
@@ -56,7 +60,7 @@ impl PackedPolicy for Lru {
     }
 
     #[inline(always)]
-    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
         Self::way_at(*state, ways - 1)
     }
 

@@ -154,9 +154,12 @@ pub(crate) trait Policy {
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 }
 
-/// A policy whose state for one set of up to 16 ways fits into a word. Its decisions equal those of its [`Policy`]. The
-/// ways of the set stay where they are. A set that was never accessed has the state 0.
+/// A policy for packed sets of up to 16 ways, which stay where they are. Its decisions equal those of its [`Policy`]. The
+/// state of a set is a word, and 0 before the first access; what does not fit into it the policy keeps itself.
 pub(crate) trait PackedPolicy: Policy {
+    /// The policy for these sets, without what the words of the sets hold.
+    fn packed(array: &ArrayShape) -> Self;
+
     /// [`Policy::hit`], in a set of so many ways.
     fn hit_packed(state: &mut u64, way: usize, ways: usize);
 
@@ -164,7 +167,7 @@ pub(crate) trait PackedPolicy: Policy {
     fn filled_packed(state: &mut u64, way: usize, ways: usize);
 
     /// [`Policy::victim`].
-    fn victim_packed(state: &mut u64, ways: usize) -> usize;
+    fn victim_packed(&mut self, state: &mut u64, set: usize, ways: usize) -> usize;
 
     /// Returns the way that stands at a place, where the policy keeps the ways in an order.
     fn way_at(_state: u64, place: usize) -> usize {

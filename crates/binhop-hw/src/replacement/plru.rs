@@ -99,6 +99,10 @@ const PATHS: [[[u16; 2]; 16]; 5] = {
 
 /// The state has a bit for each node, as [`Plru`] has.
 impl PackedPolicy for Plru {
+    fn packed(_array: &ArrayShape) -> Self {
+        Self { levels: 0, bits: Vec::new(), words_per_set: 0 }
+    }
+
     #[inline(always)]
     fn hit_packed(state: &mut u64, way: usize, ways: usize) {
         let [path, lower] = PATHS[ways.ilog2() as usize][way].map(u64::from);
@@ -111,7 +115,7 @@ impl PackedPolicy for Plru {
     }
 
     #[inline(always)]
-    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
         let mut node = 1;
         for _ in 0..ways.ilog2() {
             node = 2 * node + (*state >> node & 1) as usize;

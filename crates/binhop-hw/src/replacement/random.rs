@@ -4,7 +4,7 @@
 
 use binhop_base::{Domain, Rng, Stream};
 
-use super::{ArrayShape, Policy};
+use super::{ArrayShape, PackedPolicy, Policy};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
@@ -19,6 +19,22 @@ pub(crate) struct Random {
 }
 
 const NOT_DRAWN: u32 = 0;
+
+impl Random {
+    /// Returns the way of a set's next victim, and draws the one after it.
+    #[inline]
+    fn next_victim(&mut self, set: usize, ways: u64) -> usize {
+        let stream = Stream::new(Domain::Victim, self.stream | set as u64);
+        let (count, next) = (&mut self.victims[set], &mut self.next[set]);
+        if *next == NOT_DRAWN {
+            *next = self.rng.below(stream, *count, ways) as u32 + 1;
+        }
+        let way = *next - 1;
+        *count += 1;
+        *next = self.rng.below(stream, *count, ways) as u32 + 1;
+        way as usize
+    }
+}
 
 impl Policy for Random {
     const NAME: &str = "random";
@@ -45,16 +61,26 @@ impl Policy for Random {
 
     #[inline]
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize {
-        let stream = Stream::new(Domain::Victim, self.stream | set as u64);
-        let (count, next) = (&mut self.victims[set], &mut self.next[set]);
-        if *next == NOT_DRAWN {
-            *next = self.rng.below(stream, *count, ways.len() as u64) as u32 + 1;
-        }
-        let way = *next - 1;
-        *count += 1;
-        *next = self.rng.below(stream, *count, ways.len() as u64) as u32 + 1;
-        way as usize
+        self.next_victim(set, ways.len() as u64)
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
+}
+
+/// The words of the sets hold nothing.
+impl PackedPolicy for Random {
+    fn packed(array: &ArrayShape) -> Self {
+        Self::new(array)
+    }
+
+    #[inline(always)]
+    fn hit_packed(_state: &mut u64, _way: usize, _ways: usize) {}
+
+    #[inline(always)]
+    fn filled_packed(_state: &mut u64, _way: usize, _ways: usize) {}
+
+    #[inline(always)]
+    fn victim_packed(&mut self, _state: &mut u64, set: usize, ways: usize) -> usize {
+        self.next_victim(set, ways as u64)
+    }
 }

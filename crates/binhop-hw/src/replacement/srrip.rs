@@ -58,6 +58,10 @@ impl Policy for Srrip {
 const UPPER: u32 = 16;
 
 impl PackedPolicy for Srrip {
+    fn packed(_array: &ArrayShape) -> Self {
+        Self { predicted: Vec::new() }
+    }
+
     #[inline(always)]
     fn hit_packed(state: &mut u64, way: usize, _ways: usize) {
         *state &= !((1 | 1 << UPPER) << way);
@@ -69,7 +73,7 @@ impl PackedPolicy for Srrip {
     }
 
     #[inline(always)]
-    fn victim_packed(state: &mut u64, ways: usize) -> usize {
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
         let all = (1 << ways) - 1;
         let (lower, upper) = (*state & all, *state >> UPPER & all);
         let distant = lower & upper;
