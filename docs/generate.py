@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 import binhop
+from binhop.device_data_figures import FIGURES
 from binhop.schema import OUTPUTS, json_schema
 
 HERE = Path(__file__).parent
@@ -211,6 +212,16 @@ def metrics() -> str:
     )
     device_data = [*binhop._binhop.device_data_metrics()]
     text += table(pl.DataFrame(device_data, schema=["name", "unit", "meaning"], orient="row"))
+    text += (
+        "\n### Figures of schemes\n\n"
+        "The tables `figures` and `summary` of `binhop io`, and studies that name schemes, have these figures, made from the\n"
+        "counts above. The column `of` says what a figure is of: a class of references, the device and direction of a kind of\n"
+        "requests, a fate, or an agent (`processor`, `devices`). A study names them in one word, as in `row-hits.devices` and\n"
+        "`fate-share.read-memory`: `fate` is `fate-share` there, because `fate.read-memory` is the count. It has none of the figures\n"
+        "that compare with the baseline (`speed-up`, `saved`), and the counts by their own names.\n\n"
+    )
+    figures = [(name, unit, meaning) for name, (unit, meaning) in FIGURES.items()]
+    text += table(pl.DataFrame(figures, schema=["name", "unit", "meaning"], orient="row"))
     text += (
         "\n## The path of device data\n\n"
         "`provenance` of a comparison of schemes has these counts of the path from system calls to devices under `path`\n"

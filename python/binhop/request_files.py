@@ -42,6 +42,14 @@ def _trace(lines: pl.DataFrame, path: str) -> pl.DataFrame:
     timed = pl.col("line").str.extract_groups(
         r"^0x(?<hex>[0-9a-fA-F]{1,16}) (?<word>READ|WRITE) (?<cycle>\d+)$"
     )
+    of_processor = lines["line"].str.contains(r"^0x[0-9a-fA-F]+ (read|write) ").arg_true()
+    if len(of_processor):
+        number = int(of_processor[0])
+        rule = (
+            "an arrival is a cycle of the memory; read and write in small letters have cycles of a processor"
+        )
+        remedy = "export with --scheme, or with --to ramulator2, or give a table with arrival_ps"
+        raise RequestError(str(lines["line"][number])[:60], f"{path}: line {number + 1}", rule, remedy)
     has_time = lines.height > 0 and not str(lines["line"][0]).startswith(("LD", "ST"))
     parts = lines.select((timed if has_time else load_store).alias("of")).unnest("of")
     whole = pl.lit(None, pl.String) if has_time else pl.col("whole")

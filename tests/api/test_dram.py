@@ -271,6 +271,7 @@ def test_an_exported_memory_trace_is_read(tmp_path: Path, name: str, packed: boo
         ("LD 0x40\nST 6x\n", "t.trace: line 2: ST 6x: a line of a memory trace is like"),
         ("LD 0x40\n0x40 READ 9\n", "t.trace: line 2: 0x40 READ 9: a line of a memory trace is like"),
         ("0x40 READ 9\n0x40 READ\n", "t.trace: line 2: 0x40 READ: a line of a memory trace is like"),
+        ("0x40 read 9\n", "t.trace: line 1: 0x40 read 9: .*have cycles of a processor; export with --scheme"),
         ("0x40 READ 9\n0x40 READ 8\n", "requests: row 1: arrival: 8: .* arrives at 9"),
         ("R 0,0,1,2,3,4\n", "t.trace: line 1: R 0,0,1,2,3,4: a line"),
         ("LD 0x11112222333344445\n", "t.trace: line 1: LD 0x11112222333344445: a line"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -349,3 +351,68 @@ def _recorded(
     command.ok("record", "-o", "program.parquet", "--", "./program")
     found = binhop.device_data("zen-4k", tmp_path / "program.parquet", schemes=["ddio"], seeds=1)
     return dict(found.provenance["path"])
+
+
+@pytest.mark.skipif(
+    shutil.which("valgrind") is None or shutil.which("sqlite3") is None,
+    reason="valgrind or sqlite3 is missing",
+)
+def test_a_recorded_scan_reads_its_table_from_the_disk(command: Command, tmp_path: Path) -> None:
+    table, trace = tmp_path / "table.db", tmp_path / "scan.parquet"
+    with contextlib.closing(sqlite3.connect(table)) as connection, connection:
+        connection.execute("create table t (id integer primary key, name text)")
+        names = ((f"row {number}" * 4,) for number in range(4000))
+        connection.executemany("insert into t (name) values (?)", names)
+    query = "select count(*), max(length(name)) from t"
+    command.ok("record", "-o", str(trace), "--", "sqlite3", str(table), query)
+    found = binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=1)
+    path = found.provenance["path"]
+    assert path["read"] >= table.stat().st_size, "the scan reads the whole table"
+    assert path["unseen"] == 0
+    counts = dict(found.results.filter(pl.col("scheme").is_null()).select("metric", "value").iter_rows())
+    assert counts["disk.write.bytes"] >= table.stat().st_size
+
+
+SERVER = """
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static char page[20000], request[256];
+int main(void)
+{
+   int ends[2];
+   int file = open("page", O_RDWR | O_CREAT, 0600);
+   write(file, page, sizeof page);
+   fsync(file);
+   socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+   for (int served = 0; served < 20; served++) {
+      off_t at = 0;
+      write(ends[0], "GET /page", 9);
+      read(ends[1], request, 9);
+      if (served % 2 == 0) {
+         sendfile(ends[1], file, &at, sizeof page);
+      } else {
+         pread(file, page, sizeof page, 0);
+         write(ends[1], page, sizeof page);
+      }
+      for (unsigned got = 0; got < sizeof page;) got += read(ends[0], page + got, sizeof page - got);
+   }
+   return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_recorded_server_sends_pages(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the answers go from the page cache to the card, the others by a copy of the server's."""
+    path = _recorded(SERVER, command, tmp_path, monkeypatch)
+    assert path["unseen"] == 0
+    assert path["sent"] == path["received"] == 20 * (9 + 20_000)
+    assert path["written"] == 20_000
+    # Each call's bytes in packets of 1,500 bytes; a packet of sendfile lies in one page.
+    copied, in_place = 14, 4 * 3 + 3
+    assert path["packets_sent"] == 20 * 1 + 10 * copied + 10 * in_place

@@ -172,7 +172,7 @@ def test_din_and_back(command: Command, two: Path) -> None:
 def test_memory_gets_what_a_run_counts(command: Command, lin: Path, machine: str) -> None:
     command.ok("export", str(lin), "--machine", machine, "--seed", "7", "--to", "dramsim3", "-o", "mem.trace")
     lines = [line.split() for line in (command.directory / "mem.trace").read_text().splitlines()]
-    writes = sum(kind == "WRITE" for _, kind, _ in lines)
+    writes = sum(kind == "write" for _, kind, _ in lines)
     result = binhop.simulate(machine, str(lin), seeds=[7] if machine != "two-level" else None)
     counted = dict(
         result.results.filter(pl.col("metric").str.starts_with("memory."), phase="measured")

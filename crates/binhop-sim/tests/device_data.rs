@@ -327,7 +327,8 @@ fn check_requests(trace: &[Event]) {
         assert_eq!(Some(found.counts), scheme.dram);
         assert!(found.notes.iter().all(|note| !note.contains("beyond")));
         let (mut dram, mut last) = (Dram::new(machine.dram().unwrap().config).unwrap(), 0);
-        for &MemoryAccess { addr, write, cycle } in &found.requests {
+        for &MemoryAccess { addr, write, cycle, of_memory } in &found.requests {
+            assert!(of_memory);
             assert!(last <= cycle, "requests come in order");
             last = cycle;
             dram.push(&DramRequest { arrival: cycle, line: addr / 64, write, class: 0 }, &mut ());

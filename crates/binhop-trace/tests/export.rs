@@ -276,8 +276,10 @@ proptest! {
 #[test]
 fn every_access_of_memory_is_a_line() {
     let accesses = [
-        MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001 },
-        MemoryAccess { addr: 0, write: true, cycle: 1001 },
+        MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001, of_memory: true },
+        MemoryAccess { addr: 0, write: true, cycle: 1001, of_memory: true },
+        MemoryAccess { addr: 0x40, write: false, cycle: 1002, of_memory: false },
+        MemoryAccess { addr: 0x80, write: true, cycle: 1003, of_memory: false },
     ];
     let written = |name: &str| {
         let place = ExportPath::new(name);
@@ -288,8 +290,8 @@ fn every_access_of_memory_is_a_line() {
         assert_eq!(bytes, text.len() as u64);
         text
     };
-    assert_eq!(written("ramulator2"), "LD 0x12340\nST 0x0\n");
-    assert_eq!(written("dramsim3"), "0x12340 READ 1001\n0x0 WRITE 1001\n");
+    assert_eq!(written("ramulator2"), "LD 0x12340\nST 0x0\nLD 0x40\nST 0x80\n");
+    assert_eq!(written("dramsim3"), "0x12340 READ 1001\n0x0 WRITE 1001\n0x40 read 1002\n0x80 write 1003\n");
 }
 
 #[test]
@@ -299,7 +301,7 @@ fn every_exporter_names_its_losses_and_shows_a_line() {
         assert_eq!(exporter(entry.name).unwrap().name, entry.name);
         if let Writes::Physical(line) = entry.writes {
             let mut out = Vec::new();
-            line(&MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001 }, &mut out);
+            line(&MemoryAccess { addr: 0x1_2340, write: false, cycle: 1001, of_memory: false }, &mut out);
             assert_eq!(String::from_utf8(out).unwrap().trim_end(), entry.example);
         }
     }

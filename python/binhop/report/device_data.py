@@ -119,13 +119,22 @@ def _stacked(
 
 
 def _cumulative(distances: pl.DataFrame) -> pl.DataFrame:
-    """Returns the shares of references below each distance, for each flow and stream, of all devices."""
+    """Returns the shares of references below each distance, for each flow and stream, of all devices.
+
+    A curve reaches as far as the longest distance of any flow. Otherwise a flow at one distance would be one
+    point, which nobody sees.
+    """
     keys = ["flow", "stream"]
     of = distances.filter(pl.col("flow").is_in([*FLOW_COLORS]))
     summed = of.group_by([*keys, "distance"]).agg(pl.col("references").sum()).sort([*keys, "distance"])
     whole = pl.col("references").sum().over(keys)
     ends = pl.when(pl.col("distance") == 0).then(1).otherwise(2 * pl.col("distance"))
-    shares = summed.with_columns(whole=whole).filter(pl.col("distance").is_not_null())
+    wholes = summed.select(*keys, whole=whole).unique()
+    known = summed.filter(pl.col("distance").is_not_null())
+    shares = wholes.join(known.select("distance").unique(), how="cross").join(
+        known, on=[*keys, "distance"], how="left"
+    )
+    shares = shares.with_columns(pl.col("references").fill_null(0)).sort([*keys, "distance"])
     return shares.with_columns(below=ends, share=pl.col("references").cum_sum().over(keys) / pl.col("whole"))
 
 

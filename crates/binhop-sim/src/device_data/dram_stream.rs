@@ -91,7 +91,12 @@ impl AccessWriter {
         for DramRequest { arrival, line, write, .. } in self.requests.drain(..) {
             self.last = self.last.max(arrival);
             self.beyond += u64::from(line >= lines);
-            self.accesses.push(MemoryAccess { addr: line % lines * LINE, write, cycle: self.last });
+            self.accesses.push(MemoryAccess {
+                addr: line % lines * LINE,
+                write,
+                cycle: self.last,
+                of_memory: true,
+            });
         }
         &self.accesses
     }

@@ -344,6 +344,7 @@ impl BackModel {
                 + (u64::from(request.at.line) << request.origin.unit()),
             write: matches!(request.kind, Kind::Write | Kind::Writeback | Kind::System),
             cycle,
+            of_memory: false,
         };
         out.extend(self.own().0.tapped().map(physical));
     }

@@ -19,11 +19,17 @@ pub(super) const RAMULATOR2: Exporter = Exporter {
 /// The entry of DRAMsim3 in the list.
 pub(super) const DRAMSIM3: Exporter = Exporter {
     name: "dramsim3",
-    what: "DRAMsim3's trace of what reaches memory: hexadecimal physical address, READ or WRITE, cycle",
-    example: "0x12340 READ 1001",
+    what: "DRAMsim3's trace of what reaches memory: hexadecimal physical address, READ or WRITE, cycle of the memory; in small letters, cycle of the processor",
+    example: "0x12340 read 1001",
     lost: "how many bytes: an access is a line of the last cache; why memory is asked; the cycle is that of an in-order processor, in its cycles: one for each instruction, and what the machine's [cost] makes it wait; behind a scheme for device data it is a cycle of the memory",
     writes: Writes::Physical(|access, out| {
-        let label = if access.write { "WRITE" } else { "READ" };
+        // DRAMsim3 takes every spelling of the two words (its `Transaction`), so they say whose cycle it is.
+        let label = match (access.write, access.of_memory) {
+            (false, true) => "READ",
+            (true, true) => "WRITE",
+            (false, false) => "read",
+            (true, false) => "write",
+        };
         let _ = writeln!(out, "{:#x} {label} {}", access.addr, access.cycle);
     }),
 };

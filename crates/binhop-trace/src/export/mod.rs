@@ -90,6 +90,8 @@ pub struct MemoryAccess {
     /// cycle, and the waits of the machine's processor are added. Behind a scheme for device data it is the cycle of
     /// the memory's clock at which the memory's controller gets the access.
     pub cycle: u64,
+    /// True if the cycle is one of the memory's clock.
+    pub of_memory: bool,
 }
 
 /// `Exported` describes a finished export.
