@@ -4,6 +4,10 @@ A *speed-up* is cycles under the baseline / cycles under the scheme - 1; what is
 the scheme / cycles under the baseline (TB10 uses both). Where memory has a controller, these are cycles of
 the memory's clock until the last data were on the bus; otherwise cycles of the processor that references
 took. The baseline is `snooping-cache`, under which device data are only in memory.
+
+A scheme that serves the last references of a trace by its caches leaves memory idle before they are
+complete. `reference-cycles` count to the last reference, whatever served it, and `reference-speed-up`
+compares these.
 """
 
 from __future__ import annotations
@@ -54,6 +58,10 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "memory-writes": ("lines", "Lines written to memory."),
     "class-cycles": ("cycles", "Cycles of a class of references."),
     "cycles": ("cycles", "Cycles of all references; with a controller, of the memory's clock to the end."),
+    "reference-cycles": (
+        "memory cycles",
+        "With a controller, cycles of the memory's clock until the last reference was complete.",
+    ),
     "row-hits": ("lines/line", "Lines of a class or agent whose row was open, of those in DRAM."),
     "row-conflicts": (
         "lines/line",
@@ -64,6 +72,10 @@ FIGURES: Mapping[str, tuple[str, str]] = {
         "Mean cycles of the memory's clock that a class's or agent's read took.",
     ),
     "speed-up": ("cycles/cycle", "Cycles under the baseline / cycles under the scheme - 1."),
+    "reference-speed-up": (
+        "cycles/cycle",
+        "Reference-cycles under the baseline / reference-cycles under the scheme - 1.",
+    ),
     "saved": ("cycles/cycle", "1 - cycles under the scheme / cycles under the baseline."),
 }
 """The figures, with their unit and meaning."""
@@ -74,6 +86,8 @@ AGENTS: Mapping[str, tuple[str, str]] = {"processor": CLASSES[:2], "devices": CL
 """The agents, and the classes of their references."""
 DRAM = ("reads", "forwarded", "row-hits", "row-misses", "row-conflicts", "latency")
 """The counts of memory with a controller from which figures are made."""
+REFERENCE_CYCLES = "dram.reference-cycles"
+"""The count of cycles until the last reference was complete."""
 KEYS = ["workload", "machine", "scheme", "figure", "of", "unit"]
 """The columns that tell the rows of a summary apart."""
 _SCHEMA = {
@@ -153,12 +167,16 @@ def _scheme(counts: Counts, base: Counts | None) -> Iterator[Row]:
     of = "dram.cycles" if "dram.cycles" in counts else "cycles"
     yield "cycles", None, counts[of]
     if of == "dram.cycles":
+        yield "reference-cycles", None, counts[REFERENCE_CYCLES]
         yield from _dram(counts)
     if base is not None:
         quotient = ratio(base[of], counts[of])
         yield "speed-up", None, None if quotient is None else quotient - 1
         share = ratio(counts[of], base[of])
         yield "saved", None, None if share is None else 1 - share
+        if of == "dram.cycles":
+            quotient = ratio(base[REFERENCE_CYCLES], counts[REFERENCE_CYCLES])
+            yield "reference-speed-up", None, None if quotient is None else quotient - 1
 
 
 def _dram(counts: Counts) -> Iterator[Row]:

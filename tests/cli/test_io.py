@@ -97,7 +97,7 @@ def test_a_trace_by_hand(by_hand: Path) -> None:
 
 def test_figures_are_declared_and_fates_sum_to_one(by_hand: Path) -> None:
     found = binhop.device_data(binhop.Machine.parse(MACHINE), by_hand, path=False, seeds=1)
-    rows = {"row-hits", "row-conflicts", "read-latency"}
+    rows = {"row-hits", "row-conflicts", "read-latency", "reference-cycles", "reference-speed-up"}
     assert {*found.figures["figure"]} == {*FIGURES} - rows
     for scheme in found.schemes:
         of = found.figures.filter(scheme=scheme, figure="fate")
@@ -170,6 +170,7 @@ def test_memory_with_a_controller_reports_its_cycles_and_rows(command: Command, 
     asked = ("io", str(recorded_copy), "--machine", "zen-4k", "--seeds", "1", "--dram", "ddr4-2400")
     printed = command.ok(*asked).stdout
     assert "DRAM: row hits" in printed
+    assert "until the last reference" in printed
     assert max(map(len, printed.splitlines())) <= 80
     document = json.loads(command.ok(*asked, "--json", "-").stdout)
     of = {row["metric"]: row["value"] for row in document["rows"] if row["scheme"] == BASELINE}
@@ -180,6 +181,48 @@ def test_memory_with_a_controller_reports_its_cycles_and_rows(command: Command, 
         value for metric, value in of.items() if metric.endswith((".reads", ".writes")) and "dram." in metric
     )
     assert "preset is one of" in command.refused(*asked[:-1], "ddr3")
+
+
+def test_a_scheme_whose_caches_serve_the_end_is_compared_by_its_last_reference(by_hand: Path) -> None:
+    machine = binhop.Machine.load("zen-4k", ["dram=ddr4-2400", "io.last-level=10000"])
+    found = binhop.device_data(machine, by_hand, path=False, seeds=1)
+    ends = {scheme: values(found, scheme)["dram.reference-cycles"] for scheme in found.schemes}
+    for scheme in found.schemes:
+        # A reference of the processor passes the last level after its data were on the bus.
+        assert ends[scheme] > values(found, scheme)["dram.cycles"] > 0
+    figures = found.figures.filter(figure="reference-speed-up")
+    assert dict(figures.select("scheme", "value").iter_rows()) == {
+        scheme: ends[BASELINE] / end - 1 for scheme, end in ends.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "place", "rule", "remedy"),
+    [
+        ("dram.queue=0", "dram.queue: 0:", "a queue has a place for 1 request at least", "say 32"),
+        ("dram.mapping=row-rank-bank-group-column", "dram.mapping", "covers all bits", "write an order like"),
+        (
+            "dram.mapping=row-row-rank-bank-group-column-channel",
+            "dram.mapping",
+            "names each part once",
+            "write an order like row-rank-bank-group-column-channel",
+        ),
+        ("dram.channels=3", "dram.channels: 3:", "powers of two", "take 4"),
+        ("dram.drain-low=30", "dram.drain-low: 24 to 30:", "a lower mark below it", "say 24 and 8"),
+        ("dram.drain-high=40", "dram.drain-high", "an upper mark of 1 to the queue's length", "say 24 and 8"),
+        (
+            "dram=hbm",
+            "--set dram=hbm: hbm:",
+            "preset is one of ddr2-666",
+            "choose one of them",
+        ),
+    ],
+)
+def test_a_controller_that_cannot_be_built_is_refused(
+    command: Command, by_hand: Path, setting: str, place: str, rule: str, remedy: str
+) -> None:
+    said = " ".join(command.refused("io", str(by_hand), "--machine", "tb10", "--set", setting).split())
+    assert said.index(place) < said.index(rule) < said.index(remedy)
 
 
 def test_forms_of_a_scheme_count_what_each_counts_in_a_run_of_its_own(by_hand: Path) -> None:

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use binhop_hw::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramListener,
-    DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, PagePolicy, RowOutcome,
+    DramMemory, DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, LineMemory, LineUse,
+    PagePolicy, RowOutcome, TapClass,
 };
 use proptest::prelude::*;
 
@@ -368,6 +369,31 @@ fn a_write_does_not_pass_an_older_read_of_its_line() {
         assert_eq!(heard.done[&0], rcd + cl + burst, "{}: the read", preset.name);
         assert_eq!(heard.done[&1], rcd + cl + burst + turn + burst, "{}: the write", preset.name);
     }
+}
+
+#[test]
+fn the_last_reference_ends_with_its_read_and_the_cycles_of_its_caches() {
+    let config = config("ddr2-666");
+    let mut memory = DramMemory::new(config, 6).unwrap();
+    memory.access(0, TapClass::CpuRead, LineUse::Demand);
+    memory.pass(TapClass::CpuRead, 20);
+    let DramTiming { rcd, cl, burst, .. } = config.timing;
+    let data = rcd + cl + burst;
+    assert_eq!(
+        (memory.finish(), memory.end_of_references()),
+        (data, data + 4),
+        "20 cycles are 3 and a third"
+    );
+    // Caches serve the processor on, and a device after it, while memory has nothing to do.
+    memory.pass(TapClass::CpuWrite, 100);
+    assert_eq!((memory.finish(), memory.end_of_references()), (data, data + 20));
+    memory.pass(TapClass::DmaRead, 300);
+    assert_eq!((memory.finish(), memory.end_of_references()), (data, 50));
+    // A posted write may be on the bus when its reference is long complete.
+    let mut memory = DramMemory::new(config, 6).unwrap();
+    memory.access(0, TapClass::CpuWrite, LineUse::PostedWrite);
+    memory.pass(TapClass::CpuWrite, 6);
+    assert_eq!((memory.finish(), memory.end_of_references()), (rcd + config.timing.cwl + burst, 1));
 }
 
 #[test]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from binhop._binhop import Machine
     from binhop.traces import Trace
 
-COMPARED = ("speed-up", "saved")
+COMPARED = ("speed-up", "saved", "reference-speed-up")
 """The figures that compare a scheme with the baseline."""
-COUNTED = ("class-cycles", "cycles")
+COUNTED = ("class-cycles", "cycles", "reference-cycles")
 """The figures that are counts under another name."""
 
 

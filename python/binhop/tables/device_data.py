@@ -135,7 +135,7 @@ class _DeviceDataTables:
         return Table(title, heads, tuple(rows), right=len(heads) - 1)
 
     def rows(self) -> list[Table]:
-        """Returns row hits and conflicts by class, if memory has a controller."""
+        """Returns ends, and row hits and conflicts by class, if memory has a controller."""
         if not any(figure == "row-hits" for _, figure, _ in self._rows):
             return []
         rows = [
@@ -149,7 +149,24 @@ class _DeviceDataTables:
         short_names = [name.replace("-read", " R").replace("-write", " W") for name in CLASSES]
         heads = ("scheme", *short_names, *short_names)
         title = "DRAM: row hits of each class of references, then row conflicts (shares of its lines)"
-        return [Table(title, heads, tuple(rows), right=len(heads) - 1)]
+        ends = [
+            (
+                scheme,
+                self._mean(scheme, "cycles", compact),
+                self._mean(scheme, "reference-cycles", compact),
+                self._cell(scheme, "reference-speed-up", None, percent),
+            )
+            for scheme in self._schemes
+        ]
+        return [
+            Table(
+                "DRAM: memory cycles until the last data on the bus, and until the last reference",
+                ("scheme", "last data", "last reference", "its speed-up"),
+                tuple(ends),
+                right=3,
+            ),
+            Table(title, heads, tuple(rows), right=len(heads) - 1),
+        ]
 
 
 def _shown(row: Row, show: Callable[[float], str]) -> str:

@@ -84,6 +84,16 @@ impl DramMemory {
         self.done.last
     }
 
+    /// Returns the cycle of the memory's clock at which the last reference of the processor or of a device is complete, once
+    /// every request is served. Posted writes may be on the bus later, and caches may serve references long after them.
+    #[must_use]
+    pub fn end_of_references(&self) -> u64 {
+        let end = |(agent, done): (&Requester, &Option<u64>)| {
+            agent.time.max(done.unwrap_or(0)) + agent.passes.div_ceil(self.ratio)
+        };
+        self.requesters.iter().zip(&self.done.at).map(end).max().unwrap_or(0)
+    }
+
     /// Returns the memory with its counts. The classes are those of [`TapClass`].
     #[must_use]
     pub const fn dram(&self) -> &Dram {

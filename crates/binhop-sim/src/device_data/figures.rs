@@ -32,6 +32,11 @@ const CYCLES: (&str, &str, &str) = (
 
 const DRAM_CYCLES: (&str, &str, &str) =
     ("dram.cycles", "memory cycles", "Cycles of the memory's clock until the last data were on the bus.");
+const DRAM_REFERENCE_CYCLES: (&str, &str, &str) = (
+    "dram.reference-cycles",
+    "memory cycles",
+    "Cycles of the memory's clock until the last reference of the processor or a device was complete, by whatever served it. To compare schemes, where one leaves memory idle before the trace ends.",
+);
 
 /// The counts of the references below the front, by class. The table says name, unit and meaning.
 const CLASS_COUNTS: [(&str, &str, &str); 2] = [
@@ -115,6 +120,7 @@ pub fn figures(data: &PlacementData) -> Vec<Figure> {
             }
             dram.commands.each(|info, _, value| push(format!("dram.{}", info.name), info.unit, value));
             push(DRAM_CYCLES.0.to_owned(), DRAM_CYCLES.1, dram.cycles);
+            push(DRAM_REFERENCE_CYCLES.0.to_owned(), DRAM_REFERENCE_CYCLES.1, dram.reference_cycles);
         }
         let cycles = scheme.counters.classes.iter().map(|class| class.cycles).sum();
         push(CYCLES.0.to_owned(), CYCLES.1, cycles);
@@ -144,5 +150,6 @@ pub fn device_data_metrics() -> Vec<MetricInfo> {
     metrics.extend(DramUseCounters::LIST.iter().map(|info| of("dram.CLASS.", declared(info))));
     metrics.extend(DramCounters::LIST.iter().map(|info| of("dram.", declared(info))));
     metrics.push(of("", DRAM_CYCLES));
+    metrics.push(of("", DRAM_REFERENCE_CYCLES));
     metrics
 }

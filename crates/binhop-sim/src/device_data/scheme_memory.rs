@@ -62,7 +62,8 @@ impl SchemeMemory {
         let cycles = memory.finish();
         let dram = memory.dram();
         let classes = [0, 1, 2, 3].map(|class| *dram.class(class));
-        Some(DramData { cycles, classes, commands: dram.counters() })
+        let reference_cycles = memory.end_of_references();
+        Some(DramData { cycles, reference_cycles, classes, commands: dram.counters() })
     }
 }
 
@@ -79,6 +80,8 @@ fn serve_and_pass(scheme: &mut dyn Scheme, memory: &mut dyn LineMemory, event: T
 pub struct DramData {
     /// The cycle of the memory's clock at which the last data were on the bus.
     pub cycles: u64,
+    /// The cycle of the memory's clock at which the last reference was complete.
+    pub reference_cycles: u64,
     /// The counts of requests, by class of the reference ([`TapClass::ALL`]).
     pub classes: [DramUseCounters; TapClass::ALL.len()],
     /// The counts of commands and buses.
