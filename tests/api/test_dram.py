@@ -73,6 +73,34 @@ def test_streams_are_bound_by_bank_groups_the_bus_and_activates() -> None:
     assert cycles_of(found, "activate") == activates, "four activates in a window"
 
 
+def test_a_stream_is_bound_by_the_bus_alone_without_bank_groups() -> None:
+    of = PRESETS["ddr2-666"]
+    found = binhop.dram("ddr2-666", reads(*((0, line) for line in range(of["lines"]))))
+    first = of["rcd"] + of["cl"] + of["burst"]
+    assert found.requests["done"].to_list() == [first + n * of["burst"] for n in range(of["lines"])]
+
+
+@pytest.mark.parametrize("name", [name for name, of in PRESETS.items() if of["ranks"] == 1])
+def test_refreshes_take_their_share_of_a_stream(name: str) -> None:
+    of = PRESETS[name]
+    total = 10 * of["refi"] // of["ccd-l"]
+    found = binhop.dram(name, reads(*((0, n % of["lines"]) for n in range(total))), commands=True)
+    # Reads go until the refresh is due. Then the rank precharges, refreshes and opens the row again.
+    wanted: list[int] = []
+    start, refreshes = of["rcd"], []
+    while len(wanted) < total:
+        due = (len(refreshes) + 1) * of["refi"]
+        wanted += range(start, due, of["ccd-l"])
+        refreshes.append(max(due, wanted[-1] + of["rtp"]) + of["rp"])
+        start = refreshes[-1] + of["rfc"] + of["rcd"]
+    assert cycles_of(found, "read") == wanted[:total]
+    assert cycles_of(found, "refresh") == refreshes[: found.counts["refreshes"]]
+    assert found.counts["refreshes"] == (found.cycles - 1) // of["refi"] == 10
+    lost = [after - of["refi"] * (n + 1) + of["rfc"] + of["rcd"] for n, after in enumerate(refreshes)]
+    shortest = of["rp"] + of["rfc"] + of["rcd"]
+    assert all(shortest <= cycles < shortest + of["rtp"] for cycles in lost)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_writes_of_one_bank_group_keep_a_distance_of_their_own(name: str) -> None:
     done = binhop.dram(name, [(0, line * LINE, True) for line in range(8)]).requests["done"].to_list()

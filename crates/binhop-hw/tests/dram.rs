@@ -412,6 +412,43 @@ fn what_cannot_be_built_is_refused() {
     refused(|config| config.timing.rc = 10, "dram.rc");
 }
 
+#[test]
+fn each_contradiction_of_a_timing_is_refused_with_its_rule() {
+    type Broken = (&'static str, fn(&mut DramTiming), &'static str);
+    let broken: [Broken; 16] = [
+        ("cycle-ps", |timing| timing.cycle_ps = 0, "a cycle takes time"),
+        ("burst", |timing| timing.burst = 0, "a line occupies the bus"),
+        ("cl", |timing| timing.cl = 0, "data come a cycle after their read"),
+        ("cwl", |timing| timing.cwl = 0, "data are written a cycle after"),
+        ("rcd", |timing| timing.rcd = 0, "a row is open a cycle after"),
+        ("rp", |timing| timing.rp = 0, "a row is closed a cycle after"),
+        ("ras", |timing| timing.ras = timing.rcd - 1, "tRAS is tRCD at least"),
+        ("rc", |timing| timing.rc = timing.ras + timing.rp - 1, "tRC is tRAS + tRP at least"),
+        ("rrd-l", |timing| timing.rrd_l = timing.rrd_s - 1, "tRRD_L is tRRD_S at least"),
+        ("faw", |timing| timing.faw = 4 * timing.rrd_s - 1, "tFAW is 4 tRRD_S at least"),
+        ("ccd-s", |timing| timing.ccd_s = timing.burst - 1, "tCCD_S is a burst at least"),
+        ("ccd-l", |timing| timing.ccd_l = timing.ccd_s - 1, "tCCD_L is tCCD_S at least"),
+        ("ccd-l-write", |timing| timing.ccd_l_write = timing.ccd_s - 1, "tCCD_L of writes is tCCD_S"),
+        ("wtr-l", |timing| timing.wtr_l = timing.wtr_s - 1, "tWTR_L is tWTR_S at least"),
+        ("rfc", |timing| timing.rfc = timing.rp - 1, "tRFC is tRP at least"),
+        ("refi", |timing| timing.refi = 2 * (timing.rfc + timing.rc) - 1, "tREFI leaves as much time"),
+    ];
+    for preset in DRAM_PRESETS {
+        for (key, change, rule) in broken {
+            let mut config = config(preset.name);
+            change(&mut config.timing);
+            let problem = Dram::new(config).err().unwrap();
+            let value = config.timing.parts().iter().find(|(name, _)| *name == key).unwrap().1;
+            assert_eq!(
+                (problem.value.clone(), problem.place.clone()),
+                (value.to_string(), format!("dram.{key}"))
+            );
+            assert!(problem.rule.starts_with(rule), "{}: {problem}", preset.name);
+            assert!(problem.remedy.contains("at least, or the others smaller"), "{problem}");
+        }
+    }
+}
+
 fn timings() -> impl Strategy<Value = DramTiming> {
     let first = (1u64..8, 1u64..8, 1u64..5, 1u64..8, 1u64..8, 0u64..8, 0u64..8);
     let second = (0u64..8, 1u64..5, 0u64..4, 0u64..12, 0u64..3, 0u64..4);
