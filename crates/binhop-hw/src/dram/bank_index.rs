@@ -5,7 +5,7 @@
 //! requests is *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest
 //! transfer of a group is found in one mask.
 
-use super::limits::{Limits, NO_LIMIT, Slot};
+use super::limits::{LimitSlot, Limits, NO_LIMIT};
 use super::queue::RequestQueue;
 
 /// The banks of a channel: the bits of a mask.
@@ -62,7 +62,7 @@ pub(super) struct Choice {
     cycle: u64,
     order: Order,
     /// The limit of the group and rank that applies.
-    slot: Slot,
+    slot: LimitSlot,
     /// The place of the request in its queue.
     place: u32,
 }

@@ -5,14 +5,14 @@
 
 use super::{DramOrganisation, DramTiming};
 
-/// `Slot` is the number of a limit: below [`ACTIVATES`] of the transfers of a group, from there on of its activates.
-pub(super) type Slot = u8;
+/// `LimitSlot` is the number of a limit: below [`ACTIVATES`] of the transfers of a group, from there on of its activates.
+pub(super) type LimitSlot = u8;
 
 /// The most bank groups of a channel, over all its ranks.
-const ACTIVATES: Slot = 64;
+const ACTIVATES: LimitSlot = 64;
 
 /// The limit of a precharge, which groups and ranks do not limit.
-pub(super) const NO_LIMIT: Slot = 2 * ACTIVATES;
+pub(super) const NO_LIMIT: LimitSlot = 2 * ACTIVATES;
 
 const SLOTS: usize = 256;
 
@@ -83,19 +83,19 @@ impl Limits {
 
     /// Returns the slot of a transfer of a group.
     #[inline]
-    pub(super) const fn transfer(group: u8) -> Slot {
+    pub(super) const fn transfer(group: u8) -> LimitSlot {
         group
     }
 
     /// Returns the slot of an activate of a group.
     #[inline]
-    pub(super) const fn activate(group: u8) -> Slot {
+    pub(super) const fn activate(group: u8) -> LimitSlot {
         group + ACTIVATES
     }
 
     /// Returns the limit of a slot, for a queue.
     #[inline]
-    pub(super) fn of(&self, queue: usize, slot: Slot) -> u64 {
+    pub(super) fn of(&self, queue: usize, slot: LimitSlot) -> u64 {
         self.cycles[slot as usize][queue & 1]
     }
 
