@@ -79,6 +79,21 @@ pub struct Sizes {
     pub packet: u64,
     pub coalesce: usize,
     pub backlog: usize,
+    /// The pages for which memory has room, and whether dead frames are reused at once.
+    pub memory: Option<(usize, bool)>,
+}
+
+/// A page of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryPlace {
+    /// A page of a file: the file, the page.
+    File(u64, u64),
+    /// A page of packets' buffers.
+    Packets(u64),
+    /// A page of pipes.
+    Pipes(u64),
+    /// A process's own page.
+    Own(u64),
 }
 
 /// `Page` is a page in the cache.
@@ -153,6 +168,12 @@ pub struct Server {
     stored: Option<u64>,
     writes: u64,
     runs: u64,
+    /// The pages in memory, the one referenced longest ago at the front. A page that has died is `None`.
+    pub memory: Vec<Option<MemoryPlace>>,
+    /// The pages that a process has had in a mapping.
+    mapped: BTreeSet<MemoryPlace>,
+    /// The page behind a virtual page of the user, where it is not the user's own.
+    pub named: BTreeMap<u64, MemoryPlace>,
     /// The steps of the present call.
     pub events: Vec<IoEvent>,
 }
@@ -189,6 +210,9 @@ impl Server {
             stored: None,
             writes: 0,
             runs: 0,
+            memory: Vec::new(),
+            mapped: BTreeSet::new(),
+            named: BTreeMap::new(),
             events: Vec::new(),
         }
     }
@@ -203,7 +227,9 @@ impl Server {
         for (start, length) in self.parts(offset, bytes) {
             let page = start / self.sizes.page;
             self.bring(file, page, last - page + 1);
+            let made = self.events.len();
             self.copy(IoPlace::File(file, start), user + start - offset, length, false);
+            self.admit(made);
         }
         self.readers.entry(file).or_default().last = Some(last);
     }
@@ -212,37 +238,35 @@ impl Server {
     pub fn write(&mut self, file: u64, offset: u64, bytes: u64, user: u64) {
         for (start, length) in self.parts(offset, bytes) {
             self.prepare(file, start, length);
+            self.reach(file, start + length);
+            let made = self.events.len();
             self.copy(IoPlace::File(file, start), user + start - offset, length, true);
+            self.admit(made);
+            self.soil(file, start / self.sizes.page);
         }
         self.flush_some();
     }
 
-    /// Makes a page ready for a write of some of its bytes, and notes the write.
+    /// Makes a page ready for a write of some of its bytes.
     fn prepare(&mut self, file: u64, start: u64, length: u64) {
         let size = self.sizes.page;
         let page = start / size;
         let end = *self.files.entry(file).or_default();
         let exist = (page * size..page * size + size).filter(|&byte| byte < end);
         let kept = exist.filter(|byte| !(start..start + length).contains(byte)).count();
-        if self.position(file, page).is_some() {
-            self.touch(file, page);
-            self.wait_for(file, page);
-        } else if kept > 0 {
-            self.fetch(file, vec![page]);
-            self.wait_for(file, page);
+        if self.position(file, page).is_some() || kept > 0 {
+            self.bring_one(file, page);
         } else {
             self.join(file, page);
             let before = start - page * size;
             let behind = size - before - length;
             if before > 0 {
-                self.events.push(IoEvent::Zero(IoPlace::File(file, page * size), before));
+                self.put(IoEvent::Zero(IoPlace::File(file, page * size), before));
             }
             if behind > 0 {
-                self.events.push(IoEvent::Zero(IoPlace::File(file, start + length), behind));
+                self.put(IoEvent::Zero(IoPlace::File(file, start + length), behind));
             }
         }
-        self.soil(file, page);
-        self.reach(file, start + length);
     }
 
     /// Copies between two files.
@@ -267,13 +291,21 @@ impl Server {
         for (number, &(byte, length)) in pieces.iter().enumerate() {
             let page = (offset + byte) / size;
             self.bring(from, page, last - page + 1);
-            self.touch(from, page);
-            self.prepare(to, to_offset + byte, length);
-            self.events.push(IoEvent::Copy(
+            loop {
+                self.touch(from, page);
+                self.prepare(to, to_offset + byte, length);
+                if self.position(from, page).is_some() {
+                    break;
+                }
+                self.bring_one(from, page);
+            }
+            self.reach(to, to_offset + byte + length);
+            self.put(IoEvent::Copy(
                 IoPlace::File(from, offset + byte),
                 IoPlace::File(to, to_offset + byte),
                 length,
             ));
+            self.soil(to, (to_offset + byte) / size);
             if number % 16 == 15 || number + 1 == pieces.len() {
                 self.flush_some();
             }
@@ -298,10 +330,18 @@ impl Server {
 
     /// Sends bytes of a page from where they lie, behind all packets that wait.
     fn send_where_it_lies(&mut self, at: IoPlace, length: u64, of: Option<(u64, u64)>) {
+        let made = self.events.len();
         while !self.sending.is_empty() {
             self.sends_began = self.now;
             self.send_first();
         }
+        self.admit(made);
+        if let IoPlace::File(file, byte) = at
+            && self.position(file, byte / self.sizes.page).is_none()
+        {
+            self.bring_one(file, byte / self.sizes.page);
+        }
+        let made = self.events.len();
         let mut sent = 0;
         while sent < length {
             let mut done = Vec::new();
@@ -316,13 +356,28 @@ impl Server {
             self.events.push(IoEvent::Interrupt(SEND));
             self.events.extend(done.into_iter().map(|slot| IoEvent::Driver(false, SEND, slot)));
         }
+        self.admit(made);
     }
 
     /// Touches a page of a mapped file.
     pub fn fault(&mut self, file: u64, page: u64, writes: bool) {
+        self.bring_mapped(file, page, writes, true);
+    }
+
+    /// Touches a page that another page of the same reference pushed out.
+    pub fn fault_again(&mut self, file: u64, page: u64, writes: bool) {
+        self.bring_mapped(file, page, writes, false);
+    }
+
+    fn bring_mapped(&mut self, file: u64, page: u64, writes: bool, ahead: bool) {
         let bytes = if self.known.contains(&file) { 1 } else { self.sizes.page };
         self.reach(file, page * self.sizes.page + bytes);
-        self.bring(file, page, 1);
+        self.mapped.insert(MemoryPlace::File(file, page));
+        if ahead {
+            self.bring(file, page, 1);
+        } else {
+            self.bring_one(file, page);
+        }
         self.readers.entry(file).or_default().last = Some(page);
         if writes {
             self.soil(file, page);
@@ -418,13 +473,8 @@ impl Server {
         let page = bytes / size;
         let cut = (bytes..page * size + size).filter(|&byte| byte < before).count() as u64;
         if !bytes.is_multiple_of(size) && cut > 0 {
-            if self.position(file, page).is_some() {
-                self.touch(file, page);
-            } else {
-                self.fetch(file, vec![page]);
-            }
-            self.wait_for(file, page);
-            self.events.push(IoEvent::Zero(IoPlace::File(file, bytes), cut));
+            self.bring_one(file, page);
+            self.put(IoEvent::Zero(IoPlace::File(file, bytes), cut));
             self.soil(file, page);
             self.flush_some();
         }
@@ -464,7 +514,9 @@ impl Server {
             )
         {
             self.sends_began = self.now;
+            let made = self.events.len();
             self.send_first();
+            self.admit(made);
         } else if let Some(page) = self.oldest_dirty()
             && page.dirty.is_some_and(|(_, since)| self.now - since >= self.sizes.dirty_age.max(1))
         {
@@ -489,6 +541,12 @@ impl Server {
 
     /// Lets packets arrive.
     pub fn arrive(&mut self, socket: u64, bytes: u64) {
+        let made = self.events.len();
+        self.let_arrive(socket, bytes);
+        self.admit(made);
+    }
+
+    fn let_arrive(&mut self, socket: u64, bytes: u64) {
         if bytes > 0 && self.posted.is_empty() {
             for slot in 0..self.sizes.ring {
                 let buffer = self.take(0);
@@ -570,6 +628,12 @@ impl Server {
 
     /// Sends to the network.
     pub fn send(&mut self, bytes: u64, user: u64) {
+        let made = self.events.len();
+        self.let_send(bytes, user);
+        self.admit(made);
+    }
+
+    fn let_send(&mut self, bytes: u64, user: u64) {
         if self.sizes.send_rate.is_some() {
             self.send_later(bytes, user);
             return;
@@ -657,6 +721,7 @@ impl Server {
 
     /// Writes into a pipe.
     pub fn write_pipe(&mut self, pipe: u64, bytes: u64, user: u64) {
+        let made = self.events.len();
         let mut done = 0;
         while done < bytes {
             let (page, first, run) = match self.pipes.entry(pipe).or_default().back() {
@@ -673,6 +738,7 @@ impl Server {
             self.pipes.entry(pipe).or_default().extend((first..first + length).map(byte));
             done += length;
         }
+        self.admit(made);
     }
 
     /// Reads from a pipe, and returns how many bytes were in the pipe.
@@ -718,15 +784,26 @@ impl Server {
                 pieces.last_mut().expect("the first byte begins a piece").push(byte);
             }
             for piece in pieces {
-                let exist = self.make_present(&piece);
-                self.prepare(file, target, piece.len() as u64);
+                let exist = loop {
+                    let exist = self.make_present(&piece);
+                    self.prepare(file, target, piece.len() as u64);
+                    let left = match piece[0].at {
+                        IoPlace::File(file, byte) => self.position(file, byte / self.sizes.page).is_none(),
+                        _ => false,
+                    };
+                    if exist == 0 || !left {
+                        break exist;
+                    }
+                };
+                self.reach(file, target + piece.len() as u64);
                 if exist > 0 {
-                    self.events.push(IoEvent::Copy(piece[0].at, IoPlace::File(file, target), exist));
+                    self.put(IoEvent::Copy(piece[0].at, IoPlace::File(file, target), exist));
                 }
                 let rest = piece.len() as u64 - exist;
                 if rest > 0 {
-                    self.events.push(IoEvent::Zero(IoPlace::File(file, target + exist), rest));
+                    self.put(IoEvent::Zero(IoPlace::File(file, target + exist), rest));
                 }
+                self.soil(file, target / self.sizes.page);
                 target += piece.len() as u64;
             }
             self.free_unused(run, &runs[number + 1..]);
@@ -813,12 +890,7 @@ impl Server {
         let exist = (first..first + run.len() as u64).filter(|&byte| byte < end).count() as u64;
         let page = first / self.sizes.page;
         if exist > 0 {
-            if self.position(file, page).is_some() {
-                self.touch(file, page);
-            } else {
-                self.fetch(file, vec![page]);
-            }
-            self.wait_for(file, page);
+            self.bring_one(file, page);
         }
         exist
     }
@@ -839,10 +911,12 @@ impl Server {
         let runs = runs_of(&taken);
         for (number, run) in runs.iter().enumerate() {
             let exist = self.make_present(run);
+            let made = self.events.len();
             self.copy(run[0].at, user + done, exist, false);
             for (start, length) in self.parts(user + done + exist, run.len() as u64 - exist) {
                 self.events.push(IoEvent::Zero(IoPlace::User(start), length));
             }
+            self.admit(made);
             done += run.len() as u64;
             self.free_unused(run, &runs[number + 1..]);
         }
@@ -946,6 +1020,7 @@ impl Server {
         self.wait_for_write(|of, written| (of, written) == (file, page));
         if let Some(place) = self.position(file, page) {
             self.cached.remove(place);
+            self.lose_page(MemoryPlace::File(file, page));
             self.events.push(IoEvent::Drop(file, page));
         }
     }
@@ -1012,6 +1087,19 @@ impl Server {
         }
         self.readers.insert(file, reader);
         self.fetch(file, asked);
+        self.wait_for(file, page);
+        if self.position(file, page).is_none() {
+            self.bring_one(file, page);
+        }
+    }
+
+    /// Brings a page in without read-ahead.
+    fn bring_one(&mut self, file: u64, page: u64) {
+        if self.position(file, page).is_some() {
+            self.touch(file, page);
+        } else {
+            self.fetch(file, vec![page]);
+        }
         self.wait_for(file, page);
     }
 
@@ -1159,9 +1247,113 @@ impl Server {
     }
 
     fn disk(&mut self, writes: bool, data: &[Data]) {
+        let pages: Vec<MemoryPlace> = data.iter().filter_map(|&(at, ..)| self.page_at(at)).collect();
+        self.make_room(&pages);
         let last = self.request(DISK, writes, true, data);
         self.events.push(IoEvent::Interrupt(DISK));
         self.events.push(IoEvent::Driver(false, DISK, last));
+    }
+
+    /// References pages of memory by the program.
+    pub fn refer(&mut self, pages: &[MemoryPlace]) {
+        self.mapped.extend(pages);
+        self.make_room(pages);
+    }
+
+    /// Lets a page of memory die.
+    pub fn lose_page(&mut self, page: MemoryPlace) {
+        let mapped = self.mapped.remove(&page);
+        let reuses = self.sizes.memory.is_some_and(|(_, reuses)| reuses);
+        if reuses && !mapped {
+            self.memory.retain(|held| *held != Some(page));
+        } else if let Some(held) = self.memory.iter_mut().find(|held| **held == Some(page)) {
+            *held = None;
+        }
+    }
+
+    fn page_at(&mut self, at: IoPlace) -> Option<MemoryPlace> {
+        let size = self.sizes.page;
+        Some(match at {
+            IoPlace::User(byte) => {
+                let page = self.named.get(&(byte / size)).copied().unwrap_or(MemoryPlace::Own(byte / size));
+                self.mapped.insert(page);
+                page
+            }
+            IoPlace::File(file, byte) => MemoryPlace::File(file, byte / size),
+            IoPlace::Packet(buffer, byte) => {
+                MemoryPlace::Packets((u64::from(buffer) * self.sizes.buffer + byte) / size)
+            }
+            IoPlace::Pipe(page, _) => MemoryPlace::Pipes(page.into()),
+            IoPlace::Descriptor(..) => return None,
+        })
+    }
+
+    /// Emits an event once memory has room for its pages.
+    fn put(&mut self, event: IoEvent) {
+        let places = match event {
+            IoEvent::Copy(from, to, _) => vec![from, to],
+            IoEvent::Zero(at, _) | IoEvent::Device { at, .. } => vec![at],
+            _ => vec![],
+        };
+        let pages: Vec<MemoryPlace> = places.into_iter().filter_map(|at| self.page_at(at)).collect();
+        self.make_room(&pages);
+        self.events.push(event);
+    }
+
+    /// Emits the events from number `made` on once more, each when memory has room for its pages.
+    fn admit(&mut self, made: usize) {
+        for event in self.events.split_off(made) {
+            self.put(event);
+        }
+    }
+
+    /// Puts pages to the young end of memory. Old pages are reclaimed until all have room.
+    fn make_room(&mut self, pages: &[MemoryPlace]) {
+        let Some((room, _)) = self.sizes.memory else { return };
+        loop {
+            let mut missing = BTreeSet::new();
+            for &page in pages {
+                match self.memory.iter().position(|&held| held == Some(page)) {
+                    Some(at) => {
+                        let held = self.memory.remove(at);
+                        self.memory.push(held);
+                    }
+                    None => drop(missing.insert(page)),
+                }
+            }
+            if missing.is_empty() {
+                return;
+            }
+            if self.memory.len() + missing.len() <= room {
+                for &page in pages {
+                    self.memory.retain(|held| *held != Some(page));
+                    self.memory.push(Some(page));
+                }
+                return;
+            }
+            self.reclaim();
+        }
+    }
+
+    /// Reclaims the oldest page of memory. A page of the cache that the disk must read or write first is young then.
+    fn reclaim(&mut self) {
+        let oldest = self.memory[0];
+        let Some(MemoryPlace::File(file, page)) = oldest else {
+            self.memory.remove(0);
+            return;
+        };
+        if self.position(file, page).is_none() {
+            self.memory.remove(0);
+            return;
+        }
+        self.wait_for(file, page);
+        if self.is_dirty(file, page) {
+            self.flush_around(file, page);
+        }
+        self.wait_for_write(|of, written| (of, written) == (file, page));
+        if self.memory[0] == oldest {
+            self.drop_page(file, page);
+        }
     }
 
     fn request(&mut self, ring: u8, writes: bool, posts: bool, data: &[Data]) -> u32 {

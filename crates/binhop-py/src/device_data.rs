@@ -108,7 +108,7 @@ fn compare(
 ) -> Result<(ComparedSchemes, Option<PathCounts>)> {
     let mut counts = None;
     let source: Box<dyn Source> = if path {
-        let events = IoEvents::new(source, *machine.io())?;
+        let events = IoEvents::new(source, *machine.io())?.refusing(machine.page_cache_problem());
         counts = Some(events.counts());
         Box::new(events)
     } else {

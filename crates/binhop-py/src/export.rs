@@ -88,6 +88,6 @@ fn behind_scheme(
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
     let setup = machine.scheme_setup(SchemeKind::parse(scheme, "scheme")?, scheme)?;
-    let source = Box::new(IoEvents::new(source, *machine.io())?);
+    let source = Box::new(IoEvents::new(source, *machine.io())?.refusing(machine.page_cache_problem()));
     dram_stream(machine, source, options, &setup, take, progress).map(|(front, _)| front)
 }

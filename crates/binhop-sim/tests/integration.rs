@@ -18,6 +18,7 @@ mod feedback;
 mod front_stream;
 mod interrupt;
 mod io_faults;
+mod io_memory;
 mod io_path;
 mod kernel;
 mod machine;

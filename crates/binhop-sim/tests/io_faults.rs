@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
-use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
-use binhop_os::io::IoConfig;
+use binhop_base::{Asid, PageNo};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Server, Sizes};
+use binhop_oracle::spaces::Spaces;
+use binhop_os::io::{IoConfig, MemoryRoom};
 use binhop_sim::io_path::{HALF, IoEvents};
 use binhop_trace::event::Event;
 use binhop_trace::event::map_flags::{READ, SHARED, WRITE};
@@ -82,6 +84,13 @@ struct SlowSpace {
 
 struct Slow {
     server: Server,
+    /// Which pages address spaces share.
+    pages: Spaces,
+    competes: bool,
+    /// The pages that the kernel copied into where a private mapping leads to a file, by address space and virtual page.
+    copies: Vec<(u64, u64)>,
+    /// The number of steps so far.
+    made: usize,
     spaces: BTreeMap<u64, SlowSpace>,
     here: u64,
     instructions: u64,
@@ -106,12 +115,23 @@ impl Slow {
             packet: config.packet,
             coalesce: config.coalesce as usize,
             backlog: config.backlog as usize,
+            memory: config.memory.map(|room| (room.pages as usize, room.reuses_frames)),
         });
         if let Some(bytes) = bytes {
             server.files.insert(DATA.0, bytes);
             server.known.push(DATA.0);
         }
-        Self { server, spaces: BTreeMap::new(), here: 0, instructions: 0, seen: Vec::new() }
+        Self {
+            server,
+            pages: Spaces::new(PAGE, PAGE, 0),
+            competes: config.memory.is_some(),
+            copies: Vec::new(),
+            made: 0,
+            spaces: BTreeMap::new(),
+            here: 0,
+            instructions: 0,
+            seen: Vec::new(),
+        }
     }
 
     fn space(&mut self) -> &mut SlowSpace {
@@ -120,6 +140,7 @@ impl Slow {
 
     /// Takes over what the disk did, and what left the page cache.
     fn take(&mut self) {
+        self.made += self.server.events.len();
         for event in std::mem::take(&mut self.server.events) {
             match event {
                 IoEvent::Device { ring: 0, request, writes, at: IoPlace::File(file, byte), .. } => {
@@ -139,6 +160,18 @@ impl Slow {
     fn event(&mut self, event: &Event) {
         let &Event { op, addr, size, count, arg0, arg1 } = event;
         let pages = addr / PAGE..addr / PAGE + u64::from(count);
+        let space = |number: u64| Asid(number as u32);
+        match op {
+            Op::Map => {
+                let segment = arg0.map(|segment| (segment, arg1.unwrap()));
+                self.pages.map(space(self.here), addr, count.into(), (size & SHARED != 0, false), segment);
+            }
+            Op::Unmap => self.pages.unmap(space(self.here), addr, count.into()),
+            Op::Fork => self.pages.fork(space(addr), space(arg0.unwrap())),
+            Op::Exec | Op::Exit => self.pages.end(space(addr)),
+            _ => {}
+        }
+        self.lose_dead();
         match op {
             Op::Map | Op::Unmap => {
                 for page in pages {
@@ -163,8 +196,20 @@ impl Slow {
             Op::Exec | Op::Exit => drop(self.spaces.remove(&addr)),
             Op::Switch => self.here = addr,
             Op::Fetch | Op::Load | Op::Store | Op::Modify => {
-                for page in addr / PAGE..=(addr + u64::from(size) - 1) / PAGE {
-                    self.touch(page, matches!(op, Op::Store | Op::Modify));
+                let stores = matches!(op, Op::Store | Op::Modify);
+                let pages = addr / PAGE..=(addr + u64::from(size) - 1) / PAGE;
+                for pass in 0..pages.clone().count() + 2 {
+                    let before = self.made;
+                    let mut touched = Vec::new();
+                    for page in pages.clone() {
+                        self.touch(page, stores, pass > 0);
+                        touched.extend(self.competes.then(|| self.behind(page, stores)));
+                    }
+                    self.server.refer(&touched);
+                    self.take();
+                    if self.made == before || !self.competes {
+                        break;
+                    }
                 }
             }
             _ => {}
@@ -179,6 +224,9 @@ impl Slow {
             Op::Syscall => {
                 self.server.pass_time(self.instructions);
                 let (offset, bytes) = (arg1.unwrap(), u64::from(size));
+                if self.competes && count < 2 {
+                    self.name_buffer(addr / PAGE..=(addr + bytes - 1) / PAGE, count == 0);
+                }
                 match count {
                     0 => self.server.read(DATA.0, offset, bytes, addr),
                     1 => self.server.write(DATA.0, offset, bytes, addr),
@@ -207,7 +255,49 @@ impl Slow {
         }
     }
 
-    fn touch(&mut self, page: u64, stores: bool) {
+    fn lose_dead(&mut self) {
+        for page in self.pages.dead() {
+            self.server.lose_page(MemoryPlace::Own(page.0.into()));
+        }
+    }
+
+    /// Returns the page in memory behind a virtual page that is touched.
+    fn behind(&mut self, page: u64, stores: bool) -> MemoryPlace {
+        let space = self.space();
+        match space.files.get(&page) {
+            Some(&(file, index, _)) if !space.own.contains(&page) => MemoryPlace::File(file, index),
+            _ => {
+                let touched = self.pages.touch(Asid(self.here as u32), PageNo(page), stores);
+                self.lose_dead();
+                MemoryPlace::Own(touched.page.0.into())
+            }
+        }
+    }
+
+    /// Names the pages behind the buffer of a call.
+    fn name_buffer(&mut self, pages: std::ops::RangeInclusive<u64>, kernel_writes: bool) {
+        self.server.named.clear();
+        for page in pages {
+            let space = self.space();
+            let file = space.files.get(&page).copied().filter(|_| !space.own.contains(&page));
+            let behind = match file {
+                Some((_, _, false)) if kernel_writes => {
+                    let copy = (self.here, page);
+                    let known = self.copies.iter().position(|&other| other == copy);
+                    let number = known.unwrap_or_else(|| {
+                        self.copies.push(copy);
+                        self.copies.len() - 1
+                    });
+                    MemoryPlace::Own((1 << 32) + number as u64)
+                }
+                Some((file, index, _)) => MemoryPlace::File(file, index),
+                None => self.behind(page, kernel_writes),
+            };
+            self.server.named.insert(page, behind);
+        }
+    }
+
+    fn touch(&mut self, page: u64, stores: bool, again: bool) {
         let space = self.space();
         let Some(&(file, index, shared)) = space.files.get(&page) else { return };
         if space.own.contains(&page) {
@@ -217,12 +307,18 @@ impl Slow {
         let soils = stores && shared;
         if !in_table || (soils && !self.server.has_dirty(file, index)) {
             self.server.pass_time(self.instructions);
-            self.server.fault(file, index, soils);
+            if again {
+                self.server.fault_again(file, index, soils);
+            } else {
+                self.server.fault(file, index, soils);
+            }
             self.take();
             self.space().table.insert(page);
         }
         if stores && !shared {
             self.space().own.insert(page);
+            self.pages.touch(Asid(self.here as u32), PageNo(page), true);
+            self.lose_dead();
         }
     }
 }
@@ -234,11 +330,13 @@ fn rate() -> impl Strategy<Value = Option<NonZeroU64>> {
 }
 
 fn any_config() -> impl Strategy<Value = IoConfig> {
-    (2..16u64, 0..6u64, 1..200u64, rate(), rate()).prop_map(
-        |(cache_pages, dirty_pages, dirty_age, disk_rate, disk_write_rate)| IoConfig {
+    let room = prop::option::of((6..24u64, any::<bool>()));
+    (2..16u64, 0..6u64, 1..200u64, rate(), rate(), room).prop_map(
+        |(cache_pages, dirty_pages, dirty_age, disk_rate, disk_write_rate, room)| IoConfig {
             cache_pages,
-            read_ahead: (cache_pages / 2).min(4),
-            request_pages: (cache_pages / 2).min(4),
+            read_ahead: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, _)| pages / 2)),
+            request_pages: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, _)| pages / 2)),
+            memory: room.map(|(pages, reuses_frames)| MemoryRoom { pages, reuses_frames }),
             dirty_pages,
             dirty_age,
             disk_rate,
@@ -257,7 +355,7 @@ enum Act {
     Begins(bool),
     Switch(u64),
     Refer(Op, u64, u32),
-    Call { writes: bool, offset: u64, bytes: u32 },
+    Call { writes: bool, offset: u64, bytes: u32, user: Option<u64> },
     Sync { page: u64, bytes: u32 },
     Cut { deletes: bool, bytes: u64 },
 }
@@ -275,8 +373,8 @@ fn act() -> impl Strategy<Value = Act> {
         1 => any::<bool>().prop_map(Act::Begins),
         2 => (0..4u64).prop_map(Act::Switch),
         16 => (op, 0..PAGES * PAGE, 1..6000u32).prop_map(|(op, at, size)| Act::Refer(op, at, size)),
-        2 => (any::<bool>(), 0..10 * PAGE, 1..9000u32)
-            .prop_map(|(writes, offset, bytes)| Act::Call { writes, offset, bytes }),
+        2 => (any::<bool>(), 0..10 * PAGE, 1..9000u32, prop::option::of(0..PAGES * PAGE))
+            .prop_map(|(writes, offset, bytes, user)| Act::Call { writes, offset, bytes, user }),
         1 => (0..PAGES, 1..20_000u32).prop_map(|(page, bytes)| Act::Sync { page, bytes }),
         1 => (any::<bool>(), 0..10 * PAGE).prop_map(|(deletes, bytes)| Act::Cut { deletes, bytes }),
     ]
@@ -314,8 +412,8 @@ fn events(acts: &[Act]) -> Vec<Event> {
                 let number = if deletes { 263 } else { 77 };
                 Event { arg0: Some(DATA.0), arg1: Some(bytes), ..row(Op::Syscall, 0, 0, number) }
             }
-            Act::Call { writes, offset, bytes } => {
-                let user = 0x9000_0000;
+            Act::Call { writes, offset, bytes, user } => {
+                let user = user.map_or(0x9000_0000, |distance| BASE + distance);
                 Event {
                     arg0: Some(DATA.0),
                     arg1: Some(offset),

@@ -73,6 +73,7 @@ pub fn config() -> IoConfig {
         disk_write_rate: None,
         send_rate: None,
         file_writes: FileWrites::Cached,
+        memory: None,
     }
 }
 

@@ -51,7 +51,9 @@ impl IoPath {
                         self.send_pages(run, emit);
                     }
                 }
-                Due::Send => self.network.send_first(due, &mut self.counts, emit),
+                Due::Send => self.in_memory(emit, |path, emit| {
+                    path.network.send_first(due, &mut path.counts, emit);
+                }),
                 Due::Old => {
                     if let Some((page, _)) = self.cache.dirty_longest() {
                         self.write_dirty(page, emit);

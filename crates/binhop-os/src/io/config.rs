@@ -1,5 +1,6 @@
 //! `IoConfig` holds the sizes of the path.
 
+use alloc::format;
 use alloc::string::ToString;
 use core::num::NonZeroU64;
 
@@ -28,10 +29,20 @@ impl FileWrites {
     }
 }
 
+/// `MemoryRoom` is the memory for which the page cache competes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRoom {
+    /// The most pages in memory.
+    pub pages: u64,
+    /// True if the frame of a dead page is reused before any page is evicted.
+    pub reuses_frames: bool,
+}
+
 /// `IoConfig` holds the sizes of the path of device data, and how the path works.
 ///
 /// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
-/// cache until its call has copied it; a request, the packets between two interrupts and the backlog fit into a ring.
+/// cache until its call has copied it, and into half of the memory for which pages compete; a request, the packets
+/// between two interrupts and the backlog fit into a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoConfig {
     /// The bytes of a page; a power of two.
@@ -70,6 +81,8 @@ pub struct IoConfig {
     pub backlog: u32,
     /// The stores by which the kernel copies what a call writes to a file.
     pub file_writes: FileWrites,
+    /// The memory for which the page cache competes with all other pages. `None`: it does not compete.
+    pub memory: Option<MemoryRoom>,
 }
 
 impl IoConfig {
@@ -107,6 +120,21 @@ impl IoConfig {
                 "request",
                 rule,
                 "make it smaller, or the page cache and ring larger",
+            );
+        }
+        if let Some(room) = self.memory
+            && self.read_ahead.max(self.request_pages) > room.pages / 2
+        {
+            let longest = if self.read_ahead > self.request_pages { "read-ahead" } else { "request" };
+            let rule = format!(
+                "a window of read-ahead and a request take half of the memory at most for which pages compete, which has {} pages",
+                room.pages
+            );
+            return refuse(
+                self.read_ahead.max(self.request_pages),
+                longest,
+                &rule,
+                "make it smaller, or memory.size larger, or placement.pool smaller",
             );
         }
         if self.extent_pages == 0 {

@@ -35,6 +35,7 @@ io_counts! {
         pages_read "pages" "Pages that the disk read into the page cache.";
         pages_written "pages" "Pages that the disk wrote from the page cache.";
         pages_evicted "pages" "Pages that left the full page cache.";
+        pages_reclaimed "pages" "Pages that left the page cache because memory was full.";
         disk_requests "requests" "Requests that the disk served, direct ones included.";
         packets_arrived "packets" "Packets that the card put into the receive ring. The ring drops none: the sender waits while io.backlog packets lie there.";
         packets_received "packets" "Packets among them that the driver handed to sockets.";

@@ -9,7 +9,7 @@ use super::copies::{Side, copy, copy_pieces, pieces};
 use super::disk_queue::{PageRun, all_pages};
 use super::rings::Data;
 
-use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location};
+use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
 /// The pieces that a call between two files moves before the flusher works: the pages of a pipe (Linux,
 /// `PIPE_DEF_BUFFERS`).
@@ -28,7 +28,9 @@ impl IoPath {
             let number = start / page;
             self.bring(FilePage { file, page: number }, end - number, emit);
             let user = VirtAddr(user.0 + (start - offset));
-            copy(Location::File(file, start), Side::From, user, length, page, emit);
+            self.in_memory(emit, |_, emit| {
+                copy(Location::File(file, start), Side::From, user, length, page, emit);
+            });
         }
         self.file(file).ahead.end_call(end - 1);
         self.counts.read += bytes;
@@ -41,10 +43,13 @@ impl IoPath {
         for (start, length) in pieces(offset, bytes, size) {
             let page = FilePage { file, page: start / size };
             self.make_writable(page, start % size, length, emit);
-            self.cache.mark_dirty(page, self.now);
             self.reach(file, start + length);
             let user = VirtAddr(user.0 + (start - offset));
-            copy(Location::File(file, start), Side::To, user, length, size, emit);
+            self.in_memory(emit, |_, emit| {
+                copy(Location::File(file, start), Side::To, user, length, size, emit);
+            });
+            // Room for the user's page may have been made by writing the page of the file.
+            self.cache.mark_dirty(page, self.now);
         }
         self.counts.written += bytes;
         self.balance(emit);
@@ -70,15 +75,22 @@ impl IoPath {
             for &(distance, length) in some {
                 let (start, target) = (offset + distance, to_offset + distance);
                 let source = FilePage { file: from, page: start / size };
-                self.bring(source, end - source.page, emit);
-                // The page stays while a page of the copy takes a place.
-                self.cache.use_now(source);
                 let page = FilePage { file: to, page: target / size };
-                self.make_writable(page, target % size, length, emit);
-                self.cache.mark_dirty(page, self.now);
+                self.bring(source, end - source.page, emit);
+                loop {
+                    // The page stays while a page of the copy takes a place.
+                    self.cache.use_now(source);
+                    self.make_writable(page, target % size, length, emit);
+                    if self.cache.contains(source) {
+                        break;
+                    }
+                    // The page was reclaimed to make room for the other one.
+                    self.bring_alone(source, emit);
+                }
                 self.reach(to, target + length);
                 let (from, to) = (Location::File(from, start), Location::File(to, target));
-                emit(IoStep::Copy { from, to, bytes: length });
+                self.in_memory(emit, |_, emit| emit(IoStep::Copy { from, to, bytes: length }));
+                self.cache.mark_dirty(page, self.now);
             }
             self.balance(emit);
         }
@@ -99,8 +111,15 @@ impl IoPath {
         for (start, length) in pieces(offset, bytes, size) {
             let page = FilePage { file, page: start / size };
             self.bring(page, end - page.page, emit);
+            self.in_memory(emit, |path, emit| path.network.send_all(path.now, &mut path.counts, emit));
+            if !self.cache.contains(page) {
+                // The page was reclaimed to make room for packets that waited.
+                self.bring_alone(page, emit);
+            }
             let at = (Location::File(file, start), length, Some((file, start)));
-            self.network.send_in_place(at, self.now, &self.config, &mut self.counts, emit);
+            self.in_memory(emit, |path, emit| {
+                path.network.send_in_place(at, &path.config, &mut path.counts, emit);
+            });
         }
         self.file(file).ahead.end_call(end - 1);
         self.counts.read += bytes;
@@ -110,11 +129,26 @@ impl IoPath {
     /// Brings a page into the cache because the processor touches it in a mapping of the file. `writes` says that the
     /// page becomes dirty; the store follows, so the flusher works one instruction later.
     pub fn fault(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
+        self.bring_mapped(page, (writes, true), emit);
+    }
+
+    /// Brings a page into the cache as a [fault](Self::fault) does, but alone: room for another page of the same reference
+    /// pushed it out.
+    pub fn fault_again(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
+        self.bring_mapped(page, (writes, false), emit);
+    }
+
+    fn bring_mapped(&mut self, page: FilePage, (writes, reads_ahead): (bool, bool), emit: Emit<'_>) {
         // A file of unknown length may have all bytes of the page, and stores may change all of them.
         let is_known = self.file(page.file).is_known;
         let bytes = if is_known { 1 } else { self.config.page };
         self.reach(page.file, page.page * self.config.page + bytes);
-        self.bring(page, 1, emit);
+        self.note_mapped(MemoryPage::File(page));
+        if reads_ahead {
+            self.bring(page, 1, emit);
+        } else {
+            self.bring_alone(page, emit);
+        }
         self.file(page.file).ahead.end_call(page.page);
         if writes {
             self.cache.mark_dirty(page, self.now);
@@ -197,7 +231,9 @@ impl IoPath {
         if rest > 0 {
             let last = FilePage { file, page: bytes / size };
             self.bring_alone(last, emit);
-            emit(IoStep::Fill { at: Location::File(file, bytes), bytes: rest });
+            self.in_memory(emit, |_, emit| {
+                emit(IoStep::Fill { at: Location::File(file, bytes), bytes: rest });
+            });
             self.cache.mark_dirty(last, self.now);
             self.balance(emit);
         }
@@ -234,6 +270,10 @@ impl IoPath {
         if let Some(window) = window {
             self.fetch(FilePage { page: window.first, ..page }, window.pages, emit);
             self.wait_for(page, emit);
+            if !self.cache.contains(page) {
+                // The page was reclaimed to make room for the window.
+                self.bring_alone(page, emit);
+            }
         }
     }
 
@@ -263,7 +303,8 @@ impl IoPath {
         self.cache.use_now(page);
         for (from, to) in [(0, start), (start + length, size)] {
             if from < to {
-                emit(IoStep::Fill { at: Location::File(page.file, first + from), bytes: to - from });
+                let at = Location::File(page.file, first + from);
+                self.in_memory(emit, |_, emit| emit(IoStep::Fill { at, bytes: to - from }));
             }
         }
     }
@@ -302,11 +343,11 @@ impl IoPath {
     pub(super) fn receive_pages(&mut self, run: PageRun, emit: Emit<'_>) {
         let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
         self.counts.pages_read += run.pages;
-        self.disk.transfer(true, data, &mut self.counts, emit);
+        self.transfer(true, data, emit);
     }
 
     /// Waits until a page of the cache has arrived.
-    fn wait_for(&mut self, page: FilePage, emit: Emit<'_>) {
+    pub(super) fn wait_for(&mut self, page: FilePage, emit: Emit<'_>) {
         while let Some(run) = self.arriving.next_before(page..=page, self.now) {
             self.receive_pages(run, emit);
         }
@@ -327,11 +368,11 @@ impl IoPath {
     pub(super) fn send_pages(&mut self, run: PageRun, emit: Emit<'_>) {
         let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
         self.counts.pages_written += run.pages;
-        self.disk.transfer(false, data, &mut self.counts, emit);
+        self.transfer(false, data, emit);
     }
 
     /// Waits until the disk has served the writes of all pages of a range.
-    fn wait_for_writes(&mut self, range: &RangeInclusive<FilePage>, emit: Emit<'_>) {
+    pub(super) fn wait_for_writes(&mut self, range: &RangeInclusive<FilePage>, emit: Emit<'_>) {
         while let Some(run) = self.leaving.next_before(range.clone(), self.now) {
             self.send_pages(run, emit);
         }
@@ -373,7 +414,7 @@ impl IoPath {
                 let data = request.iter().map(|&(distance, length)| {
                     (Location::User(VirtAddr(user.0 + distance)), length, Some((file, offset + distance)))
                 });
-                self.disk.transfer(writes, data.collect(), &mut self.counts, emit);
+                self.transfer(writes, data.collect(), emit);
             }
         }
     }
@@ -393,10 +434,11 @@ impl IoPath {
 
     /// Drops a page, dirty or not, if the cache holds it. A page that the disk is asked to read or write is locked until
     /// then.
-    fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
+    pub(super) fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
         self.wait_for(page, emit);
         self.wait_for_writes(&(page..=page), emit);
         if self.cache.remove(page) {
+            self.lose_page(MemoryPage::File(page));
             emit(IoStep::Dropped(page));
         }
     }

@@ -15,6 +15,8 @@
 //!   zeros. Files have no holes: a page that was never written is read as zeros.
 //! - The page used least recently leaves a full cache. If it is dirty, it is written to the device first, with its
 //!   dirty neighbours.
+//! - With a [room](IoConfig::memory) in memory the page cache also competes with all other pages for memory (`memory`): a page
+//!   that was referenced longest ago leaves full memory.
 //! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. Pages
 //!   that do not lie side by side on the disk are not of one request: a file lies there in extents of
 //!   [`IoConfig::extent_pages`].
@@ -71,6 +73,7 @@ mod copies;
 mod counts;
 mod disk_queue;
 mod files;
+mod memory;
 mod page_cache;
 mod pipes;
 mod queues;
@@ -81,10 +84,12 @@ use alloc::collections::BTreeMap;
 
 use binhop_base::{Result, VirtAddr};
 
-pub use config::{FileWrites, IoConfig};
+pub use config::{FileWrites, IoConfig, MemoryRoom};
 pub use counts::{IoCounts, IoWaiting};
+pub use memory::MemoryPage;
 
 use disk_queue::DiskQueue;
+use memory::MemoryOrder;
 use page_cache::PageCache;
 use queues::{Buffers, Queue};
 use read_ahead::ReadAhead;
@@ -232,6 +237,10 @@ pub struct IoPath {
     sockets: BTreeMap<QueueId, Queue>,
     pipes: BTreeMap<QueueId, Queue>,
     pipe_pages: Buffers,
+    /// `None`: the page cache does not compete for memory.
+    memory: Option<MemoryOrder>,
+    /// The page behind each virtual page of the buffers of a call.
+    user_pages: BTreeMap<u64, MemoryPage>,
     /// The time in instructions, as the caller tells it.
     now: u64,
     /// The time at which the flusher looks at the pages that stores through mappings have made dirty.
@@ -259,6 +268,8 @@ impl IoPath {
             sockets: BTreeMap::new(),
             pipes: BTreeMap::new(),
             pipe_pages: Buffers::default(),
+            memory: config.memory.map(MemoryOrder::new),
+            user_pages: BTreeMap::new(),
             now: 0,
             flusher_wakes: None,
             counts: IoCounts::default(),

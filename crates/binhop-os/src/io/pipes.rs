@@ -25,20 +25,26 @@ impl IoPath {
     /// Lets packets with `bytes` for a socket arrive, or more with a [backlog](super::IoConfig::backlog). They wait until a
     /// call [receives](Self::receive) them.
     pub fn arrive(&mut self, socket: QueueId, bytes: u64, emit: Emit<'_>) {
-        let queue = self.sockets.entry(socket).or_default();
-        self.network.arrive(bytes, queue, &self.config, &mut self.counts, emit);
+        self.in_memory(emit, |path, emit| {
+            let queue = path.sockets.entry(socket).or_default();
+            path.network.arrive(bytes, queue, &path.config, &mut path.counts, emit);
+        });
     }
 
     /// Sends `bytes` of the user's memory to the network.
     pub fn send(&mut self, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        self.network.send((bytes, user), self.now, &self.config, &mut self.counts, emit);
+        self.in_memory(emit, |path, emit| {
+            path.network.send((bytes, user), path.now, &path.config, &mut path.counts, emit);
+        });
         self.counts.sent += bytes;
     }
 
     /// Writes `bytes` of the user's memory into a pipe.
     pub fn write_pipe(&mut self, pipe: QueueId, bytes: u64, user: VirtAddr, emit: Emit<'_>) {
-        let queue = self.pipes.entry(pipe).or_default();
-        queue.put(bytes, user, self.config.page, &mut self.pipe_pages, emit);
+        self.in_memory(emit, |path, emit| {
+            let queue = path.pipes.entry(pipe).or_default();
+            queue.put(bytes, user, path.config.page, &mut path.pipe_pages, emit);
+        });
         self.counts.piped += bytes;
     }
 
@@ -119,14 +125,21 @@ impl IoPath {
     pub fn splice_to_socket(&mut self, pipe: QueueId, bytes: u64, emit: Emit<'_>) -> u64 {
         let mut done = 0;
         while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), bytes - done) {
-            let length = self.present(run, emit);
+            let mut length = self.present(run, emit);
             if length > 0 {
+                self.in_memory(emit, |path, emit| path.network.send_all(path.now, &mut path.counts, emit));
+                if !self.holds(run) {
+                    // The page was reclaimed to make room for packets that waited.
+                    length = self.present(run, emit);
+                }
                 let of = match run.held {
                     Held::File(file) => Some((file, run.first)),
                     Held::Buffer(..) => None,
                 };
                 let data = (run.held.at(run.first), length, of);
-                self.network.send_in_place(data, self.now, &self.config, &mut self.counts, emit);
+                self.in_memory(emit, |path, emit| {
+                    path.network.send_in_place(data, &path.config, &mut path.counts, emit);
+                });
             }
             self.release(run.held, is_last);
             done += run.bytes();
@@ -211,14 +224,25 @@ impl IoPath {
         end - run.first
     }
 
+    /// Returns whether the bytes of a run are in memory: in a buffer, or in a page that the page cache holds.
+    fn holds(&self, run: Waiting) -> bool {
+        let page = run.first / self.config.page;
+        match run.held {
+            Held::File(file) => self.cache.contains(FilePage { file, page }),
+            Held::Buffer(..) => true,
+        }
+    }
+
     /// Copies a run of bytes to the user's memory. Bytes that their file does not have any more are zeros.
     fn copy_run(&mut self, run: Waiting, user: VirtAddr, emit: Emit<'_>) {
         let length = self.present(run, emit);
         let page = self.config.page;
-        copy(run.held.at(run.first), Side::From, user, length, page, emit);
-        for (start, bytes) in pieces(user.0 + length, run.bytes() - length, page) {
-            emit(IoStep::Fill { at: Location::User(VirtAddr(start)), bytes });
-        }
+        self.in_memory(emit, |_, emit| {
+            copy(run.held.at(run.first), Side::From, user, length, page, emit);
+            for (start, bytes) in pieces(user.0 + length, run.bytes() - length, page) {
+                emit(IoStep::Fill { at: Location::User(VirtAddr(start)), bytes });
+            }
+        });
     }
 
     /// Copies a run of bytes into the page cache.
@@ -226,18 +250,27 @@ impl IoPath {
         let size = self.config.page;
         for (distance, length) in copy_pieces(VirtAddr(offset), run.first, run.bytes(), size) {
             let (first, target) = (run.first + distance, offset + distance);
-            let here = self.present(Waiting::new(run.held, first, first + length), emit);
+            let part = Waiting::new(run.held, first, first + length);
             let page = FilePage { file, page: target / size };
-            self.make_writable(page, target % size, length, emit);
-            self.cache.mark_dirty(page, self.now);
+            let here = loop {
+                let here = self.present(part, emit);
+                self.make_writable(page, target % size, length, emit);
+                // The page may have been reclaimed to make room for the other one.
+                if here == 0 || self.holds(part) {
+                    break here;
+                }
+            };
             self.reach(file, target + length);
-            if here > 0 {
-                let (from, to) = (run.held.at(first), Location::File(file, target));
-                emit(IoStep::Copy { from, to, bytes: here });
-            }
-            if here < length {
-                emit(IoStep::Fill { at: Location::File(file, target + here), bytes: length - here });
-            }
+            self.in_memory(emit, |_, emit| {
+                if here > 0 {
+                    let (from, to) = (run.held.at(first), Location::File(file, target));
+                    emit(IoStep::Copy { from, to, bytes: here });
+                }
+                if here < length {
+                    emit(IoStep::Fill { at: Location::File(file, target + here), bytes: length - here });
+                }
+            });
+            self.cache.mark_dirty(page, self.now);
         }
     }
 }

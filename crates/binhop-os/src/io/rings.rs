@@ -241,18 +241,22 @@ impl Network {
         }
     }
 
-    /// Sends a piece of a page from where it lies, behind all packets that wait.
+    /// Sends all packets that wait.
+    pub(super) fn send_all(&mut self, now: u64, counts: &mut IoCounts, emit: Emit<'_>) {
+        while !self.outgoing.is_empty() {
+            self.send_first(now, counts, emit);
+        }
+    }
+
+    /// Sends a piece of a page from where it lies. No packet waits.
     pub(super) fn send_in_place(
         &mut self,
         (at, bytes, of): Data,
-        now: u64,
         config: &IoConfig,
         counts: &mut IoCounts,
         emit: Emit<'_>,
     ) {
-        while !self.outgoing.is_empty() {
-            self.send_first(now, counts, emit);
-        }
+        debug_assert!(self.outgoing.is_empty(), "packets are sent in order");
         let packets: Vec<(u64, u64)> = pieces(0, bytes, config.packet).collect();
         for batch in packets.chunks(config.coalesce as usize) {
             let mut sent: Vec<u32> = vec![];

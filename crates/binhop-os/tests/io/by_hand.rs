@@ -2,7 +2,8 @@
 
 use binhop_base::VirtAddr;
 use binhop_os::io::{
-    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, QueueId, RingId,
+    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
+    QueueId, RingId,
 };
 
 const FILE: FileId = FileId(7);
@@ -28,6 +29,7 @@ fn linux() -> IoConfig {
         disk_write_rate: None,
         send_rate: None,
         file_writes: FileWrites::Cached,
+        memory: None,
     }
 }
 
@@ -351,6 +353,53 @@ fn eviction() {
     assert_eq!(path.counts().pages_evicted, 1);
 }
 
+const fn room(pages: u64) -> Option<MemoryRoom> {
+    Some(MemoryRoom { pages, reuses_frames: false })
+}
+
+/// Memory has room for three pages. Each line makes a reference to a page of the program's own or to a file, and names what
+/// the disk does before and the page that leaves the page cache.
+#[test]
+fn a_page_of_the_page_cache_competes_with_the_programs_pages() {
+    let sizes = IoConfig { cache_pages: 1000, read_ahead: 1, request_pages: 1, ..linux() };
+    let mut path = IoPath::new(IoConfig { memory: room(3), ..sizes }).unwrap();
+    let own = |number| (Some(number), None);
+    let reads = |page: u64| (None, Some((page, false)));
+    let writes = |page: u64| (None, Some((page, true)));
+    let table = [
+        // The reference, the requests, the page dropped. The buffer of every call is page 256 of the program.
+        (reads(0), vec![(true, 0, 1)], None), // 0 256
+        (own(1), vec![], None),               // 0 256 1
+        (reads(0), vec![], None),             // 1 0 256
+        (own(2), vec![], None),               // 0 256 2
+        (own(3), vec![], Some(0)),            // 256 2 3
+        (writes(5), vec![], None),            // 3 256 5: the page is new
+        (own(4), vec![], None),               // 256 5 4
+        (own(5), vec![], None),               // 5 4 5
+        (own(6), vec![(false, 5, 1)], None),  // 5 5 6: page 5 is written, and 4 goes
+        (own(7), vec![], None),               // 5 6 7: page 5 is clean
+        (own(8), vec![], Some(5)),            // 6 7 8
+        (reads(5), vec![(true, 5, 1)], None), // 8 5 256
+    ];
+    for (line, ((own, call), transfers, dropped)) in table.into_iter().enumerate() {
+        let mut steps = Vec::new();
+        let emit = &mut |step| steps.push(step);
+        match (own, call) {
+            (Some(number), _) => path.refer(&[MemoryPage::Own(number)], emit),
+            (_, Some((page, true))) => path.write(FILE, page * PAGE, PAGE, USER, emit),
+            (_, Some((page, false))) => path.read(FILE, page * PAGE, PAGE, USER, emit),
+            _ => unreachable!(),
+        }
+        assert_eq!(requests(&steps), transfers, "line {line}");
+        let left: Vec<_> = steps
+            .iter()
+            .filter_map(|step| if let IoStep::Dropped(page) = step { Some(page.page) } else { None })
+            .collect();
+        assert_eq!(left, Vec::from_iter(dropped), "line {line}");
+    }
+    assert_eq!((path.counts().pages_reclaimed, path.counts().pages_evicted), (2, 0));
+}
+
 #[test]
 fn sizes_that_break_a_rule_are_refused() {
     let cases = [
@@ -363,6 +412,7 @@ fn sizes_that_break_a_rule_are_refused() {
         (IoConfig { packet: 0, ..linux() }, "1 byte at least"),
         (IoConfig { packet: 9000, coalesce: 200, ..linux() }, "between two interrupts"),
         (IoConfig { backlog: 513, ..linux() }, "all packets that wait in it"),
+        (IoConfig { memory: room(255), ..linux() }, "half of the memory at most"),
     ];
     for (config, rule) in cases {
         let problem = IoPath::new(config).unwrap_err().to_string();

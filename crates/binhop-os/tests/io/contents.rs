@@ -177,7 +177,13 @@ impl World {
             Call::SpliceFromSocket(socket, ..) => self.socket = socket,
             Call::ClosePipe(pipe) => drop(self.pipes.remove(&pipe)),
             Call::CloseSocket(socket) => drop(self.sockets.remove(&socket)),
-            Call::Map(..) | Call::SyncFile(_) | Call::SyncRange(..) | Call::Sync | Call::PassTime(_) => {}
+            Call::Map(..)
+            | Call::SyncFile(_)
+            | Call::SyncRange(..)
+            | Call::Sync
+            | Call::PassTime(_)
+            | Call::Refer(_)
+            | Call::Lose(_) => {}
         }
     }
 

@@ -4,17 +4,20 @@
 
 mod by_hand;
 mod contents;
+mod lane;
 
 use std::num::NonZeroU64;
 
 use binhop_base::VirtAddr;
-use binhop_oracle::io::{IoEvent, IoPlace, Server, Sizes};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Server, Sizes};
 use binhop_os::io::{
-    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, QueueId, RingId,
+    BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
+    QueueId, RingId,
 };
 use proptest::prelude::*;
 
 use contents::World;
+use lane::Lane;
 
 /// `Call` is a call, with small numbers.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +48,10 @@ enum Call {
     Tee(u64, u64, u64),
     CloseSocket(u64),
     ClosePipe(u64),
+    /// The program references a page of its own.
+    Refer(u64),
+    /// A page of the program dies.
+    Lose(u64),
 }
 
 const PAGE: u64 = 64;
@@ -71,6 +78,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
         1..100u64,
         (1..3u32, 0..6u32),
         (1..40u64, disk_rate(), disk_rate(), disk_rate()),
+        prop::option::of((0..30u64, any::<bool>())),
     )
         .prop_map(
             |(
@@ -81,6 +89,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 packet,
                 (coalesce, backlog),
                 (extent_pages, disk_rate, disk_write_rate, send_rate),
+                memory,
             )| IoConfig {
                 page: PAGE,
                 cache_pages,
@@ -98,6 +107,10 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 disk_write_rate,
                 send_rate,
                 file_writes: FileWrites::Cached,
+                memory: memory.map(|(more, reuses_frames)| MemoryRoom {
+                    pages: 2 * read_ahead.max(request_pages) + more,
+                    reuses_frames,
+                }),
             },
         )
 }
@@ -140,6 +153,8 @@ fn call() -> impl Strategy<Value = Call> {
         3 => spliced,
         1 => file.clone().prop_map(Call::CloseSocket),
         1 => file.prop_map(Call::ClosePipe),
+        4 => (0..40u64).prop_map(Call::Refer),
+        1 => (0..40u64).prop_map(Call::Lose),
     ]
 }
 
@@ -160,6 +175,7 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         disk_rate: config.disk_rate.map(NonZeroU64::get),
         disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
         send_rate: config.send_rate.map(NonZeroU64::get),
+        memory: config.memory.map(|room| (room.pages as usize, room.reuses_frames)),
     }
 }
 
@@ -178,6 +194,15 @@ fn place(memory: Location) -> IoPlace {
         Location::Buffer(BufferPool::Packets, buffer, byte) => IoPlace::Packet(buffer, byte),
         Location::Buffer(BufferPool::Pipes, page, byte) => IoPlace::Pipe(page, byte),
         Location::Descriptor(id, slot) => IoPlace::Descriptor(ring(id), slot),
+    }
+}
+
+fn memory_place(page: MemoryPage) -> MemoryPlace {
+    match page {
+        MemoryPage::File(page) => MemoryPlace::File(page.file.0, page.page),
+        MemoryPage::Buffer(BufferPool::Packets, number) => MemoryPlace::Packets(number),
+        MemoryPage::Buffer(BufferPool::Pipes, number) => MemoryPlace::Pipes(number),
+        MemoryPage::Own(number) => MemoryPlace::Own(number),
     }
 }
 
@@ -311,6 +336,14 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
             fast.close_pipe(QueueId(p));
             slow.close_pipe(p);
         }
+        Call::Refer(number) => {
+            fast.refer(&[MemoryPage::Own(number)], emit);
+            slow.refer(&[MemoryPlace::Own(number)]);
+        }
+        Call::Lose(number) => {
+            fast.lose_page(MemoryPage::Own(number));
+            slow.lose_page(MemoryPlace::Own(number));
+        }
     }
     steps
 }
@@ -326,6 +359,11 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
         slow.known.push(KNOWN);
         world.know(KNOWN, bytes);
     }
+    // A page of the user's memory is a page of a file that the user maps.
+    let alias = FilePage { file: FileId(1), page: 2 };
+    fast.name_user_pages([(3, MemoryPage::File(alias))].into());
+    slow.named.insert(3, MemoryPlace::File(1, 2));
+    let mut lane = Lane::new(&config, (3, MemoryPlace::File(1, 2)));
     let mut time = 0;
     let calls = calls.iter().copied().chain([Call::Sync]);
     for (number, call) in calls.enumerate() {
@@ -340,6 +378,12 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
         assert_eq!(cached, expected, "call {number}: {call:?}");
         assert!(cached.len() as u64 <= config.cache_pages);
         assert!(fast.waiting().values().eq(slow.waiting().map(|waiting| waiting as u64)), "call {number}");
+        let mut held: Vec<_> = fast.in_memory_now().map(memory_place).collect();
+        held.sort_unstable();
+        let mut expected: Vec<_> = slow.memory.iter().copied().flatten().collect();
+        expected.sort_unstable();
+        assert_eq!(held, expected, "call {number}: {call:?}");
+        lane.follow(&events, call);
         steps.iter().for_each(|&step| world.follow(step));
         world.check(call);
     }

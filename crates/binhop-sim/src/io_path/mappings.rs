@@ -9,16 +9,21 @@
 //! - The first store through a private mapping faults for a read, and then gives the address space a page of its own.
 //!   Pages of its own do not fault.
 //! - A file has all pages that a mapping leads to, if the trace does not say how long it is.
+//! - Where the page cache competes for memory ([`IoConfig::memory`](binhop_os::io::IoConfig)), every page that the program
+//!   touches takes part. All pages of a reference are in memory together: what room for one of them pushed out faults again,
+//!   and is then read alone.
 //!
 //! Ours: a touch without a fault is no use in the order of the page cache, and the kernel's copies from and to the user's
-//! memory do not fault. A page of the machine that is not one page of a segment ([`Spaces`]) does not fault.
+//! memory do not fault: a file's page that the kernel copies into in a private mapping counts as one more page. Requests of
+//! devices that the trace itself holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`]) does not fault.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
-use binhop_os::io::{FileId, FilePage, IoPath, IoStep};
+use binhop_os::io::{FileId, FilePage, IoPath, IoStep, MemoryPage};
+use binhop_trace::bounds::LARGEST_REFERENCE;
 use binhop_trace::event::Event;
 use binhop_trace::{EventBatch, Op};
 
@@ -42,12 +47,26 @@ struct KnownPage {
     asid: Asid,
     page: u64,
     stores: bool,
+    /// The page's slot in the order of pages in memory, if pages compete.
+    memory: Option<u32>,
 }
 
 impl KnownPage {
     /// No page has this number.
-    const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false };
+    const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false, memory: None };
 }
+
+/// `Touched` is a virtual page that a reference touches.
+struct Touched {
+    faults: bool,
+    /// True if a later store does not fault, and leads to the same page.
+    stores_pass: bool,
+    /// The page in memory, if pages compete.
+    behind: Option<MemoryPage>,
+}
+
+/// The number of the first copy among a process's own pages. Numbers of pages of [`Spaces`] have 32 bits.
+const FIRST_COPY: u64 = 1 << 32;
 
 /// The number of pages that are remembered.
 const KNOWN_PAGES: usize = 1024;
@@ -67,13 +86,17 @@ pub(super) struct Mappings {
     /// The number of times that a page has left the page cache.
     left: BTreeMap<FilePage, u64>,
     known: Box<[KnownPage; KNOWN_PAGES]>,
+    /// True if pages compete for memory.
+    competes: bool,
+    /// The number of each page that the kernel copied into where a private mapping leads to a file.
+    copies: BTreeMap<(Asid, u64), u64>,
     /// The revision of the page cache for which `known` holds.
     revision: u64,
 }
 
 impl Mappings {
-    /// Makes empty page tables. `files` has the file behind each segment.
-    pub(super) fn new(page: u64, trace_page: u64, files: BTreeMap<u64, FileId>) -> Self {
+    /// Makes empty page tables. `files` has the file behind each segment. `competes` says that pages compete for memory.
+    pub(super) fn new(page: u64, trace_page: u64, files: BTreeMap<u64, FileId>, competes: bool) -> Self {
         let log2 = page.ilog2();
         Self {
             spaces: Spaces::new(PowerOfTwo::from_log2(log2), Bytes(trace_page)),
@@ -85,6 +108,8 @@ impl Mappings {
             tables: BTreeMap::new(),
             left: BTreeMap::new(),
             known: Box::new([KnownPage::NONE; KNOWN_PAGES]),
+            competes,
+            copies: BTreeMap::new(),
             revision: 0,
         }
     }
@@ -119,8 +144,7 @@ impl Mappings {
             self.here = asid;
             return Ok(());
         }
-        // Nobody asks for pages that have died.
-        drop(self.spaces.drain_dead());
+        self.lose_dead(path);
         self.known.fill(KnownPage::NONE);
         if event.op == Op::Map
             && let Some(&file) = event.arg0.and_then(|segment| self.files.get(&segment))
@@ -156,16 +180,137 @@ impl Mappings {
         path: &mut IoPath,
         steps: &mut Vec<IoStep>,
     ) -> Result<bool> {
-        let mut faults = false;
+        if bytes > LARGEST_REFERENCE {
+            // Preparation refuses the row.
+            return Ok(false);
+        }
         let first = addr >> self.log2;
         let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
+        if self.competes && first != last {
+            // No page of the reference becomes young before the faults of the others.
+            return self.touch_all(first..=last, stores, now, path, steps);
+        }
         for page in first..=last {
             let known = &self.known[self.slot(page)];
-            if known.page != page || known.asid != self.here || (stores && !known.stores) {
-                faults |= self.touch(page, stores, now, path, steps)?;
+            if known.page != page
+                || known.asid != self.here
+                || (stores && !known.stores)
+                || known.memory.is_some_and(|slot| !path.refer_again(slot))
+            {
+                return self.touch_all(first..=last, stores, now, path, steps);
             }
         }
-        Ok(faults)
+        Ok(false)
+    }
+
+    /// Takes in a reference to pages, after which all of them are in memory. Returns whether it faults or makes steps.
+    #[cold]
+    fn touch_all(
+        &mut self,
+        pages: RangeInclusive<u64>,
+        stores: bool,
+        now: u64,
+        path: &mut IoPath,
+        steps: &mut Vec<IoStep>,
+    ) -> Result<bool> {
+        let mut faults = false;
+        let mut touched: Vec<Touched> = Vec::new();
+        // Every pass but the first brings in a page that stays. A page cache that is too small for all pages never settles.
+        let passes = pages.end() - pages.start() + 3;
+        for pass in 0..passes {
+            let before = steps.len();
+            let again = pass > 0;
+            touched.clear();
+            for page in pages.clone() {
+                let page_touched = self.touch(page, (stores, again), now, path, steps)?;
+                // What a later page's fault makes leave is forgotten by `note`.
+                self.know(page, page_touched.stores_pass, None);
+                touched.push(page_touched);
+            }
+            faults |= touched.iter().any(|page| page.faults);
+            if !self.competes {
+                // No page was ever pushed out to make room for another in memory.
+                break;
+            }
+            let behind: Vec<MemoryPage> = touched.iter().filter_map(|page| page.behind).collect();
+            let first = steps.len();
+            path.refer(&behind, &mut |step| steps.push(step));
+            self.note(&steps[first..], path);
+            for (page, touched) in pages.clone().zip(&touched) {
+                let memory = touched.behind.and_then(|behind| path.memory_slot(behind));
+                self.know(page, touched.stores_pass, memory);
+            }
+            if steps.len() == before {
+                break;
+            }
+            // Not all pages may have stayed.
+            self.known.fill(KnownPage::NONE);
+        }
+        Ok(faults || !steps.is_empty())
+    }
+
+    /// Remembers a virtual page whose next reference does not fault.
+    fn know(&mut self, page: u64, stores: bool, memory: Option<u32>) {
+        self.known[self.slot(page)] = KnownPage { asid: self.here, page, stores, memory };
+    }
+
+    /// Returns the page behind a virtual page that leads to no file, and whether a later store leads to the same page.
+    fn own_page(&mut self, page: u64, stores: bool, path: &mut IoPath) -> Result<(MemoryPage, bool)> {
+        let touch = self.spaces.touch(self.here, PageNo(page), stores)?;
+        self.lose_dead(path);
+        Ok((MemoryPage::Own(touch.page.0.into()), touch.write_free))
+    }
+
+    /// Forgets pages that have died.
+    fn lose_dead(&mut self, path: &mut IoPath) {
+        for page in self.spaces.drain_dead() {
+            path.lose_page(MemoryPage::Own(page.0.into()));
+        }
+    }
+
+    /// Tells the path which pages lie behind the user's buffers of the next call. `stores` says that the kernel writes them.
+    ///
+    /// # Errors
+    /// The trace has more pages than a number of 32 bits tells apart.
+    pub(super) fn name_buffers(
+        &mut self,
+        buffers: impl Iterator<Item = (u64, u32)>,
+        stores: bool,
+        path: &mut IoPath,
+    ) -> Result<()> {
+        if !self.competes {
+            return Ok(());
+        }
+        let mut named = BTreeMap::new();
+        for (start, bytes) in buffers {
+            let last = start.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
+            for page in start >> self.log2..=last {
+                let behind = match self.file_page(page) {
+                    Some((_, false)) if stores => {
+                        let next = FIRST_COPY + self.copies.len() as u64;
+                        MemoryPage::Own(*self.copies.entry((self.here, page)).or_insert(next))
+                    }
+                    Some((file_page, _)) => MemoryPage::File(file_page),
+                    None => {
+                        // The touch may have made a page of its own of a page that was shared since a fork.
+                        let slot = self.slot(page);
+                        self.known[slot] = KnownPage::NONE;
+                        self.own_page(page, stores, path)?.0
+                    }
+                };
+                named.insert(page, behind);
+            }
+        }
+        path.name_user_pages(named);
+        Ok(())
+    }
+
+    /// Returns the page of a file behind a virtual page, and whether the mapping is shared.
+    fn file_page(&self, page: u64) -> Option<(FilePage, bool)> {
+        let behind = self.spaces.segment_page_at(self.here, PageNo(page))?;
+        let file = *self.files.get(&behind.segment)?;
+        let end = behind.index.checked_add(1)?.checked_mul(self.page)?;
+        (end <= IoPath::LARGEST).then_some((FilePage { file, page: behind.index }, behind.shared))
     }
 
     #[inline]
@@ -173,24 +318,18 @@ impl Mappings {
         (page ^ (self.here.0 as u64) << 5) as usize % KNOWN_PAGES
     }
 
-    #[cold]
+    /// Lets a page fault if it must. `again` says that room for another page of the reference may have pushed it out.
     fn touch(
         &mut self,
         page: u64,
-        stores: bool,
+        (stores, again): (bool, bool),
         now: u64,
         path: &mut IoPath,
         steps: &mut Vec<IoStep>,
-    ) -> Result<bool> {
-        let mut faults = false;
+    ) -> Result<Touched> {
         let (asid, key) = (self.here, (self.here, page));
-        let behind = self.spaces.segment_page_at(asid, PageNo(page)).and_then(|behind| {
-            let file = *self.files.get(&behind.segment)?;
-            let end = behind.index.checked_add(1)?.checked_mul(self.page)?;
-            (end <= IoPath::LARGEST).then_some((FilePage { file, page: behind.index }, behind.shared))
-        });
-        let mut stores_pass = true;
-        if let Some((file_page, shared)) = behind {
+        let mut faults = false;
+        if let Some((file_page, shared)) = self.file_page(page) {
             let dirties = stores && shared;
             let is_in_table = self.tables.get(&key) == Some(&(file_page, self.times_left(file_page)));
             if !is_in_table || (dirties && !path.is_dirty(file_page)) {
@@ -198,18 +337,26 @@ impl Mappings {
                 let first = steps.len();
                 let emit = &mut |step| steps.push(step);
                 path.pass_time(now, emit);
-                path.fault(file_page, dirties, emit);
+                if again {
+                    path.fault_again(file_page, dirties, emit);
+                } else {
+                    path.fault(file_page, dirties, emit);
+                }
                 self.note(&steps[first..], path);
                 self.tables.insert(key, (file_page, self.times_left(file_page)));
             }
-            if stores && !shared {
-                self.spaces.touch(asid, PageNo(page), true)?;
-                drop(self.spaces.drain_dead());
+            if !stores || shared {
+                let behind = Some(MemoryPage::File(file_page)).filter(|_| self.competes);
+                return Ok(Touched { faults, stores_pass: stores, behind });
             }
-            stores_pass = stores;
+            self.spaces.touch(asid, PageNo(page), true)?;
+            self.lose_dead(path);
         }
-        self.known[self.slot(page)] = KnownPage { asid, page, stores: stores_pass };
-        Ok(faults)
+        if !self.competes {
+            return Ok(Touched { faults, stores_pass: true, behind: None });
+        }
+        let (behind, stores_pass) = self.own_page(page, stores, path)?;
+        Ok(Touched { faults, stores_pass, behind: Some(behind) })
     }
 
     /// Returns the runs of pages of files that shared mappings show in a range of the running address space: the first page and

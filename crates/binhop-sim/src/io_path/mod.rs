@@ -34,6 +34,8 @@
 //! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
 //!   reached. Time is the number of instructions that the trace fetches. What waits at the end of the trace stays there, as
 //!   dirty pages stay in the page cache; [`PathCounts::waiting`] has it.
+//! - With [`IoConfig::memory`] the page cache competes for frames with all other pages (`binhop_os::io`). What is written and
+//!   dropped to make room for a reference stands before the reference, and what makes room for a call's step before the step.
 //! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
 //!   the reference.
 
@@ -48,7 +50,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use binhop_base::{Result, VirtAddr};
+use binhop_base::{Problem, Result, VirtAddr};
 use binhop_os::io::{FileId, FileWrites, IoConfig, IoPath, IoStep, QueueId};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::{EventBatch, Meta, Op, Source};
@@ -64,6 +66,7 @@ pub use layout::HALF;
 use layout::KernelLayout;
 use mappings::Mappings;
 use rows::RowWriter;
+pub(crate) use rows::kernel_pages;
 pub use rows::{NON_TEMPORAL, RUNNING_SPACE};
 
 /// The rows after which a batch ends.
@@ -79,7 +82,7 @@ pub struct IoEvents {
     objects: BTreeMap<u64, Object>,
     numbers: FileNumbers,
     writer: RowWriter,
-    /// `None` if the trace maps no file.
+    /// `None` if the trace maps no file and pages do not compete for memory.
     mappings: Option<Mappings>,
     /// The steps of a fault.
     steps: Vec<IoStep>,
@@ -94,6 +97,8 @@ pub struct IoEvents {
     due: u64,
     unseen: u64,
     counted: Arc<Mutex<PathCounts>>,
+    /// The problem of a trace that uses the page cache.
+    refusal: Option<Box<Problem>>,
     ended: bool,
 }
 
@@ -109,7 +114,9 @@ impl IoEvents {
         let mut layout = KernelLayout::new(&mut meta, &config, trace_page);
         let numbers = FileNumbers::of(&meta);
         let mapped = layout.mapped_files(source.meta(), &numbers);
-        let mappings = (!mapped.is_empty()).then(|| Mappings::new(config.page, trace_page, mapped));
+        let competes = config.memory.is_some();
+        let mappings = (competes || !mapped.is_empty())
+            .then(|| Mappings::new(config.page, trace_page, mapped, competes));
         let mut path = IoPath::new(config)?;
         for (&file, &bytes) in &meta.file_bytes {
             path.set_bytes(FileId(file), bytes.min(IoPath::LARGEST));
@@ -131,8 +138,17 @@ impl IoEvents {
             due: u64::MAX,
             unseen: 0,
             counted: Arc::default(),
+            refusal: None,
             ended: false,
         })
+    }
+
+    /// Refuses the first call or fault that brings a page into the page cache, with this problem if there is one
+    /// ([`Machine::page_cache_problem`](crate::Machine::page_cache_problem)).
+    #[must_use]
+    pub fn refusing(mut self, problem: Option<Box<Problem>>) -> Self {
+        self.refusal = problem;
+        self
     }
 
     /// Returns the place in which the path keeps its counts, so that they can be read after a run has taken the source.
@@ -159,7 +175,7 @@ impl IoEvents {
             if self.pending.is_some() {
                 out.append(&batch.slice(copied, row - copied));
                 copied = row;
-                self.serve(out);
+                self.serve(out)?;
                 if out.len() >= BATCH_ROWS {
                     return Ok(Some(row));
                 }
@@ -171,6 +187,7 @@ impl IoEvents {
                     if mappings.reference(reference, self.instructions, &mut self.path, &mut self.steps)? {
                         out.append(&batch.slice(copied, row - copied));
                         copied = row;
+                        self.check_page_cache()?;
                         self.writer.write(&self.steps, out);
                         self.steps.clear();
                         self.due = self.path.next_due();
@@ -205,8 +222,16 @@ impl IoEvents {
     }
 
     /// Lets the path serve the call that is pending.
-    fn serve(&mut self, out: &mut EventBuilder) {
-        let Some(call) = self.pending.take() else { return };
+    ///
+    /// # Errors
+    /// The trace has more pages than a number of 32 bits tells apart.
+    fn serve(&mut self, out: &mut EventBuilder) -> Result<()> {
+        let Some(call) = self.pending.take() else { return Ok(()) };
+        if let Some(mappings) = &mut self.mappings
+            && matches!(call.moves, Moves::ToUser | Moves::FromUser)
+        {
+            mappings.name_buffers(call.pieces(), call.moves == Moves::ToUser, &mut self.path)?;
+        }
         let object = call.object.and_then(|id| Some((id, *self.objects.get(&id)?)));
         let path = &mut self.path;
         let mut steps = Vec::new();
@@ -287,6 +312,15 @@ impl IoEvents {
             }
         }
         self.end_call(&steps, out);
+        self.check_page_cache()
+    }
+
+    /// Checks that no page has come into the page cache, if that is refused.
+    fn check_page_cache(&mut self) -> Result<()> {
+        match self.refusal.take_if(|_| self.path.counts().cache_misses > 0) {
+            Some(problem) => Err(problem),
+            None => Ok(()),
+        }
     }
 
     /// Lets devices and the flusher do what is due.
@@ -330,7 +364,7 @@ impl Source for IoEvents {
                 }
                 None => {
                     self.ended = true;
-                    self.serve(&mut out);
+                    self.serve(&mut out)?;
                 }
             }
         }

@@ -40,6 +40,14 @@ const fn handler(ring: RingId) -> Code {
     Code(first, 128)
 }
 
+/// The byte behind the last piece of code.
+const TEXT_END: u64 = 0x1600;
+
+/// Returns the pages of the kernel's text and of the three rings, if a page has `page` bytes and a ring `ring` descriptors.
+pub(crate) fn kernel_pages(page: u64, ring: u64) -> u64 {
+    TEXT_END.div_ceil(page) + 3 * (ring * IoConfig::DESCRIPTOR).div_ceil(page)
+}
+
 /// Returns the number in rows of what transfers: a device, or the part of a device that reads and writes descriptors.
 /// [`device_name`](crate::device_data::device_name) has the names.
 const fn number(device: Device, at: Location) -> u32 {

@@ -134,7 +134,8 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     }
     let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
-    let (io, schemes) = check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &place)?;
+    let (io, schemes) =
+        check_io(keys.io.as_ref().map_or(&defaults, |at| &at.value), &memory, &placement, &place)?;
     let dram = keys.dram.as_ref().map(|at| check_dram(&at.value, cycle_time, &place)).transpose()?.flatten();
     let posted = keys.io.as_ref().and_then(|at| at.value.posted.as_ref()).filter(|_| dram.is_some());
     notes.extend(posted.map(|At { value, place: at }| {

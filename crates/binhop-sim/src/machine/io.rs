@@ -8,12 +8,15 @@ use binhop_hw::{
     CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, SchemeConfig, SchemeKind,
     TreeConfig, WritePolicy,
 };
-use binhop_os::io::{FileWrites, IoConfig};
+use binhop_os::io::{FileWrites, IoConfig, MemoryRoom};
+use binhop_trace::bounds::LARGEST_REFERENCE;
 
 use super::DramSetup;
 use super::forms::{UpTo, choice};
 use super::keys::{At, keys};
 use super::memory::Memory;
+use super::placement::PlacementConfig;
+use crate::io_path::kernel_pages;
 
 choice!(FileWrites);
 
@@ -22,9 +25,9 @@ keys! {
     IoKeys of "io" {
         page_cache: Option<At<Bytes>> = "page-cache", absent "a quarter of memory; 256MiB without memory.size",
             "the most memory that pages of files take";
-        read_ahead: Option<At<Bytes>> = "read-ahead", absent "128KiB, or half of the page cache if that is less",
+        read_ahead: Option<At<Bytes>> = "read-ahead", absent "128KiB, or half of the page cache or of the frames outside the pool if that is less",
             "the longest window that is read ahead of a sequential reader";
-        request: Option<At<Bytes>> = "request", absent "512KiB, or what page cache and ring have room for",
+        request: Option<At<Bytes>> = "request", absent "512KiB, or what page cache, frames outside the pool and ring have room for",
             "the longest request to the disk";
         extent: Option<At<Bytes>> = "extent", absent "128MiB",
             "the bytes of a file that lie side by side on the disk; a request ends where they end";
@@ -106,7 +109,12 @@ pub struct SchemeSetup {
 }
 
 /// Checks the section of a machine at `machine`. What the section leaves out is fitted to the machine.
-pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<(IoConfig, SchemeKeys)> {
+pub(super) fn check_io(
+    keys: &IoKeys,
+    memory: &Memory,
+    placement: &PlacementConfig,
+    machine: &str,
+) -> Result<(IoConfig, SchemeKeys)> {
     let page = memory.page.bytes();
     let pages = |bytes: u64| bytes.div_ceil(page);
     let cache = match (&keys.page_cache, memory.frames) {
@@ -120,7 +128,8 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         Some(at) => pages(at.value.0),
         None => pages(otherwise).min(room).max(1),
     };
-    let half = cache_pages / 2;
+    let room = memory_room(placement, page, keys.ring.0);
+    let half = room.map_or(cache_pages, |room| cache_pages.min(room.pages)) / 2;
     let posted = keys.posted.as_ref().map(|at| NonZeroU32::new(at.value.0).ok_or(at)).transpose();
     let posted = posted.map_err(|at| {
         let remedy = "take 1 or more, or leave it out for memory with room for all";
@@ -143,6 +152,7 @@ pub(super) fn check_io(keys: &IoKeys, memory: &Memory, machine: &str) -> Result<
         disk_write_rate: rate(&keys.disk_write_rate)?,
         send_rate: rate(&keys.send_rate)?,
         file_writes: keys.file_writes,
+        memory: room,
     };
     config.check().map_err(|mut problem| {
         problem.place = format!("{machine}: io.{}", problem.place);
@@ -173,6 +183,68 @@ fn rate(key: &Option<At<Bytes>>) -> Result<Option<NonZeroU64>> {
         let rule = "a device moves some bytes in a million instructions";
         Problem::request("0B", &at.place, rule, "leave it out for a device that works at once")
     })
+}
+
+/// Returns the fewest pages that compete for memory: twice as many as the longest reference touches, so that a window that is
+/// read for one of them leaves the others alone.
+fn least_room(page: u64) -> u64 {
+    2 * (u64::from(LARGEST_REFERENCE).div_ceil(page) + 1)
+}
+
+/// Returns the memory for which the page cache competes: the frames that no placement may take from a page that was
+/// referenced so recently, beside those of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`]
+/// refuses.
+fn memory_room(placement: &PlacementConfig, page: u64, ring: u32) -> Option<MemoryRoom> {
+    let (policy, settings) = (placement.policy(), &placement.settings);
+    let pages = policy.safe_frames(settings)?.saturating_sub(kernel_pages(page, ring.into()));
+    let is_one_order = !policy.uses("colors") || settings.colors == 1;
+    (is_one_order && pages >= least_room(page))
+        .then_some(MemoryRoom { pages, reuses_frames: policy.reuses_frames() })
+}
+
+/// Checks that one order of pages tells which page of the page cache leaves memory, whatever the placement.
+///
+/// # Errors
+/// It does not.
+pub(super) fn check_room(
+    config: &IoConfig,
+    memory: &Memory,
+    placement: &PlacementConfig,
+    machine: &str,
+) -> Result<()> {
+    let (Some(frames), None) = (memory.frames, config.memory) else { return Ok(()) };
+    let refused = |value: &str, key: &str, rule: &str, remedy: &str| {
+        Err(Problem::request(value, &format!("machine {machine}: {key}"), rule, remedy))
+    };
+    let settings = &placement.settings;
+    if placement.policy().uses("colors") && settings.colors > 1 {
+        return refused(
+            &settings.colors.to_string(),
+            "placement.colors",
+            "the page cache competes with all pages for all frames, and under this policy a page competes for the frames \
+             of its color alone",
+            "take --set placement.colors=1, or another policy",
+        );
+    }
+    if placement.policy().uses("file") && placement.policy().safe_frames(settings) == Some(0) {
+        return refused(
+            placement.policy,
+            "placement.policy",
+            "the page cache competes with all pages for frames, and this recording decides which pages leave memory",
+            "take a recording without evictions, or another policy",
+        );
+    }
+    let (page, kernel) = (config.page, kernel_pages(config.page, config.ring.into()));
+    let least = Bytes((least_room(page) + kernel) * page);
+    let outside = placement.policy().safe_frames(settings).unwrap_or(frames);
+    refused(
+        &Bytes(outside * page).to_string(),
+        "memory.size less placement.pool",
+        &format!(
+            "the page cache competes for the frames outside the pool, which the kernel's rings and text share: {least} at least"
+        ),
+        "make memory.size larger, or placement.pool or io.ring smaller",
+    )
 }
 
 impl SchemeKeys {

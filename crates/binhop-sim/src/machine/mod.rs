@@ -278,6 +278,13 @@ impl Machine {
         &self.0.io
     }
 
+    /// Returns the problem of a trace whose calls or faults use the page cache; `None` if there is none. The placement may
+    /// evict a page of the page cache, and the order of last references does not tell which.
+    #[must_use]
+    pub fn page_cache_problem(&self) -> Option<Box<Problem>> {
+        io::check_room(self.io(), &self.memory(), self.placement(), self.name()).err()
+    }
+
     /// Returns the name under which results show the machine.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -1,0 +1,328 @@
+//! Pages of the page cache compete for memory with all other pages.
+//!
+//! # Rules
+//! - `MemoryOrder` holds the pages in memory by the time of their last reference, whoever makes it: the program, the
+//!   kernel's copies, a device. Memory has room for [`MemoryRoom::pages`] of them. The driver's descriptors and the
+//!   kernel's text do not count; the caller leaves room for them.
+//! - Before a page that is not in memory is referenced, pages are *reclaimed* until it has room, the page that was
+//!   referenced longest ago first. A clean page of the page cache leaves the cache. A dirty one is written to the disk
+//!   with its dirty neighbours. The device reads it then, so it becomes the page referenced last, and it leaves when it is
+//!   the oldest again and still clean. Any other page leaves the order, and nothing else happens: the placement of each
+//!   lane decides when its frame is taken.
+//! - A page that dies or leaves the page cache keeps its place in the order, as its frame does in memory. Where dead
+//!   frames are reused at once ([`MemoryRoom::reuses_frames`]), the page leaves the order, too, unless a process has had it
+//!   in a mapping.
+//! - The pages of a copy, of a fill, and of a request to the disk come together: all are in memory when its first step is
+//!   made. So do the pages of a reference of the program, which the caller names. They are no more than memory has room for.
+//!
+//! So a page of the page cache that leaves memory is reclaimed here, the same under every placement, and never taken by a
+//! placement: fewer than S other pages have been referenced since its own last reference
+//! ([`Policy::safe_frames`](crate::placement::Policy::safe_frames)).
+
+use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::config::MemoryRoom;
+use super::rings::Data;
+use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location};
+
+/// `MemoryPage` is a page of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryPage {
+    /// A page of a file.
+    File(FilePage),
+    /// A page with buffers of the kernel, by its number in the pool.
+    Buffer(BufferPool, u64),
+    /// Another page of processes, by a number that the caller gives.
+    Own(u64),
+}
+
+/// `OrderedPage` is a slot of the order: a page and its time.
+#[derive(Clone, Copy, Debug)]
+struct OrderedPage {
+    /// The time of the last reference; 0 if the page is not in memory.
+    last: u64,
+    /// The page; `None` after it has died.
+    page: Option<MemoryPage>,
+    /// True if a process has had the page in a mapping.
+    is_mapped: bool,
+}
+
+/// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its slot is
+/// known. The oldest page is looked for among times that may have passed: each is brought up to date at most once for each
+/// reference, at O(log n).
+#[derive(Debug)]
+pub(super) struct MemoryOrder {
+    room: MemoryRoom,
+    clock: u64,
+    slots: Vec<OrderedPage>,
+    by_page: BTreeMap<MemoryPage, u32>,
+    free: Vec<u32>,
+    /// Each slot of a page in memory once, by a time at which its page was referenced. A slot whose page has left out of
+    /// turn stays until its time comes.
+    by_time: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The number of pages in memory.
+    held: u64,
+}
+
+impl MemoryOrder {
+    pub(super) fn new(room: MemoryRoom) -> Self {
+        Self {
+            room,
+            clock: 0,
+            slots: Vec::new(),
+            by_page: BTreeMap::new(),
+            free: Vec::new(),
+            by_time: BinaryHeap::new(),
+            held: 0,
+        }
+    }
+
+    /// Notes a reference to the page of a slot, and returns whether the page is in memory.
+    #[inline]
+    fn refer_again(&mut self, slot: u32) -> bool {
+        let slot = &mut self.slots[slot as usize];
+        let holds = slot.last > 0;
+        if holds {
+            self.clock += 1;
+            slot.last = self.clock;
+        }
+        holds
+    }
+
+    fn holds(&self, page: MemoryPage) -> bool {
+        self.by_page.get(&page).is_some_and(|&slot| self.slots[slot as usize].last > 0)
+    }
+
+    fn slot_of(&mut self, page: MemoryPage) -> u32 {
+        if let Some(&slot) = self.by_page.get(&page) {
+            return slot;
+        }
+        let new = OrderedPage { last: 0, page: Some(page), is_mapped: false };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(new);
+            (self.slots.len() - 1) as u32
+        });
+        self.slots[slot as usize] = new;
+        self.by_page.insert(page, slot);
+        slot
+    }
+
+    /// Notes references to pages, if memory has room for all of them. Otherwise those that are in memory become the
+    /// youngest, and the others must wait.
+    fn refer(&mut self, pages: &[MemoryPage]) -> bool {
+        let mut missing = 0;
+        for (number, &page) in pages.iter().enumerate() {
+            let slot = self.slot_of(page);
+            if !self.refer_again(slot) && !pages[..number].contains(&page) {
+                missing += 1;
+            }
+        }
+        if missing == 0 {
+            return true;
+        }
+        if self.held + missing > self.room.pages {
+            return false;
+        }
+        for page in pages {
+            let slot = self.slot_of(*page);
+            if !self.refer_again(slot) {
+                self.clock += 1;
+                self.slots[slot as usize].last = self.clock;
+                self.by_time.push(Reverse((self.clock, slot)));
+                self.held += 1;
+            }
+        }
+        true
+    }
+
+    /// Returns the slot that was referenced longest ago.
+    fn oldest(&mut self) -> Option<u32> {
+        loop {
+            let &Reverse((time, number)) = self.by_time.peek()?;
+            let slot = self.slots[number as usize];
+            if slot.last == time {
+                return Some(number);
+            }
+            self.by_time.pop();
+            if slot.last > 0 {
+                self.by_time.push(Reverse((slot.last, number)));
+            } else {
+                self.free.push(number);
+            }
+        }
+    }
+
+    /// Lets the oldest page leave the order. A page of a process keeps its slot, because the caller may know the slot.
+    fn forget_oldest(&mut self) {
+        let Some(number) = self.oldest() else { return };
+        self.by_time.pop();
+        self.held -= 1;
+        let slot = &mut self.slots[number as usize];
+        slot.last = 0;
+        if slot.page.is_none() {
+            self.free.push(number);
+        }
+    }
+
+    /// Notes that a page has died.
+    fn lose(&mut self, page: MemoryPage) {
+        let Some(number) = self.by_page.remove(&page) else { return };
+        let slot = &mut self.slots[number as usize];
+        slot.page = None;
+        if slot.last == 0 {
+            self.free.push(number);
+        } else if self.room.reuses_frames && !slot.is_mapped {
+            // The slot is free when its time comes.
+            slot.last = 0;
+            self.held -= 1;
+        }
+    }
+}
+
+impl IoPath {
+    /// Names the user's pages of the calls to come: the page behind each virtual page. A page that is not named is the
+    /// process's own page of that number.
+    pub fn name_user_pages(&mut self, pages: BTreeMap<u64, MemoryPage>) {
+        self.user_pages = pages;
+    }
+
+    /// Notes that the running program references pages next, together. Pages are reclaimed first until these have room.
+    pub fn refer(&mut self, pages: &[MemoryPage], emit: Emit<'_>) {
+        for &page in pages {
+            self.note_mapped(page);
+        }
+        self.make_room_for(pages, emit);
+    }
+
+    /// Returns a number by which the program can [refer again](Self::refer_again) to a page that is in memory. The number
+    /// holds until the page dies or leaves the page cache; `None` where no page competes for memory.
+    pub fn memory_slot(&mut self, page: MemoryPage) -> Option<u32> {
+        self.memory.as_mut().map(|memory| memory.slot_of(page))
+    }
+
+    /// Notes that the running program references a page, if the page is in memory. Returns whether it is.
+    ///
+    /// # Panics
+    /// No page competes for memory.
+    #[inline]
+    pub fn refer_again(&mut self, slot: u32) -> bool {
+        self.memory.as_mut().expect("a slot is of a memory").refer_again(slot)
+    }
+
+    /// Notes that a page of processes has died.
+    pub fn lose_page(&mut self, page: MemoryPage) {
+        if let Some(memory) = &mut self.memory {
+            memory.lose(page);
+        }
+    }
+
+    /// Notes that a process has a page in a mapping.
+    pub(super) fn note_mapped(&mut self, page: MemoryPage) {
+        if let Some(memory) = &mut self.memory {
+            let slot = memory.slot_of(page);
+            memory.slots[slot as usize].is_mapped = true;
+        }
+    }
+
+    /// Emits the steps that `make` makes. Memory has room for the pages of a step before the step.
+    pub(super) fn in_memory(&mut self, emit: Emit<'_>, make: impl FnOnce(&mut Self, Emit<'_>)) {
+        if self.memory.is_none() {
+            make(self, emit);
+            return;
+        }
+        let mut steps = Vec::new();
+        make(self, &mut |step| steps.push(step));
+        for step in steps {
+            match step {
+                IoStep::Copy { from, to, .. } => self.make_room_at(&[from, to], emit),
+                IoStep::Fill { at, .. } | IoStep::Transfer { at, .. } => self.make_room_at(&[at], emit),
+                _ => {}
+            }
+            emit(step);
+        }
+    }
+
+    /// Makes a request to the disk. Memory has room for its pages before the first step.
+    pub(super) fn transfer(&mut self, writes: bool, data: Vec<Data>, emit: Emit<'_>) {
+        if self.memory.is_some() {
+            let places: Vec<Location> = data.iter().map(|&(at, ..)| at).collect();
+            self.make_room_at(&places, emit);
+        }
+        self.disk.transfer(writes, data, &mut self.counts, emit);
+    }
+
+    fn make_room_at(&mut self, places: &[Location], emit: Emit<'_>) {
+        let pages: Vec<MemoryPage> = places.iter().filter_map(|&at| self.page_of(at)).collect();
+        self.make_room_for(&pages, emit);
+    }
+
+    /// Returns the page of a location; `None` for descriptors, which do not count.
+    fn page_of(&mut self, at: Location) -> Option<MemoryPage> {
+        let size = self.config.page;
+        Some(match at {
+            Location::User(user) => {
+                let number = user.0 / size;
+                let page = self.user_pages.get(&number).copied().unwrap_or(MemoryPage::Own(number));
+                self.note_mapped(page);
+                page
+            }
+            Location::File(file, byte) => MemoryPage::File(FilePage { file, page: byte / size }),
+            Location::Buffer(BufferPool::Packets, number, byte) => {
+                let first = u64::from(number) * self.config.buffer;
+                MemoryPage::Buffer(BufferPool::Packets, (first + byte) / size)
+            }
+            Location::Buffer(BufferPool::Pipes, number, _) => {
+                MemoryPage::Buffer(BufferPool::Pipes, number.into())
+            }
+            Location::Descriptor(..) => return None,
+        })
+    }
+
+    fn make_room_for(&mut self, pages: &[MemoryPage], emit: Emit<'_>) {
+        if let Some(memory) = &self.memory {
+            assert!(pages.len() as u64 <= memory.room.pages, "pages that come together fit into memory");
+        }
+        while self.memory.as_mut().is_some_and(|memory| !memory.refer(pages)) {
+            self.reclaim(emit);
+        }
+    }
+
+    /// Reclaims the page that was referenced longest ago, or lets it become the youngest because it is written.
+    fn reclaim(&mut self, emit: Emit<'_>) {
+        let Some((number, page)) = self.oldest() else { return };
+        let Some(MemoryPage::File(page)) = page.filter(|&page| self.caches(page)) else {
+            self.memory.as_mut().expect("a page is in memory").forget_oldest();
+            return;
+        };
+        // A page that the disk is asked to read or write is locked until then.
+        self.wait_for(page, emit);
+        if self.cache.is_dirty(page) {
+            self.write_dirty(page, emit);
+        }
+        self.wait_for_writes(&(page..=page), emit);
+        if self.oldest().is_some_and(|(now, _)| now == number) {
+            self.drop_page(page, emit);
+            self.counts.pages_reclaimed += 1;
+        }
+    }
+
+    fn oldest(&mut self) -> Option<(u32, Option<MemoryPage>)> {
+        let memory = self.memory.as_mut()?;
+        let number = memory.oldest()?;
+        Some((number, memory.slots[number as usize].page))
+    }
+
+    fn caches(&self, page: MemoryPage) -> bool {
+        matches!(page, MemoryPage::File(page) if self.cache.contains(page))
+    }
+
+    /// Returns the pages in memory, in no order; pages that have died are absent. Tests read them.
+    pub fn in_memory_now(&self) -> impl Iterator<Item = MemoryPage> {
+        let memory = self.memory.as_ref();
+        memory
+            .into_iter()
+            .flat_map(|memory| memory.by_page.keys().copied().filter(|&page| memory.holds(page)))
+    }
+}

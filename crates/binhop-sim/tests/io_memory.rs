@@ -1,0 +1,157 @@
+//! The page cache competes for frames: under no placement a page of the page cache is evicted by a placement, and what a
+//! full memory pushes out is read from the disk again.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use binhop_base::Class;
+use binhop_sim::device_data::compare_schemes;
+use binhop_sim::io_path::IoEvents;
+use binhop_sim::{Machine, RunOptions};
+use binhop_trace::event::Event;
+use binhop_trace::{Meta, Op, Source};
+
+use crate::io_path::{Rows, batch, row};
+
+const PAGE: u64 = 4096;
+const CODE: u64 = 0x40_0000;
+const HEAP: u64 = 0x1000_0000;
+const FILE: u64 = 3;
+
+/// Memory has 320 frames, of which 64 are the pool. The page cache may take all of them.
+const MACHINE: &str = r#"
+memory = { size = "1280KiB", page = "4KiB" }
+placement = { policy = "random", pool = "256KiB" }
+[cache.l1i]
+serves = "fetch"
+size = "4KiB"
+line = "64B"
+ways = 1
+next = "l2"
+[cache.l1d]
+serves = "data"
+size = "4KiB"
+line = "64B"
+ways = 1
+next = "l2"
+[cache.l2]
+size = "16KiB"
+line = "64B"
+ways = 4
+next = "memory"
+[io]
+page-cache = "1280KiB"
+read-ahead = "16KiB"
+request = "16KiB"
+"#;
+
+fn machine(settings: &[&str]) -> Machine {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+    Machine::parse(MACHINE, "small", &settings).unwrap()
+}
+
+fn meta() -> Meta {
+    Meta {
+        page_size: Some(PAGE),
+        files: BTreeMap::from([(FILE, "/data".to_owned())]),
+        file_bytes: BTreeMap::from([(FILE, 1000 * PAGE)]),
+        ..Meta::default()
+    }
+}
+
+/// A call that reads or writes a page of the file. The program works on four pages of its own.
+fn call(writes: bool, page: u64) -> Vec<Event> {
+    let call = Event {
+        arg0: Some(FILE),
+        arg1: Some(page * PAGE),
+        ..row(Op::Syscall, HEAP, PAGE as u32, writes.into())
+    };
+    let mut rows: Vec<Event> = (0..4).map(|page| row(Op::Store, HEAP + page * PAGE, 8, 1)).collect();
+    rows.insert(0, row(Op::Fetch, CODE, 16, 4));
+    rows.push(call);
+    rows
+}
+
+/// Returns the evictions of each seed, and what the path has counted: pages read, written, reclaimed.
+fn run(machine: &Machine, events: &[Event]) -> (Vec<f64>, [u64; 3]) {
+    let source = Rows { meta: meta(), batches: events.chunks(100).map(batch).collect() };
+    let path = IoEvents::new(Box::new(source), *machine.io()).unwrap();
+    let counts = path.counts();
+    let options = RunOptions { seeds: vec![1, 2, 3], ..RunOptions::default() };
+    let found = compare_schemes(machine, Box::new(path), &options, &[], &mut |_| Ok(())).unwrap();
+    let results = &found.front.results;
+    let metrics = results.column_by_name("metric").unwrap().clone();
+    let values = results.column_by_name("value").unwrap().clone();
+    let (metrics, values) = (metrics.as_string::<i32>(), values.as_primitive::<Float64Type>());
+    let evictions = (0..results.num_rows()).filter(|&row| metrics.value(row) == "os.evictions");
+    let io = counts.lock().unwrap_or_else(PoisonError::into_inner).io;
+    (evictions.map(|row| values.value(row)).collect(), [io.pages_read, io.pages_written, io.pages_reclaimed])
+}
+
+const POLICIES: [&[&str]; 5] = [
+    &[],
+    &["placement.policy=sequential"],
+    &["placement.policy=first", "placement.pool=4KiB"],
+    &["placement.policy=buddy"],
+    &["placement.policy=colored-lists", "placement.colors=1"],
+];
+
+/// A file that is three times as large as memory is read, and every fourth page is written back.
+#[test]
+fn no_placement_evicts_a_page_of_the_page_cache() {
+    let events: Vec<Event> = (0..960).flat_map(|page| call(page % 4 == 3, page)).collect();
+    for settings in POLICIES {
+        let (evictions, [_, _, reclaimed]) = run(&machine(settings), &events);
+        assert_eq!(evictions, [0.0; 3], "{settings:?}");
+        assert!(reclaimed > 500, "{settings:?}: {reclaimed}");
+    }
+}
+
+/// Ten pages are read twice. In between the program touches as much memory as there is, or little.
+#[test]
+fn a_page_that_full_memory_pushed_out_is_read_again() {
+    let reads = || (0..10).flat_map(|page| call(false, 3 * page));
+    let touches = |pages: u64| (0..pages).map(|page| row(Op::Load, 2 * HEAP + page * PAGE, 8, 1));
+    for settings in POLICIES {
+        let machine = machine(settings);
+        let of = |pages| {
+            let events: Vec<Event> = reads().chain(touches(pages)).chain(reads()).collect();
+            run(&machine, &events).1
+        };
+        let (once, twice) = (of(100), of(320));
+        assert_eq!((once[2], twice[0] - once[0] > 0), (0, true), "{settings:?}: {once:?}, {twice:?}");
+        assert!(twice[2] >= 10, "{settings:?}: {twice:?}");
+    }
+}
+
+/// Where one order of pages does not tell which page leaves memory, the first use of the page cache is refused by name.
+#[test]
+fn placements_with_other_orders_are_refused() {
+    let refused = |settings: &[&str], events: &[Event]| {
+        let machine = machine(settings);
+        let source = Rows { meta: meta(), batches: vec![batch(events)] };
+        let path = IoEvents::new(Box::new(source), *machine.io()).unwrap();
+        let mut path = path.refusing(machine.page_cache_problem());
+        loop {
+            match path.next_batch() {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(problem) => return Some(problem),
+            }
+        }
+    };
+    let events = [row(Op::Load, HEAP, 8, 1), call(false, 0)[5]];
+    let colors = ["placement.policy=colored-lists", "placement.colors=16"];
+    let problem = refused(&colors, &events).unwrap();
+    assert_eq!((&*problem.value, &*problem.place), ("16", "machine small: placement.colors"), "{problem}");
+    assert!(refused(&colors, &events[..1]).is_none(), "no call uses the page cache");
+    let problem = refused(&["placement.pool=1280KiB"], &events).unwrap();
+    assert_eq!((&*problem.value, problem.class), ("0B", Class::Request), "{problem}");
+    assert!(problem.rule.contains("at least"), "{problem}");
+    assert!(refused(&["placement.policy=identity"], &events).is_none());
+    assert!(refused(&[], &events).is_none());
+    let problem = Machine::parse(MACHINE, "small", &["io.request=520KiB".into()]).unwrap_err();
+    assert!(problem.rule.contains("half of the memory"), "{problem}");
+}
