@@ -550,7 +550,8 @@ pub struct SparseBytes {
 
 impl CacheConfig {
     /// The bytes that one such cache allocates from the start: a word for each line, and what the replacement keeps.
-    /// The system provides their memory page by page, as sets are touched. What the cache keeps of each page that was accessed comes on top: a bit for each line.
+    /// The system provides their memory page by page, as sets are touched. What the cache keeps of each page that was accessed
+    /// comes on top: a bit for each line.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());

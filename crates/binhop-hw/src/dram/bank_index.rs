@@ -1,7 +1,7 @@
 //! `BankIndex` knows, for each bank, the requests of one queue that wait for it, and the command that the bank needs next.
 //!
-//! A bank whose row is open, which a request wants, and which takes a transfer as soon as its group and rank allow one, is
-//! *ready*: its wanted requests stand in the mask of its group, and it has no choice of its own. Every other bank with
+//! A bank is *ready* if a request wants its open row and the bank itself no longer delays the transfer. Its wanted requests
+//! stand in the mask of its group, and the bank has no choice of its own. Every other bank with
 //! requests is *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest
 //! transfer of a group is found in one mask.
 

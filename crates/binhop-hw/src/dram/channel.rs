@@ -20,7 +20,7 @@ use super::{
 
 pub(super) const READS: usize = 0;
 pub(super) const WRITES: usize = 1;
-/// Stands for a queue where no command is known.
+/// The number that stands in place of a queue where no command is known.
 const NEITHER: usize = 2;
 
 /// `Channel` is a channel with its controller: two queues, banks, groups and ranks.
@@ -154,7 +154,6 @@ impl Channel {
     }
 
     /// Returns the least key of precharges of open rows that no request wants.
-    #[cold]
     fn unwanted(&self) -> u64 {
         let key_of = |number: u32| {
             let (place, bank) = (number as usize, &self.banks[number as usize]);

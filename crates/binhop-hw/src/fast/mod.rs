@@ -52,7 +52,7 @@ paths! {
     DirectMapped = "direct-mapped", "Behind a shared front, what is the same in all lanes is worked out once, and the rest is replayed without a branch.";
     KnownHits = "known-hits", "Requests that hit in every back of a lane and change nothing are taken out once for all of them.";
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
-    LaneBits = "lane-bits", "Up to 64 lanes of direct-mapped caches are simulated together, one bit for each lane.";
+    LaneBits = "lane-bits", "Up to 64 lanes are simulated together, one bit for each lane; level 1 is direct-mapped.";
 }
 
 /// A set of fast paths.
@@ -281,8 +281,8 @@ pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// Returns the only cache behind the front, if [`LaneBits`](crate::LaneBits) has room for it: hits are the same for a lane
-/// whose line is resident, whatever the other lines of its set are.
+/// Returns the only cache behind the front, if [`LaneBits`](crate::LaneBits) may simulate it: its replacement ignores hits,
+/// so that a hit needs no visit to the lane.
 pub(crate) fn back_in_bits(tree: &Tree) -> Verdict<usize> {
     let number = by_line_number(tree)?;
     let cache = &tree.config().caches[number];

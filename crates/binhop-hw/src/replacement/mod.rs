@@ -4,7 +4,8 @@
 //!
 //! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
 //! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
-//! `binhop-oracle/src/cache.rs`.
+//! `binhop-oracle/src/cache.rs`. A policy may have packed sets, too, for speed: it has a [`PackedPolicy`] then, and stands in
+//! the list `packed` of `cache/lines.rs`.
 //!
 //! Rules of all policies
 //! - A line that comes takes the lowest empty way; only a full set has a victim.

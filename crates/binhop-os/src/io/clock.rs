@@ -2,7 +2,8 @@
 
 use super::{Emit, IoPath, IoWaiting};
 
-/// `Due` is who works at a time of its own. At one time the first of this list works first.
+/// `Due` names a device, or a reason to wake the flusher, that acts at its own time. At one time the first of this list
+/// acts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Read,
@@ -15,8 +16,8 @@ enum Due {
 }
 
 impl IoPath {
-    /// Returns the time in instructions before which nobody works but for a call or a fault. So a caller need not let time
-    /// pass before.
+    /// Returns the next time, in instructions, at which a device or the flusher acts on its own. A caller need not let time
+    /// pass earlier.
     #[must_use]
     pub fn next_due(&self) -> u64 {
         self.first_due().map_or(u64::MAX, |(due, _)| due)

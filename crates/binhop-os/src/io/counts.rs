@@ -38,7 +38,7 @@ io_counts! {
         pages_reclaimed "pages" "Pages that left the page cache because memory was full.";
         disk_requests "requests" "Requests that the disk served, direct ones included.";
         packets_arrived "packets" "Packets that the card put into the receive ring. The ring drops none: the sender waits while io.backlog packets lie there.";
-        packets_received "packets" "Packets among them that the driver handed to sockets.";
+        packets_received "packets" "Packets that arrived and that the driver handed to sockets.";
         packets_sent "packets" "Packets that the card sent.";
         interrupts "interrupts" "Interrupts of all devices.";
     }

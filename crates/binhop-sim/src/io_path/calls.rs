@@ -154,25 +154,25 @@ const LINUX_CALLS: [(u32, bool, Ranges); 14] = [
 /// `Moves` says from where to where a call moves data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moves {
-    /// From the object to the user.
+    /// The call moves bytes from the object to the user.
     ToUser,
-    /// From the user to the object.
+    /// The call moves bytes from the user to the object.
     FromUser,
-    /// From the object to another object.
+    /// The call moves bytes from the object to another object.
     Between,
-    /// From the object to another object, and they stay.
+    /// The call copies bytes to another pipe; they stay in the first.
     Tee,
-    /// From the user to the target, a pipe; or without a target from the object, a pipe, to the user.
+    /// The call moves bytes from the user to the target, a pipe; or, without a target, from the object, a pipe, to the user.
     UserPipe,
-    /// The dirty pages of the object to the disk.
+    /// The call writes the dirty pages of the object to the disk.
     FileToDisk,
-    /// All dirty pages to the disk.
+    /// The call writes all dirty pages to the disk.
     AllToDisk,
-    /// The dirty pages behind a range of the user's memory to the disk.
+    /// The call writes the dirty pages behind a range of the user's memory to the disk.
     RangeToDisk,
-    /// None: the file gets the length that the offset says.
+    /// The call moves no bytes: it sets the file's length to the offset.
     Cut,
-    /// None: the file is deleted.
+    /// The call moves no bytes: it deletes the file.
     Delete,
 }
 

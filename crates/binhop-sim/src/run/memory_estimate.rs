@@ -9,8 +9,8 @@
 //!   goes to the disk leaves a place in a list. If switches are observed, each process takes private caches, in which
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
-//! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words, as wide as the lanes are many, for
-//!   each line of each page in each cache behind level 1, and room for the accesses of a block.
+//! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
+//!   number of lanes, for each line of each page in each cache behind level 1, and room for the accesses of a block.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
