@@ -5,16 +5,18 @@
 //! system gives zeroed memory page by page as it is touched. So an empty cache takes no memory, however large it is.
 //! Where many caches hold few lines each, [`Storage::Sparse`] takes memory for chunks of sets, as lines come.
 
+mod packed;
+
 use std::ops::Range;
 
 use binhop_base::{PowerOfTwo, Rng};
 
 use super::chunks::Chunks;
-use super::packed::{HEAD_BYTES, MOST_PACKED, PackedArray};
 use crate::{
     CacheConfig, Replacement,
     replacement::{ArrayShape, FEW, Fifo, Lru, Plru, Policy, Random, Srrip, each_policy},
 };
+use packed::{HEAD_BYTES, MOST_PACKED, PackedArray};
 
 /// The word of a way that holds no line.
 pub(crate) const EMPTY: u64 = 0;

@@ -4,7 +4,6 @@ pub(crate) mod access;
 pub(crate) mod cachegrind;
 mod chunks;
 pub(crate) mod lines;
-mod packed;
 pub(crate) mod stage;
 mod stream_buffers;
 mod write_buffer;

@@ -6,7 +6,7 @@
 
 use crate::replacement::{ArrayShape, PackedPolicy};
 
-use super::lines::{EMPTY, Sets, Word};
+use super::{EMPTY, Sets, Word};
 
 /// The most ways of a set.
 pub(crate) const MOST_PACKED: usize = 16;
@@ -63,7 +63,7 @@ impl<P: PackedPolicy> PackedArray<P> {
         &self.words[sets.start * self.ways..sets.end * self.ways]
     }
 
-    /// The words of a set in the order in which an [`Array`](super::lines::Array) keeps them.
+    /// The words of a set in the order in which an [`Array`](super::Array) keeps them.
     pub(super) fn in_order(&self, set: usize) -> Vec<u64> {
         let words = self.words(set..set + 1);
         let mut ordered: Vec<u64> =
