@@ -30,6 +30,9 @@ extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 #define POLLOUT 4
 /* Valgrind's headers do not have this flag of open (x86-64). */
 #define O_DIRECT 040000
+/* Valgrind's headers do not have these flags of open either. */
+#define O_NOFOLLOW 0400000
+#define O_PATH 010000000
 /* Valgrind's headers do not have this flag of msync. */
 #define MS_SYNC 4
 #define NO_OFFSET (~0ULL)
@@ -64,8 +67,9 @@ const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
    return threads[tid].arguments;
 }
 
-/* A small table of the files whose names were written. A name may be written twice, which costs little, but no name may be
-   left out. */
+/* A small table of the files whose names this process image wrote. A name may be written twice, which costs little, but no name
+   may be left out. Each image writes its names anew, so all must write the same name for a file: the kernel's, never the
+   program's. The reader takes an inode with another name for another file. */
 #define NAMED 1024
 static struct {
    ULong device, inode;
@@ -146,41 +150,50 @@ static void find_two_files(Thread *thread)
 /* The descriptors that are looked at when a file's last name is removed: as many as a process has by default. */
 #define DESCRIPTORS 1024
 
-/* Returns whether a descriptor of this process leads to a file. */
-static Bool is_open(const struct vg_stat *file)
+/* Returns whether a descriptor of this process leads to a file, besides the recorder's own. */
+static Bool is_open(const struct vg_stat *file, Int own)
 {
    struct vg_stat other;
    for (Int fd = 0; fd < DESCRIPTORS; fd++)
-      if (VG_(fstat)(fd, &other) == 0 && other.dev == file->dev && other.ino == file->ino) return True;
+      if (fd != own && VG_(fstat)(fd, &other) == 0 && other.dev == file->dev && other.ino == file->ino) return True;
    return False;
 }
 
-/* Finds the file that a call cuts or deletes by its name. A name that is removed deletes the file only if the file has no other
-   name, and no descriptor of this process. A symbolic link is a file of its own, and has no data. */
-static void find_named_file(Thread *thread)
+/* Opens the name that a call cuts or deletes, only to look at it: neither the file's locks nor its times change. Returns -1 if
+   there is no such name. A name that is deleted may be a symbolic link, which is a file of its own. */
+static Int open_name(const Thread *thread)
 {
-   Bool deletes = thread->number != __NR_truncate;
    Bool below = thread->number == __NR_unlinkat;
    Int directory = below ? (Int)thread->arguments[0] : VKI_AT_FDCWD;
    Addr given = thread->arguments[below ? 1 : 0];
-   HChar path[4200], link[8];
+   HChar path[4200];
    SizeT length = 0;
-   struct vg_stat file;
-   if (below && directory != VKI_AT_FDCWD) length = VG_(sprintf)(path, "/proc/self/fd/%d/", directory);
+   if (directory != VKI_AT_FDCWD) length = VG_(sprintf)(path, "/proc/self/fd/%d/", directory);
    for (SizeT i = 0;; i++) {
-      if (length + 1 >= sizeof path || !VG_(am_is_valid_for_client)(given + i, 1, VKI_PROT_READ)) return;
+      if (length + 1 >= sizeof path || !VG_(am_is_valid_for_client)(given + i, 1, VKI_PROT_READ)) return -1;
       HChar next = *(const HChar *)(given + i);
       if (i == 0 && next == '/') length = 0;
       path[length++] = next;
       if (next == 0) break;
    }
-   if (deletes && VG_(readlink)(path, link, sizeof link) >= 0) return;
-   SysRes found = VG_(stat)(path, &file);
-   if (sr_isError(found) || !VKI_S_ISREG(file.mode) || (deletes && (file.nlink > 1 || is_open(&file)))) return;
-   BH_(name_file)(file.dev, file.ino, file.size, path);
-   thread->device = file.dev;
-   thread->inode = file.ino;
-   thread->offset = deletes ? 0 : thread->arguments[1];
+   SysRes opened = VG_(open)(path, O_PATH | (thread->number == __NR_truncate ? 0 : O_NOFOLLOW), 0);
+   return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
+}
+
+/* Finds the file that a call cuts or deletes by its name. The program's name may be relative; the file gets the name that its
+   descriptors have, or the reader would take it for another file. A name that is removed deletes the file only if the file has
+   no other name, and no descriptor of this process. */
+static void find_named_file(Thread *thread)
+{
+   Bool deletes = thread->number != __NR_truncate;
+   struct vg_stat file;
+   Int fd = open_name(thread);
+   if (fd < 0) return;
+   if (VG_(fstat)(fd, &file) == 0 && VKI_S_ISREG(file.mode) && !(deletes && (file.nlink > 1 || is_open(&file, fd)))) {
+      find(fd, &thread->device, &thread->inode);
+      thread->offset = deletes ? 0 : thread->arguments[1];
+   }
+   VG_(close)(fd);
 }
 
 /* Finds the pipe of vmsplice: the call writes to it, or reads it. */

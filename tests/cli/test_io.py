@@ -345,6 +345,52 @@ def test_what_a_recorded_program_cuts_off_is_not_written(
     assert path["dirty"] == 1 + 5, "the page of the last store, and the file that was open"
 
 
+NAMES_OF_OTHERS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char bytes[8 * 4096];
+static void make(int directory, const char *name, int pages)
+{
+   int file = openat(directory, name, O_RDWR | O_CREAT, 0600);
+   write(file, bytes, pages * 4096);
+   close(file);
+}
+int main(void)
+{
+   mkdir("d", 0700);
+   int d = open("d", O_RDONLY | O_DIRECTORY);
+   make(AT_FDCWD, "c", 8);
+   make(d, "e", 4);
+   make(AT_FDCWD, "f", 3);
+   make(AT_FDCWD, "g", 2);
+   symlink("f", "link");
+   symlink("g", "other");
+   if (fork() == 0) {
+      unlinkat(d, "e", 0);
+      truncate("link", 4096);
+      unlink("other"); /* g stays */
+      execlp("rm", "rm", "-f", "c", (char *)0);
+   }
+   wait(0);
+   make(AT_FDCWD, "f", 1); /* the page is dirty already */
+   return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_a_relative_name_in_another_process_is_the_name_of_the_same_file(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _recorded(NAMES_OF_OTHERS, command, tmp_path, monkeypatch)
+    assert path["written"] == 18 * 4096
+    assert path["unseen"] == 0
+    assert path["dirty"] == 1 + 2, "the first page of f, and g"
+
+
 PAGES_IN_PIPES = """
 #define _GNU_SOURCE
 #include <fcntl.h>
