@@ -181,8 +181,9 @@ static Int open_name(const Thread *thread)
 }
 
 /* Finds the file that a call cuts or deletes by its name. The program's name may be relative; the file gets the name that its
-   descriptors have, or the reader would take it for another file. A name that is removed deletes the file only if the file has
-   no other name, and no descriptor of this process. */
+   descriptors have, or the reader would take it for another file. A name that is removed deletes the file if the file has no
+   other name, and no descriptor of this process. (Ours: on Linux a mapping keeps the file, too, and so does a descriptor of
+   another process.) */
 static void find_named_file(Thread *thread)
 {
    Bool deletes = thread->number != __NR_truncate;

@@ -26,7 +26,8 @@
 //!   shared mappings show in its range.
 //! - `truncate` and `ftruncate` give a file a length, and `unlink` and `unlinkat` delete it: its pages behind the end leave the
 //!   page cache and are not written. A trace names the file of such a call only if the call did this. So a file whose name
-//!   is removed while it is open keeps its pages (ours: for ever).
+//!   is removed while it is open keeps its pages (ours: for ever). `open` with `O_TRUNC`, `creat`, and `rename` over a file cut
+//!   no pages off: a trace does not say what they cut.
 //! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is copied.
