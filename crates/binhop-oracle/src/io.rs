@@ -749,6 +749,16 @@ impl Server {
         here
     }
 
+    /// Takes bytes out of a pipe that go nowhere, and returns how many were in the pipe.
+    pub fn drain_pipe(&mut self, pipe: u64, bytes: u64) -> u64 {
+        let taken = self.take_bytes(false, pipe, bytes);
+        let runs = runs_of(&taken);
+        for (number, run) in runs.iter().enumerate() {
+            self.free_unused(run, &runs[number + 1..]);
+        }
+        taken.len() as u64
+    }
+
     /// Moves bytes of a file into a pipe.
     pub fn splice_from_file(&mut self, file: u64, offset: u64, pipe: u64, bytes: u64) {
         if bytes == 0 {

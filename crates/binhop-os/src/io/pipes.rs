@@ -60,6 +60,17 @@ impl IoPath {
         done
     }
 
+    /// Takes `bytes` out of a pipe for an object without data on the path, such as `/dev/null`, and returns how many of them
+    /// were in the pipe. Nothing is copied.
+    pub fn drain_pipe(&mut self, pipe: QueueId, bytes: u64) -> u64 {
+        let mut done = 0;
+        while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), bytes - done) {
+            self.release(run.held, is_last);
+            done += run.bytes();
+        }
+        done
+    }
+
     /// Moves `bytes` of a file from byte `offset` on into a pipe. The pipe holds the pages of the page cache; nothing is
     /// copied.
     pub fn splice_from_file(

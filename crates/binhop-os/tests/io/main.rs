@@ -40,6 +40,7 @@ enum Call {
     Send(u64, u64),
     WritePipe(u64, u64, u64),
     ReadPipe(u64, u64, u64),
+    DrainPipe(u64, u64),
     SpliceFromFile(u64, u64, u64, u64),
     SpliceToFile(u64, u64, u64),
     SpliceFromSocket(u64, u64, u64),
@@ -127,6 +128,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => (piped.clone(), file.clone()).prop_map(|((p, _, b), s)| Call::SpliceFromSocket(s, p, b)),
         2 => piped.clone().prop_map(|(p, _, b)| Call::SpliceToSocket(p, b)),
         1 => piped.clone().prop_map(|(p, _, b)| Call::SplicePipes(p, 1 - p, b)),
+        1 => piped.clone().prop_map(|(p, _, b)| Call::DrainPipe(p, b)),
         1 => piped.prop_map(|(p, _, b)| Call::Tee(p, 1 - p, b)),
     ];
     let ranged = (file.clone(), offset.clone(), bytes.clone(), user.clone());
@@ -303,6 +305,10 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
         Call::ReadPipe(p, b, u) => {
             let read = fast.read_pipe(QueueId(p), b, VirtAddr(u), emit);
             assert_eq!(read, slow.read_pipe(p, b, u));
+        }
+        Call::DrainPipe(p, b) => {
+            let drained = fast.drain_pipe(QueueId(p), b);
+            assert_eq!(drained, slow.drain_pipe(p, b));
         }
         Call::SpliceFromFile(f, o, p, b) => {
             fast.splice_from_file((FileId(f), o), QueueId(p), b, emit);

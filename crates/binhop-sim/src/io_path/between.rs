@@ -7,7 +7,8 @@ use binhop_os::io::{IoPath, IoStep, QueueId};
 use super::calls::{Call, Moves, Object};
 use super::file_numbers::FileNumbers;
 
-/// Lets the path serve a call between two objects. Returns false if the trace does not say enough, or if the path does not
+/// Lets the path serve a call between two objects. What leaves a pipe for an object without data on the path, or for a place
+/// that nobody knows, leaves the pipe all the same. Returns false if the trace does not say enough, or if the path does not
 /// know such a call.
 pub(super) fn between(
     path: &mut IoPath,
@@ -19,16 +20,25 @@ pub(super) fn between(
     // A call that moved nothing has no target.
     let Some(target) = call.target else { return call.object.is_some() };
     let bytes = target.bytes;
+    let source = kind(call.object);
+    let drains = matches!(source, Some((_, Object::Pipe))) && call.moves != Moves::Tee;
+    let drain = |path: &mut IoPath| {
+        if let (Some((from, _)), true) = (source, drains) {
+            path.drain_pipe(QueueId(from), bytes);
+        }
+    };
     let ends = |start: u64| start.checked_add(bytes).is_none_or(|end| end > IoPath::LARGEST);
     if call.offset.is_some_and(ends) || target.offset.is_some_and(ends) {
+        drain(path);
         return false;
     }
-    let (Some((from, from_kind)), Some((to, to_kind))) = (kind(call.object), kind(target.object)) else {
+    let (Some((from, from_kind)), Some((to, to_kind))) = (source, kind(target.object)) else {
+        drain(path);
         return false;
     };
     let (from_queue, to_queue) = (QueueId(from), QueueId(to));
     match (from_kind, call.offset, to_kind, target.offset) {
-        (Object::Other, ..) | (_, _, Object::Other, _) => {}
+        (Object::Other, ..) | (_, _, Object::Other, _) => drain(path),
         (Object::File, Some(at), Object::File, Some(to_at)) => {
             path.copy_file((numbers.file(from), at), (numbers.file(to), to_at), bytes, emit);
         }
@@ -51,7 +61,10 @@ pub(super) fn between(
         (Object::Socket, _, Object::Pipe, _) => {
             path.splice_from_socket(from_queue, to_queue, bytes, emit);
         }
-        _ => return false,
+        _ => {
+            drain(path);
+            return false;
+        }
     }
     true
 }
