@@ -162,6 +162,7 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, by_hand: Pat
     assert "translation=off" in refused("--set", "translation=on")
     assert "io.ring" in refused("--set", "io.ring=1", "--set", "io.packet=9000B")
     assert "lines of one size" in refused(machine="kh90")
+    assert "rules: cachegrind:" in refused(machine="cachegrind-like")
     assert "two levels or more" in refused(machine="softvm") or "one last level" in refused(machine="softvm")
     assert "--seeds" in refused("--seeds", "0")
 

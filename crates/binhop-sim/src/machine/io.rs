@@ -5,8 +5,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::{
-    CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, SchemeConfig, SchemeKind,
-    TreeConfig, WritePolicy,
+    CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, Rules, SchemeConfig,
+    SchemeKind, TreeConfig, WritePolicy,
 };
 use binhop_os::io::{FileWrites, IoConfig, MemoryRoom};
 use binhop_trace::bounds::LARGEST_REFERENCE;
@@ -291,6 +291,14 @@ pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<Tr
     let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
         Err(Problem::request(value, place, rule, remedy))
     };
+    if tree.rules == Rules::Cachegrind {
+        return refused(
+            "cachegrind",
+            &format!("{place}: rules"),
+            "schemes for device data take the place of the last level, and by cachegrind's rules every level counts for itself",
+            "take another machine, or --set rules=lines",
+        );
+    }
     let name = &tree.caches[last].name;
     if let Some(other) =
         tree.caches.iter().enumerate().find(|(number, cache)| *number != last && cache.next == Next::Memory)
