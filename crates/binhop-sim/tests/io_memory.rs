@@ -126,7 +126,7 @@ fn a_page_that_full_memory_pushed_out_is_read_again() {
     }
 }
 
-/// Where one order of pages does not tell which page leaves memory, the first use of the page cache is refused by name.
+/// The first use of the page cache is refused by name where one order of pages does not tell which page leaves memory.
 #[test]
 fn placements_with_other_orders_are_refused() {
     let refused = |settings: &[&str], events: &[Event]| {

@@ -122,7 +122,7 @@ fn counted(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<
 }
 
 /// Pages that were asked for arrive, and old pages are written, behind the fetch with whose instructions their time comes.
-/// What waits at the end of the trace stays there, and is counted.
+/// Requests that wait at the end of the trace stay there, and are counted.
 #[test]
 fn devices_act_at_a_time_of_their_own() {
     // A page in 1,000 instructions; a page is old after 3,500.
@@ -334,7 +334,7 @@ fn dirty_pages_are_written_when_a_call_asks_for_it() {
     assert_eq!(sync(Some("4.3bsd"), 4, 36, None), (pages, 0));
 }
 
-/// What is cut off or deleted is never written, and a file in memory has no disk.
+/// Pages that are cut off or deleted are never written, and a file in memory has no disk.
 #[test]
 fn pages_that_are_cut_off_leave_unwritten() {
     let mut other = meta();

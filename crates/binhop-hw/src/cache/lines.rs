@@ -116,6 +116,17 @@ pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     if empty.is_none() { Some(before) } else { None }
 }
 
+/// Makes the dirty lines of a set clean whose key is `selected`. Calls `cleaned` for each, as it was.
+fn clean_ways(ways: &mut [u64], mut selected: impl FnMut(u64) -> bool, mut cleaned: impl FnMut(Word)) {
+    for way in ways {
+        let word = Word(*way);
+        if word.0 != EMPTY && word.dirty() && selected(word.key()) {
+            *way = Word::new(word.key(), false).0;
+            cleaned(word);
+        }
+    }
+}
+
 /// Sets of lines under one policy, for a loop that is compiled for each type of sets.
 pub(crate) trait Sets {
     /// [`touch`], in a set of these.
@@ -216,19 +227,8 @@ impl<P: Policy, const W: usize> Array<P, W> {
         }
     }
 
-    pub(super) fn clean(
-        &mut self,
-        set: usize,
-        mut selected: impl FnMut(u64) -> bool,
-        mut cleaned: impl FnMut(Word),
-    ) {
-        for way in self.set(set).0 {
-            let word = Word(*way);
-            if word.0 != EMPTY && word.dirty() && selected(word.key()) {
-                *way = Word::new(word.key(), false).0;
-                cleaned(word);
-            }
-        }
+    pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
+        clean_ways(self.set(set).0, selected, cleaned);
     }
 }
 
@@ -560,7 +560,7 @@ impl CacheConfig {
         let kept = if ways == 1 {
             0
         } else if Lines::are_packed(self.replacement, self.ways as usize) {
-            // What a policy keeps lies in the heads, except for what it draws.
+            // The heads hold the state of every policy. A policy that draws keeps its draws beside them.
             HEAD_BYTES + if self.draws() { self.replacement.bytes_of_a_set(ways) } else { 0 }
         } else {
             self.replacement.bytes_of_a_set(ways)

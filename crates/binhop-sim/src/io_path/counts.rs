@@ -7,7 +7,7 @@ use binhop_os::io::{IoCounts, IoWaiting};
 pub struct PathCounts {
     /// The bytes, pages, requests and packets.
     pub io: IoCounts,
-    /// What still waits for devices and the flusher.
+    /// These requests and dirty pages still wait for devices and the flusher.
     pub waiting: IoWaiting,
     /// The calls that move data of which the trace does not say enough.
     pub unseen: u64,

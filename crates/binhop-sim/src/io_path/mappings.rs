@@ -223,7 +223,7 @@ impl Mappings {
             touched.clear();
             for page in pages.clone() {
                 let page_touched = self.touch(page, (stores, again), now, path, steps)?;
-                // What a later page's fault makes leave is forgotten by `note`.
+                // `note` forgets the pages that leave at the fault of a later page.
                 self.know(page, page_touched.stores_pass, None);
                 touched.push(page_touched);
             }

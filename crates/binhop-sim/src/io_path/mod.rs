@@ -31,7 +31,7 @@
 //! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is copied.
-//!   What they move to an object without data on the path leaves the pipe uncopied.
+//!   Bytes that go to an object without data on the path leave the pipe uncopied.
 //!   `vmsplice` copies (ours: Linux lends the pipe the user's pages, which have no address in the process that reads them).
 //! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
 //!   reached. Time is the number of instructions that the trace fetches. What waits at the end of the trace stays there, as

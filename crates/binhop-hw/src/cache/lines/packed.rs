@@ -6,7 +6,7 @@
 
 use crate::replacement::{ArrayShape, PackedPolicy};
 
-use super::{EMPTY, Sets, Word};
+use super::{EMPTY, Sets, Word, clean_ways};
 
 /// The most ways of a set.
 pub(crate) const MOST_PACKED: usize = 16;
@@ -119,19 +119,8 @@ impl<P: PackedPolicy> PackedArray<P> {
         }
     }
 
-    pub(super) fn clean(
-        &mut self,
-        set: usize,
-        mut selected: impl FnMut(u64) -> bool,
-        mut cleaned: impl FnMut(Word),
-    ) {
-        for way in self.parts(set).1 {
-            let word = Word(*way);
-            if word.0 != EMPTY && word.dirty() && selected(word.key()) {
-                *way = Word::new(word.key(), false).0;
-                cleaned(word);
-            }
-        }
+    pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
+        clean_ways(self.parts(set).1, selected, cleaned);
     }
 }
 
@@ -187,7 +176,7 @@ mod tests {
         replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
-    /// What is done to a set: a line is asked for and comes if it is not there, leaves, or makes room.
+    /// A step does one thing to a set: it asks for a line, which comes if it is not there, or a line leaves or becomes clean.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Ask(usize, u64, bool),
