@@ -12,10 +12,10 @@ from binhop.numbers import like
 ENDS = ("all", "first", "repeat")
 """The ways in which a mix may end."""
 ORDERS = ("round-robin", "recent")
-"""Who is next: the trace whose last turn is longest ago, or the trace that left the processor last."""
+"""The trace that runs next: the trace whose last turn ended longest ago, or the trace that ran last."""
 FAULTS = ("none", "first", "all")
-"""The page faults that block, beside those that a trace marks itself: none, the first touch of each page of a
-file, or also the return of each page that a placement has evicted."""
+"""The page faults that block, beside the faults that a trace marks itself: none, the first touch of each page
+of a file, or also the return of each page that a placement has evicted."""
 UNITS = ("instructions", "cycles")
 """The units of a quantum."""
 

@@ -77,3 +77,8 @@ def test_a_help_fits_80_columns(name: str, command: Command) -> None:
     shown = command.ok(*name.split(), "--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert not re.search("<[a-z]+>", shown), "a type of Python says nothing to a user"
+    # Rich takes brackets for its markup and removes them, unless a backslash stands before them.
+    bare = "".join(shown.replace("│", "").split())
+    helps = [COMMANDS[name].help, *(getattr(parameter, "help", None) for parameter in COMMANDS[name].params)]
+    for words in re.findall(r"\[[a-z][^]]*\]", " ".join(map(str, helps))):
+        assert "".join(words.split()) in bare, f"the help does not show {words}: write \\{words}"

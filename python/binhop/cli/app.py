@@ -118,7 +118,9 @@ COMMANDS: Mapping[str, Entry] = {
     ),
     "inspect": Entry("traces", "inspect", "Report what a trace holds, and what is missing."),
     "lint": Entry(
-        "traces", "lint", "Check a trace, apart from any simulation. Exit code 2 if it has errors."
+        "traces",
+        "lint",
+        "Check a trace, apart from any simulation. The exit code is 2 if the trace has errors.",
     ),
     "doctor": Entry(
         "doctor", "doctor", "Report what is installed, what works, and what to install for the rest."
@@ -128,7 +130,7 @@ COMMANDS: Mapping[str, Entry] = {
     "policies": Entry("lists", "policies", "List the placement policies."),
     "counters": Entry("lists", "counters", "List the metrics of a result."),
     "formats": Entry(
-        "lists", "formats", "List the foreign formats that import reads, and those that export writes."
+        "lists", "formats", "List the foreign formats that import reads, and the formats that export writes."
     ),
 }
 """Every command, in the order of the help."""

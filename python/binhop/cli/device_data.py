@@ -27,7 +27,7 @@ def io(
         typer.Argument(
             metavar="TRACE",
             autocompletion=completion.traces,
-            help="A trace file, a built-in workload or a pipe. A file wins.",
+            help="A trace file, a built-in workload or a pipe. A file wins over a workload.",
         ),
     ],
     machine: Annotated[
@@ -51,16 +51,17 @@ def io(
         str | None,
         typer.Option(
             metavar="PRESET",
-            help="Memory with a controller: ddr2-666, ddr4-2400, ddr4-3200 or ddr5-4800. Stands for --set "
-            "dram.preset=PRESET. Default: what the machine says, or a fixed latency.",
+            help="Put a memory with a controller behind the schemes: ddr2-666, ddr4-2400, ddr4-3200 or "
+            "ddr5-4800. The option stands for --set dram.preset=PRESET. Default: what the machine says, or a "
+            "fixed latency.",
         ),
     ] = None,
     path: Annotated[
         bool,
         typer.Option(
             "--path/--no-path",
-            help="Whether the system calls of the trace make kernel and devices move data. Without it only "
-            "transfers in the trace itself count.",
+            help="Let the system calls of the trace make kernel and devices move data. With --no-path only "
+            "the transfers in the trace itself count.",
         ),
     ] = True,
     seeds: Annotated[

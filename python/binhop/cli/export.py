@@ -58,8 +58,8 @@ def export(
         str | None,
         typer.Option(
             metavar="S",
-            help="A scheme for device data (docs/io.md): the requests that the machine's memory with a "
-            "controller gets behind it, those of devices, too. Needs the section dram, as in "
+            help="Write the requests that the memory controller gets behind this scheme for device data "
+            "(docs/io.md), requests of devices included. The machine needs a section dram, as in "
             "--set dram=ddr4-2400.",
         ),
     ] = None,
@@ -75,7 +75,9 @@ def export(
     length: Length = None,
     force: Force = False,
     threads: Threads = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary, no notes.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no progress, summary and notes.")
+    ] = False,
 ) -> None:
     """Write a trace for another simulator."""
     if to not in FORMATS:

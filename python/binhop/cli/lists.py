@@ -75,7 +75,7 @@ def counters(json_to: Json = None, force: Force = False) -> None:
 
 
 def formats(json_to: Json = None, force: Force = False) -> None:
-    """List the foreign formats that import reads, and those that export writes."""
+    """List the foreign formats that import reads, and the formats that export writes."""
     _list(
         pl.concat(
             [

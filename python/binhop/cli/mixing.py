@@ -31,9 +31,9 @@ Order = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(ORDERS),
-        help="Who is next: the trace whose last turn is longest ago (round-robin, the default), or the trace "
-        "that left the processor last, because the caches may still hold its lines (recent; a trace that has "
-        "been ready for 8 quanta comes first).",
+        help="The trace that runs next: the trace whose last turn ended longest ago (round-robin, the "
+        "default), or the trace that left the processor last, because the caches may still hold its lines "
+        "(recent; a trace that has been ready for 8 quanta comes first).",
     ),
 ]
 Latency = Annotated[
@@ -47,9 +47,9 @@ Faults = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(FAULTS),
-        help="Which page faults block, beside those that a trace marks: none (the default), the first "
-        "reference to each page of a file (first), once for all processes, or also the return of each page "
-        "that a placement has evicted (all).",
+        help="The page faults that block, beside the faults that a trace marks: none (the default), the "
+        "first reference to each page of a file (first), once for all processes, or also the return "
+        "of each page that a placement has evicted (all).",
     ),
 ]
 FaultLatency = Annotated[

@@ -105,8 +105,9 @@ def report(
 ) -> None:
     """Make the figures, tables and page of a result anew from its Parquet, without a run.
 
-    Of reproduce: page, tables, claims, figures. Of run, compare, paging, surface, switches, translate:
-    figures. Of sweep: summary.csv and maps. All of it is replaced or, on an error, nothing.
+    A result of reproduce has a page, tables, claims and figures. A result of run, compare, paging, surface,
+    switches or translate has figures, and a result of sweep summary.csv and maps. The command replaces all
+    of these files or, on an error, none.
     """
     place = Path(directory)
     facts = _facts(place)

@@ -100,7 +100,7 @@ def run(
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Print the plan: what is shared, what not, and why. Run nothing."),
+        typer.Option("--explain", help="Print the plan (which stages are shared, and why), and run nothing."),
     ] = False,
     dump: Annotated[
         str | None,

@@ -29,7 +29,8 @@ def surface(
         typer.Argument(
             metavar="TRACE...",
             autocompletion=completion.traces,
-            help="The traces that share the processor: files or built-in workloads. A file wins.",
+            help="The traces that share the processor: files or built-in workloads. A file wins over a "
+            "workload.",
         ),
     ],
     machine: Annotated[

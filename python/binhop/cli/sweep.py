@@ -26,7 +26,7 @@ def sweep(
     document: Annotated[str, typer.Argument(metavar="STUDY", help="A study document, in TOML.")],
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Print the plan: what is shared, what not, and why. Run nothing."),
+        typer.Option("--explain", help="Print the plan (which stages are shared, and why), and run nothing."),
     ] = False,
     scale: Annotated[
         str | None, typer.Option(help="The scale of the study, by its name in the document.")

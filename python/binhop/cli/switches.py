@@ -46,7 +46,8 @@ def switches(
         typer.Argument(
             metavar="TRACE...",
             autocompletion=completion.traces,
-            help="Traces of several processes: files, built-in workloads or pipes. A file wins.",
+            help="Traces of several processes: files, built-in workloads or pipes. A file wins over a "
+            "workload.",
         ),
     ],
     machine: Annotated[
@@ -79,7 +80,7 @@ def switches(
     kernel: Annotated[
         bool,
         typer.Option(
-            "--kernel", help="Let the kernel reference what the machine's [kernel.switch], … state."
+            "--kernel", help="Let the kernel reference what the machine's \\[kernel.switch], … state."
         ),
     ] = False,
     form: table_form.Form = TEXT,

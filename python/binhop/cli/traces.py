@@ -15,7 +15,7 @@ from binhop.errors import RequestError
 
 # The list is read at every start of a command, and its table would import Polars.
 FORMATS = [name for name, *_ in binhop._binhop.formats()]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
 PROCESSES = 1000
 """The most address spaces that `inspect` shows in its table."""
 Length = Annotated[str | None, typer.Option(help="The greatest number of references to read, as in 50M.")]
@@ -182,7 +182,7 @@ def lint(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check a trace, apart from any simulation. Exit code 2 if it has errors."""
+    """Check a trace, apart from any simulation. The exit code is 2 if the trace has errors."""
     opened = binhop.Trace.of(trace)
     with json_file(json_to, trace, force=force) as file:
         with progress(f"checking {opened.name}", quiet=quiet) as tell:

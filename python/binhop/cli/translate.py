@@ -31,7 +31,7 @@ def translate(
         typer.Argument(
             metavar="TRACE",
             autocompletion=completion.traces,
-            help="A trace file, a built-in workload or a pipe. A file wins.",
+            help="A trace file, a built-in workload or a pipe. A file wins over a workload.",
         ),
     ],
     machine: Annotated[
@@ -41,7 +41,7 @@ def translate(
             metavar="M[,M...]",
             autocompletion=completion.machine_list,
             help="The designs: bundled machines (binhop machines), or paths of descriptions. Each must "
-            "have a section [translation].",
+            "have a section \\[translation].",
         ),
     ],
     seeds: Annotated[
