@@ -81,6 +81,23 @@ impl EventBatch {
         })
     }
 
+    /// Makes a batch of columns of equal length.
+    ///
+    /// # Panics
+    /// The lengths of the columns differ.
+    pub(crate) fn of_columns(
+        op: UInt8Array,
+        addr: UInt64Array,
+        size: UInt32Array,
+        count: UInt32Array,
+        [arg0, arg1]: [Option<UInt64Array>; 2],
+    ) -> Self {
+        let args = [&arg0, &arg1].into_iter().flatten().map(Array::len);
+        let lengths = [addr.len(), size.len(), count.len()].into_iter().chain(args);
+        assert!(lengths.into_iter().all(|length| length == op.len()), "columns of one length");
+        Self { op, addr, size, count, arg0, arg1 }
+    }
+
     /// Returns the batch as Arrow sees it, with the full schema. Missing argument columns become nulls.
     #[must_use]
     pub fn to_record_batch(&self) -> RecordBatch {

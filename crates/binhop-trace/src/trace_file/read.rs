@@ -1,25 +1,23 @@
 //! `TraceReader` reads a trace file, row group by row group.
 //!
 //! In a file that binhop wrote, the checksum of a row group is compared with the footer before the row group
-//! is decoded, from memory. A file of another program (Polars, pyarrow) has no checksums: the headers of its
+//! is decoded, from memory (`columns.rs`). A file of another program (Polars, pyarrow) has no checksums: the headers of its
 //! pages are compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of
 //! file are opened once, and a change of the file is an error (`steady.rs`).
 //!
 //! Memory grows with the number of row groups only: the decoder keeps 432 B for each column of each row group
 //! (`tests/foreign.rs`). A file of another program with few, huge pages needs memory for these pages.
 
+mod columns;
+mod decoder;
+
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use binhop_base::{Problem, Result};
-use bytes::{Buf, Bytes, buf::Reader};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, Length};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,10 +31,8 @@ use crate::source::Failure;
 use crate::source::{Meta, Source};
 use crate::totals::Totals;
 use crate::trace_file::footer::{Footer, Promises, byte_range, digits};
-
-/// The rows in a batch. They are enough to hide the cost of a batch, and few enough for the columns (17 bytes
-/// a row) to stay in a level-2 cache until they are used.
-const BATCH_ROWS: usize = 1 << 15;
+use columns::Columns;
+use decoder::{Decoder, RowGroupBytes};
 
 /// `FileFacts` describes a trace file apart from its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -99,7 +95,7 @@ pub struct TraceReader {
     /// The next row group to start.
     next: usize,
     /// The row group being decoded, and the number of its first row.
-    current: Option<(ParquetRecordBatchReader, u64)>,
+    current: Option<(Decoder, u64)>,
     /// The number of rows returned.
     rows: u64,
     failed: Failure,
@@ -189,12 +185,17 @@ impl TraceReader {
                 !(name == "arg0" && row_group.arg0 == 0 || name == "arg1" && row_group.arg1 == 0)
             });
             let bytes = read_checked(&self.file, &self.footer, own, index, &place)?;
-            decoder(bytes, &self.arrow, index, &columns, &place)?
+            let has_args = [row_group.arg0, row_group.arg1].map(|rows| rows > 0);
+            let (bytes, parquet) = (Arc::new(bytes), self.footer.parquet.row_group(index));
+            match guarded(&place, || Columns::read(&bytes, parquet, has_args))? {
+                Some(columns) => Decoder::Own(Box::new(columns)),
+                None => Decoder::parquet(Arc::unwrap_or_clone(bytes), &self.arrow, index, &columns, &place)?,
+            }
         } else {
             let checked = page_headers::check(&self.file, &self.footer.parquet, index, &columns, &place);
             self.file.check(&self.place)?;
             checked?;
-            decoder(self.file.clone(), &self.arrow, index, &columns, &place)?
+            Decoder::parquet(self.file.clone(), &self.arrow, index, &columns, &place)?
         };
         self.current = Some((decoder, self.rows));
         self.next += 1;
@@ -215,13 +216,13 @@ impl TraceReader {
             let place = self.place_of(index);
             let (decoder, first_row) = self.current.as_mut().expect("a row group was started");
             let first_row = *first_row;
-            let step = guarded(&place, || decoder.next().transpose().map_err(ParquetError::from));
+            let step = decoder.next(&place, self.rows);
             if self.footer.own.is_none() {
                 self.file.check(&self.place)?;
             }
             let step = step?;
             let promised = self.footer.parquet.row_group(index).num_rows() as u64;
-            let read = self.rows - first_row + step.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+            let read = self.rows - first_row + step.as_ref().map_or(0, |batch| batch.len() as u64);
             if read > promised || step.is_none() && read < promised {
                 let rule = format!("the footer says it has {promised} rows");
                 return Err(damaged(&format!("{read} rows"), &place, &rule));
@@ -230,7 +231,6 @@ impl TraceReader {
                 self.current = None;
                 continue;
             };
-            let batch = EventBatch::from_record_batch(&batch, &format!("{place}: from row {}", self.rows))?;
             check_ops(&batch, self.rows, &place)?;
             self.rows += batch.len() as u64;
             return Ok(Some(batch));
@@ -298,53 +298,4 @@ fn read_checked(
         return Err(damaged(&found, &place, &format!("its checksum is {stored}")));
     }
     Ok(RowGroupBytes { start, bytes: bytes.into() })
-}
-
-fn decoder<R: ChunkReader + 'static>(
-    bytes: R,
-    arrow: &ArrowReaderMetadata,
-    index: usize,
-    columns: &[&str],
-    place: &str,
-) -> Result<ParquetRecordBatchReader> {
-    // A batch has room for no more rows than the row group has, because a file may have very many, very small
-    // row groups.
-    let rows = usize::try_from(arrow.metadata().row_group(index).num_rows()).unwrap_or(0);
-    let mask = ProjectionMask::columns(arrow.parquet_schema(), columns.iter().copied());
-    guarded(place, || {
-        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, arrow.clone())
-            .with_row_groups(vec![index])
-            .with_projection(mask)
-            .with_batch_size(rows.clamp(1, BATCH_ROWS))
-            .build()
-    })
-}
-
-/// `RowGroupBytes` holds the bytes of a row group, at the positions that they have in the file.
-struct RowGroupBytes {
-    start: u64,
-    bytes: Bytes,
-}
-
-impl Length for RowGroupBytes {
-    fn len(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
-}
-
-impl ChunkReader for RowGroupBytes {
-    type T = Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
-        Ok(self.get_bytes(start, (self.len().saturating_sub(start)) as usize)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
-        let from = start.checked_sub(self.start).map(|from| from as usize);
-        let range = from.and_then(|from| Some(from..from.checked_add(length)?));
-        match range.filter(|range| range.end <= self.bytes.len()) {
-            Some(range) => Ok(self.bytes.slice(range)),
-            None => Err(ParquetError::EOF(format!("{length} bytes at {start} lie outside the row group"))),
-        }
-    }
 }
