@@ -4,7 +4,7 @@
 //! records its requests. The tested path then replays the requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{World, plain, power, resize, tree};
+use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng, Translation};
 use binhop_hw::{
     Back, CacheConfig, Computer, CostRule, Counted, CountedCaches, DirectMappedFilter, FastPath, FastPathSet,
@@ -194,7 +194,7 @@ impl<B: BackModel> Lane<B> {
     fn assert_equal(&self) {
         for (number, (tree, stepper)) in self.trees.iter().zip(&self.steppers).enumerate() {
             for cache in (0..tree.config().caches.len()).filter(|&cache| tree.in_front(cache)) {
-                assert_eq!(self.front.counters(cache), stepper.counters(cache));
+                assert_counts_of_stepper(self.front.counters(cache), stepper.counters(cache));
                 assert_eq!(self.front.contents(cache), stepper.contents(cache));
             }
             self.behind.assert_equal(number, tree, stepper, self.waited);
@@ -204,7 +204,7 @@ impl<B: BackModel> Lane<B> {
 
 fn assert_equal_backs(tree: &Tree, back: &Back, stepper: &Computer) {
     for cache in (0..tree.config().caches.len()).filter(|&cache| !tree.in_front(cache)) {
-        assert_eq!(back.counters(cache), stepper.counters(cache));
+        assert_counts_of_stepper(back.counters(cache), stepper.counters(cache));
         assert_eq!(back.contents(cache), stepper.contents(cache));
     }
     assert_eq!(back.memory(), stepper.back.memory());
@@ -275,7 +275,7 @@ impl BackModel for LruStack {
     fn assert_equal(&self, _number: usize, tree: &Tree, stepper: &Computer, waited: u64) {
         let cache = tree.config().caches.len() - 1;
         let member = self.member(tree.config().caches[cache].ways, tree);
-        assert_eq!(member.counters(cache), stepper.counters(cache));
+        assert_counts_of_stepper(member.counters(cache), stepper.counters(cache));
         assert_eq!(member.memory(), stepper.back.memory());
         assert_eq!(member.resident(cache), stepper.back.resident(cache));
         assert_eq!(waited + member.waited(), stepper.now);
@@ -528,7 +528,7 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
                     (&backs[lane], bits.back_contents(lane, number), bits.back_misses(lane, number))
                 };
                 let counters = stepper.counters(cache);
-                assert_eq!(counts.counters(cache), counters, "cache {cache}, lane {lane}");
+                assert_counts_of_stepper(counts.counters(cache), counters);
                 assert_eq!(misses, counters.misses.demand());
                 let held = stepper.contents(cache);
                 let held = sorted(&mut held.into_iter().flatten().flatten());
@@ -542,7 +542,20 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
     }
 }
 
+/// Says which path failed, because the counts of all paths are compared by the same lines.
+struct NamedIfItFails(FastPath);
+
+impl Drop for NamedIfItFails {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let path = self.0.name().replace('-', "_");
+            eprintln!("the fast path that differs from the stepper: crates/binhop-hw/src/fast/{path}");
+        }
+    }
+}
+
 fn check(path: FastPath, draw: &Draw, events: &[Event]) {
+    let _named = NamedIfItFails(path);
     match path {
         FastPath::TwoPhase => two_phase(draw, events),
         FastPath::Chain => chain(draw, events),

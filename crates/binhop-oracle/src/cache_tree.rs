@@ -18,6 +18,9 @@ struct Request {
     data: Option<u64>,
 }
 
+/// The file in which most counts are taken, for the message of a test that finds a count that differs.
+pub const COUNTED_IN: &str = file!();
+
 /// `RemovalCause` is the reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemovalCause {

@@ -16,7 +16,7 @@ use binhop_oracle::{
     cache_tree::{self as oracle, CacheTree},
 };
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Pages with frames, and mappings that lead to them.
 #[derive(Clone, Debug)]
@@ -373,9 +373,38 @@ pub fn assert_counts(
     for (agent, counters) in config.agents.others().zip(by_agent) {
         counters.each(|info, kind, value| note(agent, info.name, kind, value));
     }
-    let mut counts = slow.caches[number].counts.clone();
-    counts.retain(|_, value| *value > 0);
-    assert_eq!(fast, counts, "{}", config.caches[number].name);
+    let counts = &slow.caches[number].counts;
+    let names: BTreeSet<_> = fast.keys().chain(counts.keys()).collect();
+    let of = |counts: &BTreeMap<_, u64>, name| counts.get(name).copied().unwrap_or(0);
+    let differ: Vec<_> = (names.into_iter())
+        .filter(|name| of(&fast, name) != of(counts, name))
+        .map(|name| format!("{name:?} is {}, and {} by the oracle", of(&fast, name), of(counts, name)))
+        .collect();
+    assert!(
+        differ.is_empty(),
+        "{}: {}; the oracle counts in {}",
+        config.caches[number].name,
+        differ.join("; "),
+        binhop_oracle::cache_tree::COUNTED_IN
+    );
+}
+
+/// Checks that a cache has the counts of a stepper's cache. The message names the counts that differ.
+pub fn assert_counts_of_stepper(counters: &CacheCounters, stepper: &CacheCounters) {
+    if counters == stepper {
+        return;
+    }
+    let mut expected = Vec::new();
+    stepper.each(|_, _, value| expected.push(value));
+    let (mut expected, mut differ) = (expected.into_iter(), Vec::new());
+    counters.each(|info, kind, value| {
+        let expected = expected.next().expect("both have every counter");
+        if value != expected {
+            let kind = kind.map(|kind| format!(" of kind {}", kind.name())).unwrap_or_default();
+            differ.push(format!("`{}`{kind} is {value}, and {expected} by the stepper", info.name));
+        }
+    });
+    panic!("{}", differ.join("; "));
 }
 
 /// Random choices from which [`build`] makes a cache that fits its place in the tree.
