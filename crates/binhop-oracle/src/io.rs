@@ -168,6 +168,8 @@ pub struct Server {
     stored: Option<u64>,
     writes: u64,
     runs: u64,
+    /// How often a call or a fault found its page in the cache, and how often it did not.
+    pub looked_up: [u64; 2],
     /// The pages in memory, the one referenced longest ago at the front. A page that has died is `None`.
     pub memory: Vec<Option<MemoryPlace>>,
     /// The pages that a process has had in a mapping.
@@ -210,6 +212,7 @@ impl Server {
             stored: None,
             writes: 0,
             runs: 0,
+            looked_up: [0; 2],
             memory: Vec::new(),
             mapped: BTreeSet::new(),
             named: BTreeMap::new(),
@@ -257,6 +260,7 @@ impl Server {
         if self.position(file, page).is_some() || kept > 0 {
             self.bring_one(file, page);
         } else {
+            self.looked_up[1] += 1;
             self.join(file, page);
             let before = start - page * size;
             let behind = size - before - length;
@@ -290,10 +294,26 @@ impl Server {
         }
         for (number, &(byte, length)) in pieces.iter().enumerate() {
             let page = (offset + byte) / size;
-            self.bring(from, page, last - page + 1);
+            if byte == 0 || (offset + byte).is_multiple_of(size) {
+                self.bring(from, page, last - page + 1);
+            } else {
+                self.keep(from, page);
+            }
+            let target = to_offset + byte;
+            // The bytes of this page that the call writes before the flusher works.
+            let group = &pieces[number / 16 * 16..pieces.len().min(number / 16 * 16 + 16)];
+            let in_page = group.iter().filter(|&&(other, _)| (to_offset + other) / size == target / size);
+            let is_first = in_page.clone().next() == Some(&(byte, length));
+            let whole = in_page.filter(|&&(other, _)| other >= byte).map(|&(_, length)| length).sum();
+            let mut ready = !is_first;
             loop {
                 self.touch(from, page);
-                self.prepare(to, to_offset + byte, length);
+                if ready && self.position(to, target / size).is_some() {
+                    self.keep(to, target / size);
+                } else {
+                    self.prepare(to, target, whole);
+                }
+                ready = true;
                 if self.position(from, page).is_some() {
                     break;
                 }
@@ -781,6 +801,7 @@ impl Server {
         let taken = self.take_bytes(false, pipe, bytes);
         let here = taken.len() as u64;
         let mut target = offset;
+        let mut ready_page = None;
         let runs = runs_of(&taken);
         for (number, run) in runs.iter().enumerate() {
             // Pieces end at pages of both sides.
@@ -796,7 +817,16 @@ impl Server {
             for piece in pieces {
                 let exist = loop {
                     let exist = self.make_present(&piece);
-                    self.prepare(file, target, piece.len() as u64);
+                    let page = target / self.sizes.page;
+                    if ready_page == Some(page) && self.position(file, page).is_some() {
+                        self.keep(file, page);
+                    } else {
+                        // All bytes of the page that the call writes.
+                        let written = target..offset + here;
+                        let whole = written.filter(|byte| byte / self.sizes.page == page).count() as u64;
+                        self.prepare(file, target, whole);
+                        ready_page = Some(page);
+                    }
                     let left = match piece[0].at {
                         IoPlace::File(file, byte) => self.position(file, byte / self.sizes.page).is_none(),
                         _ => false,
@@ -900,7 +930,7 @@ impl Server {
         let exist = (first..first + run.len() as u64).filter(|&byte| byte < end).count() as u64;
         let page = first / self.sizes.page;
         if exist > 0 {
-            self.bring_one(file, page);
+            self.keep(file, page);
         }
         exist
     }
@@ -1052,6 +1082,7 @@ impl Server {
         let most = self.sizes.read_ahead;
         let mut reader = self.readers.remove(&file).unwrap_or_default();
         let cached = self.position(file, page).is_some();
+        self.looked_up[usize::from(!cached)] += 1;
         let end = reader.window.last().map(|last| last + 1);
         let grown = |pages: u64| match pages {
             pages if pages < most / 16 => 4 * pages,
@@ -1105,12 +1136,24 @@ impl Server {
 
     /// Brings a page in without read-ahead.
     fn bring_one(&mut self, file: u64, page: u64) {
-        if self.position(file, page).is_some() {
+        let cached = self.position(file, page).is_some();
+        self.looked_up[usize::from(!cached)] += 1;
+        if cached {
             self.touch(file, page);
         } else {
             self.fetch(file, vec![page]);
         }
         self.wait_for(file, page);
+    }
+
+    /// Keeps a page that the call has found before. A page that has left meanwhile is brought in again.
+    fn keep(&mut self, file: u64, page: u64) {
+        if self.position(file, page).is_some() {
+            self.touch(file, page);
+            self.wait_for(file, page);
+        } else {
+            self.bring_one(file, page);
+        }
     }
 
     /// Reads the pages that are missing and exist, in requests of neighbours.

@@ -1,7 +1,7 @@
 //! This part of the path serves calls on files: through the page cache, direct, and their ends.
 
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
+use core::ops::{Range, RangeInclusive};
 
 use binhop_base::VirtAddr;
 
@@ -72,15 +72,22 @@ impl IoPath {
         let end = (offset + bytes).div_ceil(size);
         let cut = copy_pieces(VirtAddr(to_offset), offset, bytes, size);
         for some in cut.chunks(COPIED_AT_ONCE) {
+            let written = to_offset + some[0].0..to_offset + some.last().map_or(0, |last| last.0 + last.1);
             for &(distance, length) in some {
                 let (start, target) = (offset + distance, to_offset + distance);
                 let source = FilePage { file: from, page: start / size };
                 let page = FilePage { file: to, page: target / size };
-                self.bring(source, end - source.page, emit);
+                if distance == 0 || start.is_multiple_of(size) {
+                    self.bring(source, end - source.page, emit);
+                } else {
+                    self.keep(source, emit);
+                }
+                let mut is_new = target == written.start || target.is_multiple_of(size);
                 loop {
                     // The page stays while a page of the copy takes a place.
                     self.cache.use_now(source);
-                    self.make_writable(page, target % size, length, emit);
+                    self.keep_writable(page, target, (is_new, &written), emit);
+                    is_new = false;
                     if self.cache.contains(source) {
                         break;
                     }
@@ -289,6 +296,16 @@ impl IoPath {
         self.wait_for(page, emit);
     }
 
+    /// Keeps a page that the call has looked up before. A page that was reclaimed meanwhile is brought in again.
+    pub(super) fn keep(&mut self, page: FilePage, emit: Emit<'_>) {
+        if self.cache.contains(page) {
+            self.cache.use_now(page);
+            self.wait_for(page, emit);
+        } else {
+            self.bring_alone(page, emit);
+        }
+    }
+
     /// Brings a page into the cache of which a call writes `length` bytes from byte `start` of the page on.
     pub(super) fn make_writable(&mut self, page: FilePage, start: u64, length: u64, emit: Emit<'_>) {
         let size = self.config.page;
@@ -306,6 +323,24 @@ impl IoPath {
                 let at = Location::File(page.file, first + from);
                 self.in_memory(emit, |_, emit| emit(IoStep::Fill { at, bytes: to - from }));
             }
+        }
+    }
+
+    /// Makes a page writable from byte `target` of its file on, of which a call writes the bytes `written` in pieces. A page
+    /// that is not new to the call was made writable before, unless it was reclaimed meanwhile.
+    pub(super) fn keep_writable(
+        &mut self,
+        page: FilePage,
+        target: u64,
+        (is_new, written): (bool, &Range<u64>),
+        emit: Emit<'_>,
+    ) {
+        if !is_new && self.cache.contains(page) {
+            self.keep(page, emit);
+        } else {
+            let size = self.config.page;
+            let end = written.end.min((page.page + 1) * size);
+            self.make_writable(page, target % size, end - target, emit);
         }
     }
 

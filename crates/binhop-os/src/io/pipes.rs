@@ -2,6 +2,7 @@
 //! `tee`).
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use binhop_base::VirtAddr;
 
@@ -106,9 +107,11 @@ impl IoPath {
         bytes: u64,
         emit: Emit<'_>,
     ) -> u64 {
+        let here = self.pipes.get(&pipe).map_or(0, Queue::bytes).min(bytes);
+        let written = offset..offset + here;
         let mut done = 0;
-        while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), bytes - done) {
-            self.copy_run_to_file(run, (file, offset + done), emit);
+        while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), here - done) {
+            self.copy_run_to_file(run, (file, offset + done), &written, emit);
             self.release(run.held, is_last);
             done += run.bytes();
         }
@@ -224,14 +227,14 @@ impl IoPath {
     }
 
     /// Makes the bytes of a run present in memory, and returns how many bytes there are: a file may have been cut since. A
-    /// page that has left the page cache is read again.
+    /// page that has left the page cache is read again; otherwise the page was looked up when the run began to wait.
     fn present(&mut self, run: Waiting, emit: Emit<'_>) -> u64 {
         let Held::File(file) = run.held else { return run.bytes() };
         let end = run.end.min(self.file(file).bytes);
         if end <= run.first {
             return 0;
         }
-        self.bring_alone(FilePage { file, page: run.first / self.config.page }, emit);
+        self.keep(FilePage { file, page: run.first / self.config.page }, emit);
         end - run.first
     }
 
@@ -256,16 +259,25 @@ impl IoPath {
         });
     }
 
-    /// Copies a run of bytes into the page cache.
-    fn copy_run_to_file(&mut self, run: Waiting, (file, offset): (FileId, u64), emit: Emit<'_>) {
+    /// Copies a run of bytes into the page cache. The call writes the bytes `written` of the file, so a page of which it
+    /// writes all bytes is not read.
+    fn copy_run_to_file(
+        &mut self,
+        run: Waiting,
+        (file, offset): (FileId, u64),
+        written: &Range<u64>,
+        emit: Emit<'_>,
+    ) {
         let size = self.config.page;
         for (distance, length) in copy_pieces(VirtAddr(offset), run.first, run.bytes(), size) {
             let (first, target) = (run.first + distance, offset + distance);
             let part = Waiting::new(run.held, first, first + length);
             let page = FilePage { file, page: target / size };
+            let mut is_new = target == written.start || target.is_multiple_of(size);
             let here = loop {
                 let here = self.present(part, emit);
-                self.make_writable(page, target % size, length, emit);
+                self.keep_writable(page, target, (is_new, written), emit);
+                is_new = false;
                 // The page may have been reclaimed to make room for the other one.
                 if here == 0 || self.holds(part) {
                     break here;

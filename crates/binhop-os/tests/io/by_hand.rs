@@ -337,6 +337,63 @@ fn a_backlog_waits_in_the_ring() {
     );
 }
 
+/// Two pages of a file are overwritten whole, from bytes that lie elsewhere in their pages. So each page of the target takes
+/// two pieces or more. None of them is read, and each page is looked up once.
+#[test]
+fn pages_that_are_overwritten_whole_are_not_read() {
+    const TARGET: FileId = FileId(8);
+    const PIPE: QueueId = QueueId(1);
+    let made = |fill: fn(&mut IoPath, &mut Vec<IoStep>), copies: fn(&mut IoPath, &mut Vec<IoStep>)| {
+        let mut path = IoPath::new(linux()).unwrap();
+        path.set_bytes(FILE, 10 * PAGE);
+        path.set_bytes(TARGET, 2 * PAGE);
+        let mut steps = Vec::new();
+        fill(&mut path, &mut steps);
+        steps.clear();
+        let before = (path.counts().cache_hits, path.counts().cache_misses);
+        copies(&mut path, &mut steps);
+        let after = (path.counts().cache_hits, path.counts().cache_misses);
+        (requests(&steps), after.0 - before.0, after.1 - before.1)
+    };
+    // The first 100 bytes of the pipe go elsewhere. Three buffers hold the others.
+    let of_user = made(
+        |path, steps| {
+            path.write_pipe(PIPE, 2 * PAGE + 100, USER, &mut |step| steps.push(step));
+            path.drain_pipe(PIPE, 100);
+        },
+        |path, steps| {
+            path.splice_to_file(PIPE, (TARGET, 0), 2 * PAGE, &mut |step| steps.push(step));
+        },
+    );
+    assert_eq!(of_user, (vec![], 0, 2));
+    // The pages of a file wait in the pipe. They were looked up when they came there.
+    let of_file = made(
+        |path, steps| {
+            path.splice_from_file((FILE, 100), PIPE, 2 * PAGE, &mut |step| steps.push(step));
+        },
+        |path, steps| {
+            path.splice_to_file(PIPE, (TARGET, 0), 2 * PAGE, &mut |step| steps.push(step));
+        },
+    );
+    assert_eq!(of_file, (vec![], 0, 2));
+    // Three pages of the other file are found, and two of this one are not.
+    let of_copy = made(
+        |path, steps| path.read(FILE, 0, 4 * PAGE, USER, &mut |step| steps.push(step)),
+        |path, steps| {
+            path.copy_file((FILE, 100), (TARGET, 0), 2 * PAGE, &mut |step| steps.push(step));
+        },
+    );
+    assert_eq!(of_copy, (vec![], 3, 2));
+    // A page of which some bytes stay is read.
+    let of_part = made(
+        |path, steps| path.write_pipe(PIPE, 2 * PAGE, USER, &mut |step| steps.push(step)),
+        |path, steps| {
+            path.splice_to_file(PIPE, (TARGET, 100), PAGE, &mut |step| steps.push(step));
+        },
+    );
+    assert_eq!(of_part.0, [(true, 0, 1), (true, 1, 1)]);
+}
+
 /// A full cache drops the page used least recently, and writes it first if it is dirty.
 #[test]
 fn eviction() {

@@ -2,6 +2,7 @@
 //! between the user's memory, the kernel's, the disk and the network.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use binhop_os::io::{IoConfig, IoStep, Location, RingId};
 
@@ -39,11 +40,17 @@ pub(super) struct World {
     sends_at_once: bool,
     /// The numbers of the bytes that a call must leave in the user's memory, from its first byte on.
     expected: Vec<u64>,
+    /// The bytes of a file that the present call copies into the page cache, from several pieces. The page of such a byte
+    /// may be written to the disk, to make room, before the byte is there; then the page is written again.
+    copied: Option<(u64, Range<u64>)>,
     /// The socket for which the driver sees packets.
     socket: u64,
     /// The last number given.
     last: u64,
 }
+
+/// What a byte holds that was never written.
+const GARBAGE: u64 = u64::MAX;
 
 impl World {
     pub(super) fn new(page: u64, sends_at_once: bool) -> Self {
@@ -100,6 +107,7 @@ impl World {
     /// Prepares memory for a call, and notes what the call must do.
     pub(super) fn expect(&mut self, call: Call) {
         self.expected.clear();
+        self.copied = None;
         match call {
             Call::Read(_, _, 0, _) | Call::ReadDirect(_, _, 0, _) | Call::WriteDirect(_, _, 0, _) => {}
             Call::Read(file, offset, bytes, _) | Call::ReadDirect(file, offset, bytes, _) => {
@@ -118,6 +126,7 @@ impl World {
                 let all = self.file(file, offset + bytes);
                 let numbers = all[offset as usize..(offset + bytes) as usize].to_vec();
                 self.file(to, at + bytes)[at as usize..(at + bytes) as usize].copy_from_slice(&numbers);
+                self.copied = Some((to, at..at + bytes));
             }
             Call::SendFile(file, offset, bytes) => {
                 let all = self.file(file, offset + bytes);
@@ -159,6 +168,7 @@ impl World {
                 if !numbers.is_empty() {
                     let all = self.file(SPLICED, offset + numbers.len() as u64);
                     all[offset as usize..][..numbers.len()].copy_from_slice(&numbers);
+                    self.copied = Some((SPLICED, offset..offset + numbers.len() as u64));
                 }
             }
             Call::SpliceToSocket(pipe, bytes) => {
@@ -226,7 +236,13 @@ impl World {
                         }
                         (RingId::Disk, false) => {
                             let there = of.map(|(file, first)| (file.0, first + byte)).unwrap();
-                            self.disk.insert(there, self.memory[&here]);
+                            let number = self.memory.get(&here).copied();
+                            let comes = self
+                                .copied
+                                .as_ref()
+                                .is_some_and(|(file, bytes)| *file == there.0 && bytes.contains(&there.1));
+                            assert!(number.is_some() || comes, "{there:?} was never written");
+                            self.disk.insert(there, number.unwrap_or(GARBAGE));
                         }
                         (_, true) => {
                             let number = self.fresh();

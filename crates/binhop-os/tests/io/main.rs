@@ -383,6 +383,8 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
             slow.cached.iter().map(|page| (page.file, page.page, page.dirty.is_some())).collect();
         assert_eq!(cached, expected, "call {number}: {call:?}");
         assert!(cached.len() as u64 <= config.cache_pages);
+        let looked_up = [fast.counts().cache_hits, fast.counts().cache_misses];
+        assert_eq!(looked_up, slow.looked_up, "call {number}: {call:?}");
         assert!(fast.waiting().values().eq(slow.waiting().map(|waiting| waiting as u64)), "call {number}");
         let mut held: Vec<_> = fast.in_memory_now().map(memory_place).collect();
         held.sort_unstable();
