@@ -16,14 +16,21 @@
 #include "pub_tool_vkiscnums.h"
 #include "recorder.h"
 
-/* The library has this function, but the headers for tools do not declare it. It returns -1 on an error. */
+/* The library has these functions, but the headers for tools do not declare them. The first returns -1 on an error. */
 extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
+extern SysRes VG_(do_syscall)(UWord number, UWord, UWord, UWord, UWord, UWord, UWord, UWord, UWord);
 
 /* An iovec has at most 1024 parts, and a message has two or three ranges more. */
 #define MOST_RANGES 1200
-/* Valgrind's headers may lack this number. */
+/* Valgrind's headers may lack these numbers. */
 #ifndef __NR_copy_file_range
 #define __NR_copy_file_range 326
+#endif
+#ifndef __NR_statx
+#define __NR_statx 332
+#endif
+#ifndef __NR_openat2
+#define __NR_openat2 437
 #endif
 /* Valgrind's headers do not have these constants of poll. */
 #define POLLIN 1
@@ -33,12 +40,12 @@ extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 /* Valgrind's headers do not have these flags of open either. */
 #define O_NOFOLLOW 0400000
 #define O_PATH 010000000
-/* Valgrind's headers do not have this flag of msync. */
+/* Valgrind's headers do not have these flags of statx and renameat2, nor this flag of msync. */
+#define EMPTY_PATH 0x1000
+#define STATX_BTIME 0x800
+#define RENAME_EXCHANGE 2
 #define MS_SYNC 4
 #define NO_OFFSET (~0ULL)
-
-/* This bit of a range's size is set, until the call returns, if the range is a buffer of a message that is sent. */
-#define OF_A_MESSAGE 62
 
 /* The state of a thread, with the system call that it is in. */
 typedef struct {
@@ -67,25 +74,67 @@ const UWord *BH_(call_arguments)(ThreadId tid, UInt *number)
    return threads[tid].arguments;
 }
 
+/* The buffer of statx, of which the recorder reads two fields. */
+typedef struct {
+   UInt mask, block;
+   ULong attributes;
+   UInt links, user, group;
+   UShort mode, unused;
+   ULong inode, bytes, blocks, known_attributes;
+   struct {
+      Long seconds;
+      UInt nanoseconds;
+      Int unused;
+   } accessed, born, changed, modified;
+   ULong others[16];
+} FileState;
+
+/* Returns when a file was made, in nanoseconds, or WIRE_NO_BIRTH if the file system does not know. An inode is used again for
+   another file, and the time tells the two apart. The path may be empty: then the file is the descriptor's. */
+static ULong birth_of(Int fd, const HChar *path)
+{
+   FileState state;
+   SysRes result = VG_(do_syscall)(__NR_statx, (UWord)fd, (UWord)path, path[0] == 0 ? EMPTY_PATH : 0, STATX_BTIME,
+                                   (UWord)&state, 0, 0, 0);
+   if (sr_isError(result) || (state.mask & STATX_BTIME) == 0) return WIRE_NO_BIRTH;
+   return (ULong)state.born.seconds * 1000000000ULL + state.born.nanoseconds;
+}
+
 /* A small table of the files whose names this process image wrote. A name may be written twice, which costs little, but no name
    may be left out. Each image writes its names anew, so all must write the same name for a file: the kernel's, never the
-   program's. The reader takes an inode with another name for another file. */
+   program's. The reader takes an inode with another name for another file, unless it knows that both were made at
+   one time. */
 #define NAMED 1024
 static struct {
-   ULong device, inode;
+   ULong device, inode, birth;
 } named[NAMED];
 
-void BH_(name_file)(ULong device, ULong inode, ULong bytes, const HChar *path)
+/* Returns whether this image has written the name of a file. */
+static Bool is_named(ULong device, ULong inode, ULong birth)
 {
    UInt at = (UInt)((device * 31 + inode) % NAMED);
-   if (named[at].inode == inode && named[at].device == device && inode != 0) return;
+   return named[at].inode == inode && named[at].device == device && named[at].birth == birth && inode != 0;
+}
+
+static void name_file(ULong device, ULong inode, ULong birth, ULong bytes, const HChar *path)
+{
+   UInt at = (UInt)((device * 31 + inode) % NAMED);
    named[at].device = device;
    named[at].inode = inode;
-   BH_(record)(WIRE_FILE, 3 + BH_(string_words)(path));
+   named[at].birth = birth;
+   BH_(record)(WIRE_FILE, 4 + BH_(string_words)(path));
    BH_(put)(device);
    BH_(put)(inode);
+   BH_(put)(birth);
    BH_(put)(bytes);
    BH_(put_string)(path);
+}
+
+void BH_(name_mapped_file)(ULong device, ULong inode, ULong bytes, const HChar *path)
+{
+   /* The path of a mapping may lead to another file by now. */
+   ULong birth = bytes == WIRE_NO_BYTES ? WIRE_NO_BIRTH : birth_of(VKI_AT_FDCWD, path);
+   if (!is_named(device, inode, birth)) name_file(device, inode, birth, bytes, path);
 }
 
 /* Returns whether a call moves bytes of the file that is its first argument, writes them to the disk, or cuts the file. */
@@ -95,6 +144,7 @@ static Bool is_of_a_file(UInt number)
    case __NR_read: case __NR_write: case __NR_readv: case __NR_writev:
    case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
    case __NR_sendto: case __NR_recvfrom: case __NR_sendmsg: case __NR_recvmsg:
+   case __NR_sendmmsg: case __NR_recvmmsg:
    case __NR_fsync: case __NR_fdatasync: case __NR_ftruncate:
       return True;
    default: return False;
@@ -108,13 +158,13 @@ static Bool find(Int fd, ULong *device, ULong *inode)
    if (VG_(fstat)(fd, &file) != 0) return False;
    *device = file.dev;
    *inode = file.ino;
-   UInt at = (UInt)((file.dev * 31 + file.ino) % NAMED);
-   if (named[at].inode != file.ino || named[at].device != file.dev) {
+   ULong birth = VKI_S_ISREG(file.mode) ? birth_of(fd, "") : WIRE_NO_BIRTH;
+   if (!is_named(file.dev, file.ino, birth)) {
       HChar link[64], path[4097];
       VG_(snprintf)(link, sizeof link, "/proc/self/fd/%d", fd);
       SSizeT length = VG_(readlink)(link, path, sizeof path - 1);
       path[length > 0 ? length : 0] = 0;
-      BH_(name_file)(file.dev, file.ino, VKI_S_ISREG(file.mode) ? (ULong)file.size : WIRE_NO_BYTES, path);
+      name_file(file.dev, file.ino, birth, VKI_S_ISREG(file.mode) ? (ULong)file.size : WIRE_NO_BYTES, path);
    }
    return VKI_S_ISREG(file.mode);
 }
@@ -159,13 +209,23 @@ static Bool is_open(const struct vg_stat *file, Int own)
    return False;
 }
 
-/* Opens the name that a call cuts or deletes, only to look at it: neither the file's locks nor its times change. Returns -1 if
-   there is no such name. A name that is deleted may be a symbolic link, which is a file of its own. */
-static Int open_name(const Thread *thread)
+/* Returns whether this process maps a file. Where there are more mappings than fit, it counts as mapped. */
+static Bool is_mapped(const struct vg_stat *file)
 {
-   Bool below = thread->number == __NR_unlinkat;
-   Int directory = below ? (Int)thread->arguments[0] : VKI_AT_FDCWD;
-   Addr given = thread->arguments[below ? 1 : 0];
+   static Addr starts[4096];
+   Int found = VG_(am_get_segment_starts)(SkFileC, starts, sizeof starts / sizeof starts[0]);
+   if (found < 0) return True;
+   for (Int i = 0; i < found; i++) {
+      const NSegment *segment = VG_(am_find_nsegment)(starts[i]);
+      if (segment != NULL && segment->dev == file->dev && segment->ino == file->ino) return True;
+   }
+   return False;
+}
+
+/* Opens a name below a directory, only to look at it: neither the file's locks nor its times change. Returns -1 if there is no
+   such name. */
+static Int open_name(Int directory, Addr given, Bool follows)
+{
    HChar path[4200];
    SizeT length = 0;
    if (directory != VKI_AT_FDCWD) length = VG_(sprintf)(path, "/proc/self/fd/%d/", directory);
@@ -176,25 +236,80 @@ static Int open_name(const Thread *thread)
       path[length++] = next;
       if (next == 0) break;
    }
-   SysRes opened = VG_(open)(path, O_PATH | (thread->number == __NR_truncate ? 0 : O_NOFOLLOW), 0);
+   SysRes opened = VG_(open)(path, O_PATH | (follows ? 0 : O_NOFOLLOW), 0);
    return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
 }
 
-/* Finds the file that a call cuts or deletes by its name. The program's name may be relative; the file gets the name that its
-   descriptors have, or the reader would take it for another file. A name that is removed deletes the file if the file has no
-   other name, and no descriptor of this process. (Ours: on Linux a mapping keeps the file, too, and so does a descriptor of
-   another process.) */
-static void find_named_file(Thread *thread)
+/* Finds the file that a call cuts to so many bytes, by its name. The program's name may be relative; the file gets the name
+   that its descriptors have. */
+static void find_cut_file(Thread *thread, Int directory, Addr name, ULong bytes)
 {
-   Bool deletes = thread->number != __NR_truncate;
    struct vg_stat file;
-   Int fd = open_name(thread);
+   Int fd = open_name(directory, name, True);
    if (fd < 0) return;
-   if (VG_(fstat)(fd, &file) == 0 && VKI_S_ISREG(file.mode) && !(deletes && (file.nlink > 1 || is_open(&file, fd)))) {
+   if (VG_(fstat)(fd, &file) == 0 && VKI_S_ISREG(file.mode)) {
       find(fd, &thread->device, &thread->inode);
-      thread->offset = deletes ? 0 : thread->arguments[1];
+      thread->offset = bytes;
    }
    VG_(close)(fd);
+}
+
+/* Finds the file that a call deletes by its name. A name that is removed deletes the file if the file has no other name, and
+   this process neither has a descriptor of it nor maps it. (Ours: on Linux a descriptor or a mapping of another process keeps
+   the file, too.) A name may be a symbolic link, which is a file of its own. A file that takes the name of another one is
+   `taker`; the call does nothing if both names are of one file. */
+static void find_deleted_file(Thread *thread, Int directory, Addr name, const struct vg_stat *taker)
+{
+   struct vg_stat file;
+   Int fd = open_name(directory, name, False);
+   if (fd < 0) return;
+   if (VG_(fstat)(fd, &file) == 0 && VKI_S_ISREG(file.mode) && file.nlink <= 1 && !is_open(&file, fd) && !is_mapped(&file)
+       && (taker == NULL || taker->dev != file.dev || taker->ino != file.ino)) {
+      find(fd, &thread->device, &thread->inode);
+      thread->offset = 0;
+   }
+   VG_(close)(fd);
+}
+
+/* Finds the file whose name another file takes. */
+static void find_replaced_file(Thread *thread, Int from, Addr old, Int to, Addr name)
+{
+   struct vg_stat taker;
+   Int fd = open_name(from, old, False);
+   if (fd < 0) return;
+   Bool known = VG_(fstat)(fd, &taker) == 0;
+   VG_(close)(fd);
+   if (known) find_deleted_file(thread, to, name, &taker);
+}
+
+/* Finds the file of a call that cuts or deletes by a name. */
+static void find_named_file(Thread *thread)
+{
+   const UWord *given = thread->arguments;
+   switch (thread->number) {
+   case __NR_truncate: find_cut_file(thread, VKI_AT_FDCWD, given[0], given[1]); return;
+   case __NR_creat: find_cut_file(thread, VKI_AT_FDCWD, given[0], 0); return;
+   case __NR_open:
+      if ((given[1] & VKI_O_TRUNC) != 0) find_cut_file(thread, VKI_AT_FDCWD, given[0], 0);
+      return;
+   case __NR_openat:
+      if ((given[2] & VKI_O_TRUNC) != 0) find_cut_file(thread, (Int)given[0], given[1], 0);
+      return;
+   case __NR_openat2:
+      /* The flags are the first word of its structure. */
+      if (VG_(am_is_valid_for_client)(given[2], sizeof(ULong), VKI_PROT_READ)
+          && (*(const ULong *)given[2] & VKI_O_TRUNC) != 0)
+         find_cut_file(thread, (Int)given[0], given[1], 0);
+      return;
+   case __NR_unlink: find_deleted_file(thread, VKI_AT_FDCWD, given[0], NULL); return;
+   case __NR_unlinkat: find_deleted_file(thread, (Int)given[0], given[1], NULL); return;
+   case __NR_rename: find_replaced_file(thread, VKI_AT_FDCWD, given[0], VKI_AT_FDCWD, given[1]); return;
+   case __NR_renameat2:
+      if ((given[4] & RENAME_EXCHANGE) != 0) return;
+      /* fall through */
+   case __NR_renameat: find_replaced_file(thread, (Int)given[0], given[1], (Int)given[2], given[3]); return;
+   default: return;
+   }
 }
 
 /* Finds the pipe of vmsplice: the call writes to it, or reads it. */
@@ -216,7 +331,8 @@ static void find_file(Thread *thread)
    thread->regular = thread->direct = False;
    switch (thread->number) {
    case __NR_sendfile: case __NR_splice: case __NR_copy_file_range: case __NR_tee: find_two_files(thread); return;
-   case __NR_truncate: case __NR_unlink: case __NR_unlinkat: find_named_file(thread); return;
+   case __NR_truncate: case __NR_unlink: case __NR_unlinkat: case __NR_creat: case __NR_open: case __NR_openat:
+   case __NR_openat2: case __NR_rename: case __NR_renameat: case __NR_renameat2: find_named_file(thread); return;
    case __NR_vmsplice: find_pipe(thread); return;
    default:
       if (!is_of_a_file(thread->number)) return;
@@ -332,24 +448,57 @@ static void cut_messages(Thread *thread, SysRes result)
       ULong *range = thread->range + 2 * i;
       if (thread->number == __NR_sendmmsg) {
          const struct vki_mmsghdr *header = (const struct vki_mmsghdr *)thread->arguments[1] + message;
-         if (range[0] == (Addr)header && (range[1] >> OF_A_MESSAGE & 1) == 0) {
+         if (range[0] == (Addr)header && (range[1] >> WIRE_OF_A_MESSAGE & 1) == 0) {
             Bool sent = message < taken && VG_(am_is_valid_for_client)((Addr)header, sizeof *header, VKI_PROT_READ);
             left = sent ? header->msg_len : 0;
             message++;
          }
       }
-      if ((range[1] >> OF_A_MESSAGE & 1) == 0) continue;
-      range[1] &= ~(1ULL << OF_A_MESSAGE);
-      if (range[1] > left) range[1] = left;
-      left -= range[1];
+      if ((range[1] >> WIRE_OF_A_MESSAGE & 1) == 0) continue;
+      ULong bytes = range[1] & ~(1ULL << WIRE_OF_A_MESSAGE);
+      if (bytes > left) bytes = left;
+      left -= bytes;
+      range[1] = bytes | 1ULL << WIRE_OF_A_MESSAGE;
    }
+}
+
+/* Marks the ranges that the kernel wrote into the buffers of a received message. Valgrind tells them in the order of the list.
+   Returns the first range behind them. */
+static UInt mark_message(Thread *thread, const struct vki_msghdr *header, UInt at)
+{
+   if (!VG_(am_is_valid_for_client)((Addr)header, sizeof *header, VKI_PROT_READ)) return at;
+   SizeT parts = header->msg_iovlen;
+   if (!VG_(am_is_valid_for_client)((Addr)header->msg_iov, parts * sizeof *header->msg_iov, VKI_PROT_READ)) return at;
+   UInt behind = at;
+   for (SizeT part = 0; part < parts; part++)
+      for (UInt i = behind; i < thread->ranges; i++) {
+         ULong *range = thread->range + 2 * i;
+         if (range[0] != (Addr)header->msg_iov[part].iov_base || range[1] >> WIRE_BY_KERNEL == 0) continue;
+         range[1] |= 1ULL << WIRE_OF_A_MESSAGE;
+         behind = i + 1;
+         break;
+      }
+   return behind;
+}
+
+/* Marks the buffers of messages that the kernel wrote. */
+static void mark_received(Thread *thread, SysRes result)
+{
+   if (sr_isError(result)) return;
+   const struct vki_msghdr *one = (const struct vki_msghdr *)thread->arguments[1];
+   const struct vki_mmsghdr *several = (const struct vki_mmsghdr *)thread->arguments[1];
+   if (thread->number == __NR_recvmsg) mark_message(thread, one, 0);
+   if (thread->number != __NR_recvmmsg) return;
+   UInt at = 0;
+   for (UWord i = 0; i < sr_Res(result); i++) at = mark_message(thread, &several[i].msg_hdr, at);
 }
 
 /* Takes the file from a call that failed to cut or delete it, and the range from an msync that waits for nothing. */
 static void drop_what_did_nothing(Thread *thread, SysRes result)
 {
    switch (thread->number) {
-   case __NR_ftruncate: case __NR_truncate: case __NR_unlink: case __NR_unlinkat:
+   case __NR_ftruncate: case __NR_truncate: case __NR_unlink: case __NR_unlinkat: case __NR_creat: case __NR_open:
+   case __NR_openat: case __NR_openat2: case __NR_rename: case __NR_renameat: case __NR_renameat2:
       if (sr_isError(result)) thread->device = thread->inode = 0;
       return;
    case __NR_msync:
@@ -378,6 +527,7 @@ static void after_call(ThreadId tid, UInt number, UWord *arguments, UInt count, 
    }
    forked = False;
    cut_messages(thread, result);
+   mark_received(thread, result);
    drop_what_did_nothing(thread, result);
    BH_(record)(WIRE_LEAVE, 10 + 2 * thread->ranges);
    BH_(put)((ULong)tid << 32 | number);
@@ -413,7 +563,7 @@ static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr st
    if (part != Vg_CoreSysCall) return;
    /* Valgrind gives this name to the buffers of sendmsg and sendmmsg. */
    Bool sent = VG_(strncmp)(what, "sendmsg(", 8) == 0 && VG_(strstr)(what, ".msg_iov[") != NULL;
-   add_range(tid, start, bytes | (ULong)(sent && bytes != 0) << OF_A_MESSAGE, False);
+   add_range(tid, start, bytes | (ULong)(sent && bytes != 0) << WIRE_OF_A_MESSAGE, False);
 }
 
 static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr start)

@@ -47,7 +47,7 @@ static void map_segment(Addr start, SizeT bytes, UInt flags)
       struct vg_stat file;
       Bool known = path != NULL && sr_Res(VG_(stat)(path, &file)) == 0 && VKI_S_ISREG(file.mode)
                    && file.dev == segment->dev && file.ino == segment->ino;
-      BH_(name_file)(segment->dev, segment->ino, known ? (ULong)file.size : WIRE_NO_BYTES, path != NULL ? path : "");
+      BH_(name_mapped_file)(segment->dev, segment->ino, known ? (ULong)file.size : WIRE_NO_BYTES, path != NULL ? path : "");
       say_map(start, bytes, flags | WIRE_MAPPED_FILE << WIRE_KIND, segment->dev, segment->ino,
               segment->offset + (start - segment->start));
    } else {

@@ -58,6 +58,6 @@ void BH_(track_calls)(void);
 /* Allocates the table of threads. Called once the largest number of threads is known. */
 void BH_(prepare_threads)(void);
 /* Writes a file's path, if it was not written lately. */
-void BH_(name_file)(ULong device, ULong inode, ULong bytes, const HChar *path);
+void BH_(name_mapped_file)(ULong device, ULong inode, ULong bytes, const HChar *path);
 
 #endif

@@ -15,7 +15,7 @@
 #ifndef BINHOP_WIRE_H
 #define BINHOP_WIRE_H
 
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 
 /* Top bytes. */
 #define WIRE_RUN 0xA1
@@ -32,8 +32,9 @@
                            WIRE_DIRECT if the call passes the page cache by: O_DIRECT), inode, offset (of a call that
                            cuts or deletes a file: its new length),
                            device, inode and offset of the file that a call between two files writes to, then pairs:
-                           start, bytes | WIRE_BY_KERNEL if the kernel wrote them */
-#define WIRE_FILE 6     /* device, inode, bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */
+                           start, bytes | WIRE_BY_KERNEL if the kernel wrote them | WIRE_OF_A_MESSAGE if they are a
+                           buffer of a message (sendmsg, recvmsg, sendmmsg, recvmmsg) */
+#define WIRE_FILE 6     /* device, inode, time in nanoseconds at which the file was made (or WIRE_NO_BIRTH), bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */
 #define WIRE_MAP 7      /* start, bytes, flags, device, inode, offset */
 #define WIRE_UNMAP 8    /* start, bytes */
 #define WIRE_PROTECT 9  /* start, bytes, flags */
@@ -57,8 +58,10 @@
 #define WIRE_MODIFY 3
 
 #define WIRE_BY_KERNEL 63
+#define WIRE_OF_A_MESSAGE 62
 #define WIRE_DIRECT 63
 #define WIRE_NO_BYTES 0xFFFFFFFFFFFFFFFF
+#define WIRE_NO_BIRTH 0
 
 /* Flags of a mapping: the flags of binhop's map events, then the kind of the mapping. */
 #define WIRE_READ 1

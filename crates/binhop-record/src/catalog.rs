@@ -5,6 +5,7 @@
 //! order in which pipes are read.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use binhop_trace::Meta;
 use binhop_trace::source::SegmentMeta;
@@ -23,18 +24,33 @@ pub(crate) struct Catalog {
     /// The number of each file, and its number for calls that pass the page cache by.
     files: BTreeMap<(FileKey, bool), u64>,
     paths: BTreeMap<FileKey, String>,
+    /// When each file was made, in nanoseconds, where the file system knows it.
+    births: BTreeMap<FileKey, Option<NonZeroU64>>,
     bytes: BTreeMap<FileKey, u64>,
     meta: Meta,
     next_segment: u64,
 }
 
 impl Catalog {
-    /// Sets a file's path, and its bytes if they are known. The recorder names a file before it uses the file; if it does
-    /// so again, the first bytes stay.
-    pub(crate) fn name_file(&mut self, file: FileKey, bytes: Option<u64>, path: &str) {
+    /// Sets a file's path, and the time at which it was made and its bytes, if they are known. The recorder names a file
+    /// before it uses the file; if it does so again, the first bytes stay.
+    ///
+    /// An inode that was made at another time is another file. The same file may have another path: it was renamed, or has
+    /// several names. Where no time is known, another path means another file.
+    pub(crate) fn name_file(
+        &mut self,
+        file: FileKey,
+        birth: Option<NonZeroU64>,
+        bytes: Option<u64>,
+        path: &str,
+    ) {
         let before = self.paths.insert(file, path.to_owned());
-        if before.is_some_and(|before| before != path) {
-            // The inode belongs to another file now.
+        let born_before = self.births.insert(file, birth).flatten();
+        let is_another = match (born_before, birth) {
+            (Some(one), Some(other)) => one != other,
+            _ => before.is_some_and(|before| before != path),
+        };
+        if is_another {
             self.segments.remove(&file);
             self.files.remove(&(file, false));
             self.files.remove(&(file, true));

@@ -13,7 +13,7 @@ macro_rules! wire {
 }
 
 wire! {
-    VERSION = 4;
+    VERSION = 5;
     RUN = 0xA1;
     RECORD = 0xA2;
     NOT_MADE = 0xA3;
@@ -40,8 +40,10 @@ wire! {
     STORE = 2;
     MODIFY = 3;
     BY_KERNEL = 63;
+    OF_A_MESSAGE = 62;
     DIRECT = 63;
     NO_BYTES = 0xFFFF_FFFF_FFFF_FFFF;
+    NO_BIRTH = 0;
     READ = 1;
     WRITE = 2;
     EXEC = 4;

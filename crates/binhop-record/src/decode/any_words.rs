@@ -38,7 +38,7 @@ fn every_kind() -> Vec<u64> {
     let call = 1 << 32;
     [
         record(wire::START, &[&[100, 1, 1][..], &name].concat()),
-        record(wire::FILE, &[&[8, 77, 5000][..], &name].concat()),
+        record(wire::FILE, &[&[8, 77, 1, 5000][..], &name].concat()),
         record(wire::MAP, &[0x40_1000, 0x2000, 5 | wire::MAPPED_FILE << wire::KIND, 8, 77, 0x1000]),
         record(wire::MAP, &[0x80_0000, 0x4000, 3 | wire::HEAP << wire::KIND, 0, 0, 0]),
         record(wire::BLOCK, &[&[0][..], &block].concat()),

@@ -1,10 +1,13 @@
 //! `Decoder::record` decodes the records of programs, system calls, mappings, threads and processes.
 //!
 //! **Counting rules.** `recorder/instrument.c` holds the rules of instructions and data. The longest range of
-//! a system call is its main range. The other ranges follow as range rows: `count` is 1 where the kernel read
-//! and 2 where it wrote. A range that is longer than the call's result (the whole buffer of a short receive)
+//! a system call is its main range. Of a call on a list of buffers (readv, writev, vmsplice, sendmsg and their like) only
+//! a buffer can be the main range, and neither the list nor a header. The other ranges follow as range rows: `count` is 1
+//! where the kernel read and 2 where it wrote, and 4 and 5 for a further buffer of a message. A range that is longer than the call's result (the whole buffer of a short receive)
 //! is cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The
 //! recorder itself cuts the ranges of messages, because only the recorder knows which of them are buffers.
+
+use std::num::NonZeroU64;
 
 use binhop_trace::event::{Cause, Op, range_kinds};
 
@@ -39,9 +42,9 @@ impl Decoder {
                 self.leaves(call);
             }
             (wire::TIME, &[time]) => self.push(Piece::Time { time }),
-            (wire::FILE, &[device, inode, bytes, ref path @ ..]) => {
+            (wire::FILE, &[device, inode, birth, bytes, ref path @ ..]) => {
                 let bytes = (bytes != wire::NO_BYTES).then_some(bytes);
-                self.catalog().name_file((device, inode), bytes, &text(path)?);
+                self.catalog().name_file((device, inode), NonZeroU64::new(birth), bytes, &text(path)?);
             }
             (wire::MAP, &[start, bytes, flags, device, inode, offset]) => {
                 self.maps(start, bytes, flags, (device, inode), offset)?;
@@ -104,31 +107,38 @@ impl Decoder {
         // The first range of a vectored call is the list of its buffers. The buffers are read in order, up to
         // the result.
         let is_vector = READS_VECTORS.contains(&number);
+        let is_message = MESSAGES.contains(&number);
+        let has_list = is_vector || WRITES_VECTORS.contains(&number);
         let mut left = u64::try_from(result).unwrap_or(0);
         let mut listed = false;
         let moved = |range: &[u64]| {
-            let (start, bytes) = (range[0], range[1] & !(1 << wire::BY_KERNEL));
+            let (by_kernel, in_message) =
+                (range[1] >> wire::BY_KERNEL == 1, range[1] >> wire::OF_A_MESSAGE & 1 == 1);
+            let (start, bytes) = (range[0], range[1] & !(3 << wire::OF_A_MESSAGE));
+            let is_list = has_list && !by_kernel && !std::mem::replace(&mut listed, true);
             let all = if start == buffer && MOVES_A_BUFFER.contains(&number) {
                 bytes.min(u64::try_from(result).unwrap_or(0))
-            } else if is_vector && std::mem::replace(&mut listed, true) {
+            } else if is_vector && !is_list {
                 let now = bytes.min(left);
                 left -= now;
                 now
             } else {
                 bytes
             };
-            let by_kernel = range[1] >> wire::BY_KERNEL == 1;
-            (
-                start,
-                u32::try_from(all).unwrap_or(u32::MAX),
-                if by_kernel { range_kinds::WRITTEN } else { range_kinds::READ },
-            )
+            let kind = match (by_kernel, in_message) {
+                (false, false) => range_kinds::READ,
+                (true, false) => range_kinds::WRITTEN,
+                (false, true) => range_kinds::SENT,
+                (true, true) => range_kinds::RECEIVED,
+            };
+            let may_be_main = !is_list && (in_message || !is_message);
+            (start, u32::try_from(all).unwrap_or(u32::MAX), kind, may_be_main)
         };
-        let ranges: Vec<(u64, u32, u32)> =
+        let ranges: Vec<(u64, u32, u32, bool)> =
             words[CALL_WORDS..].chunks_exact(2).map(moved).filter(|range| range.1 > 0).collect();
-        let longest = ranges.iter().map(|range| range.1).max();
-        let main = ranges.iter().position(|range| Some(range.1) == longest);
-        let (start, bytes, _) = main.map_or((0, 0, 0), |main| ranges[main]);
+        let longest = ranges.iter().filter(|range| range.3).map(|range| range.1).max();
+        let main = ranges.iter().position(|range| range.3 && Some(range.1) == longest);
+        let (start, bytes) = main.map_or((0, 0), |main| (ranges[main].0, ranges[main].1));
         let file = (inode != 0).then(|| self.catalog().file((device, inode), is_direct));
         let offset = file.and_then(|_| (offset != u64::MAX).then_some(offset));
         self.event(Op::Syscall, start, bytes, number, [file, offset]);
@@ -219,6 +229,12 @@ const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 /// The calls that read a list of buffers, of which they read at most as many bytes as their result: writev,
 /// pwritev, pwritev2, vmsplice.
 const READS_VECTORS: [u32; 4] = [20, 296, 328, 278];
+
+/// The calls that read a list of buffers, and write the buffers: readv, preadv, preadv2. (So does a vmsplice from a pipe.)
+const WRITES_VECTORS: [u32; 3] = [19, 295, 327];
+
+/// The calls that move messages, whose buffers the recorder marks: sendmsg, recvmsg, sendmmsg, recvmmsg.
+const MESSAGES: [u32; 4] = [46, 47, 307, 299];
 
 fn thread_and_call(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, wire::low(word) as u32)

@@ -195,12 +195,85 @@ fn a_call_moves_at_most_its_result() {
     let list = [0x8000, 32, 0x2000, 4096, 0x9000, 4096];
     let expected = [(syscall, 0x2000, 4096, 20), (range, 0x8000, 32, 1), (range, 0x9000, 904, 1)];
     assert_eq!(call(20, 5000, &list), expected);
-    assert_eq!(call(20, -11, &list), [(syscall, 0x8000, 32, 20)]);
+    assert_eq!(call(20, -11, &list), [(syscall, 0, 0, 20), (range, 0x8000, 32, 1)]);
     // The kernel reads a path even if the call fails. The longest range is the main range.
     assert_eq!(call(257, -2, &[0x2000, 12]), [(syscall, 0x2000, 12, 257)]);
     let vectors = [0x4000, 32, 0x5000, 100 | by_kernel, 0x6000, 200 | by_kernel];
     let expected = [(syscall, 0x6000, 200, 19), (range, 0x4000, 32, 1), (range, 0x5000, 100, 2)];
     assert_eq!(call(19, 300, &vectors), expected);
+}
+
+/// A list of buffers, or the header of a message, is never the main range of its call, however short the buffers are.
+#[test]
+fn a_list_that_is_longer_than_its_buffers_is_no_data() {
+    let call = |number: u64, result: i64, ranges: &[u64]| {
+        let mut decoder = decoder(FetchRows::Run);
+        let mut words = vec![1 << 32 | number, 5, result as u64, 0x8000, 3, 7, 4096, 0, 0, u64::MAX];
+        words.extend_from_slice(ranges);
+        decoder.feed(&record(wire::LEAVE, &words)).unwrap();
+        rows(&mut decoder)
+    };
+    let (syscall, range, by_kernel) = (5, 6, 1 << wire::BY_KERNEL);
+    let of_message = 1 << wire::OF_A_MESSAGE;
+    for reads in [20, 296, 328, 278] {
+        let list = [0x8000, 48, 0x2000, 11, 0x9000, 10, 0xa000, 11];
+        let number = reads as u32;
+        let expected = [
+            (syscall, 0x2000, 11, number),
+            (range, 0x8000, 48, 1),
+            (range, 0x9000, 10, 1),
+            (range, 0xa000, 11, 1),
+        ];
+        assert_eq!(call(reads, 32, &list), expected);
+        assert_eq!(call(reads, 5, &list), [(syscall, 0x2000, 5, number), (range, 0x8000, 48, 1)]);
+    }
+    for writes in [19, 295, 327, 278] {
+        let list = [0x8000, 32, 0x2000, 11 | by_kernel, 0x9000, 12 | by_kernel];
+        let expected = [(syscall, 0x9000, 12, writes as u32), (range, 0x8000, 32, 1), (range, 0x2000, 11, 2)];
+        assert_eq!(call(writes, 23, &list), expected);
+    }
+    // The header of a message, the list of its buffers, and two buffers.
+    let sent = [0x8000, 56, 0x8100, 32, 0x2000, 11 | of_message, 0x9000, 12 | of_message];
+    for (number, result) in [(46, 23), (307, 1)] {
+        let expected = [
+            (syscall, 0x9000, 12, number as u32),
+            (range, 0x8000, 56, 1),
+            (range, 0x8100, 32, 1),
+            (range, 0x2000, 11, 4),
+        ];
+        assert_eq!(call(number, result, &sent), expected);
+    }
+    let buffer = by_kernel | of_message;
+    let received = [0x8000, 56, 0x2000, 11 | buffer, 0x9000, 2 | buffer, 0x7000, 16 | by_kernel];
+    for (number, result) in [(47, 13), (299, 1)] {
+        let expected = [
+            (syscall, 0x2000, 11, number as u32),
+            (range, 0x8000, 56, 1),
+            (range, 0x9000, 2, 5),
+            (range, 0x7000, 16, 2),
+        ];
+        assert_eq!(call(number, result, &received), expected);
+    }
+    assert_eq!(call(47, -11, &[0x8000, 56]), [(syscall, 0, 0, 47), (range, 0x8000, 56, 1)]);
+}
+
+/// An inode belongs to another file if it was made at another time, and to a file with another name if it was not.
+#[test]
+fn a_file_keeps_its_number_under_another_name() {
+    let mut decoder = decoder(FetchRows::Run);
+    let mut name = |birth: u64, name: &str| {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(8, 0);
+        let path = [name.len() as u64, u64::from_le_bytes(bytes.try_into().unwrap())];
+        decoder.feed(&record(wire::FILE, &[&[3, 7, birth, 5000][..], &path].concat())).unwrap();
+        decoder.catalog().file((3, 7), false)
+    };
+    assert_eq!(name(100, "/a"), 1);
+    assert_eq!(name(100, "/b"), 1, "renamed, or a hard link");
+    assert_eq!(name(200, "/b"), 2, "made anew");
+    assert_eq!(name(wire::NO_BIRTH, "/b"), 2);
+    assert_eq!(name(200, "/c"), 3, "no time was known before, so the name decides");
+    assert_eq!(name(wire::NO_BIRTH, "/d"), 4);
 }
 
 /// A call between two files names both, each with its offset, and the bytes that it moved.
@@ -232,7 +305,7 @@ fn a_call_between_two_files_names_both() {
 fn a_file_of_direct_calls_has_a_number_of_its_own() {
     let mut decoder = decoder(FetchRows::Run);
     let path = [7, u64::from_le_bytes(*b"/a/file\0")];
-    decoder.feed(&record(wire::FILE, &[&[3, 7, 5000][..], &path].concat())).unwrap();
+    decoder.feed(&record(wire::FILE, &[&[3, 7, 1, 5000][..], &path].concat())).unwrap();
     for device in [3, 3 | 1 << wire::DIRECT, 3, 3 | 1 << wire::DIRECT] {
         let words = [1 << 32, 5, 4096, 0x2000, device, 7, 0, 0, 0, u64::MAX, 0x2000, 4096];
         decoder.feed(&record(wire::LEAVE, &words)).unwrap();

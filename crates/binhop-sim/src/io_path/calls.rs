@@ -34,6 +34,8 @@ pub(super) fn objects(meta: &Meta) -> BTreeMap<u64, Object> {
 enum Ranges {
     /// The main range alone. Other ranges are headers and addresses.
     Main,
+    /// The main range and the further buffers of messages. Other ranges are headers and addresses.
+    Messages,
     /// All ranges that the kernel has written.
     Written,
     /// The main range, and the ranges that the kernel has read, without the first: it is the list of the buffers.
@@ -101,10 +103,10 @@ const LINUX: CallTable = CallTable {
     syncs: 162,
     // msync
     syncs_range: &[26],
-    // truncate and ftruncate
-    cuts: &[76, 77],
-    // unlink and unlinkat
-    deletes: &[87, 263],
+    // truncate and ftruncate; open, openat, openat2 and creat, where they cut the file
+    cuts: &[76, 77, 2, 257, 437, 85],
+    // unlink and unlinkat; rename, renameat and renameat2, for the file whose name another one takes
+    deletes: &[87, 263, 82, 264, 316],
 };
 
 /// 4.3BSD has no call that moves data between two objects. Its traces name no file that is cut or deleted.
@@ -134,21 +136,23 @@ const BSD_CALLS: [(u32, bool, Ranges); 10] = [
     (133, false, Ranges::Main),       // sendto
 ];
 
-const LINUX_CALLS: [(u32, bool, Ranges); 14] = [
+const LINUX_CALLS: [(u32, bool, Ranges); 16] = [
     (0, true, Ranges::Main),          // read
     (17, true, Ranges::Main),         // pread64
     (19, true, Ranges::Written),      // readv
     (295, true, Ranges::Written),     // preadv
     (327, true, Ranges::Written),     // preadv2
     (45, true, Ranges::Main),         // recvfrom
-    (47, true, Ranges::Main),         // recvmsg
+    (47, true, Ranges::Messages),     // recvmsg
+    (299, true, Ranges::Messages),    // recvmmsg
     (1, false, Ranges::Main),         // write
     (18, false, Ranges::Main),        // pwrite64
     (20, false, Ranges::AllButList),  // writev
     (296, false, Ranges::AllButList), // pwritev
     (328, false, Ranges::AllButList), // pwritev2
     (44, false, Ranges::Main),        // sendto
-    (46, false, Ranges::Main),        // sendmsg
+    (46, false, Ranges::Messages),    // sendmsg
+    (307, false, Ranges::Messages),   // sendmmsg
 ];
 
 /// `Moves` says from where to where a call moves data.
@@ -232,6 +236,7 @@ impl Call {
         }
         let is_data = match self.buffers {
             Ranges::Main => false,
+            Ranges::Messages => matches!(mode, range_kinds::SENT | range_kinds::RECEIVED),
             Ranges::Written => mode == range_kinds::WRITTEN,
             Ranges::AllButList => mode == range_kinds::READ && std::mem::replace(&mut self.has_list, true),
             Ranges::AllButFirstRead => {

@@ -24,10 +24,10 @@
 //!   nothing says where its bytes come from.
 //! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them. So does `msync` with the pages that
 //!   shared mappings show in its range.
-//! - `truncate` and `ftruncate` give a file a length, and `unlink` and `unlinkat` delete it: its pages behind the end leave the
-//!   page cache and are not written. A trace names the file of such a call only if the call did this. So a file whose name
-//!   is removed while it is open keeps its pages (ours: for ever). `open` with `O_TRUNC`, `creat`, and `rename` over a file cut
-//!   no pages off: a trace does not say what they cut.
+//! - `truncate`, `ftruncate`, `creat` and `open` with `O_TRUNC` give a file a length, and `unlink`, `unlinkat` and `rename` over
+//!   a file delete it: its pages behind the end leave the page cache and are not written. A trace names the file of such a
+//!   call only if the call did this. So a file whose name is removed while it is open or mapped keeps its pages (ours: for
+//!   ever).
 //! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
 //! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
 //!   all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is copied.
