@@ -79,11 +79,23 @@ impl DramTiming {
         ]
     }
 
-    /// Checks that the distances agree with each other.
+    /// The longest distance, in cycles, and the longest cycle, in picoseconds. No memory comes near it, and sums of
+    /// distances stay far from the last cycle that the controller counts.
+    pub const MOST: u64 = 1_000_000;
+
+    /// Checks that the distances are those of a memory, and agree with each other.
     ///
     /// # Errors
-    /// A distance contradicts another: the problem names the rule.
+    /// A distance is too long, or contradicts another: the problem names the rule.
     pub fn check(&self) -> Result<()> {
+        if let Some((key, value)) = self.parts().into_iter().find(|&(_, value)| value > Self::MOST) {
+            return Err(Problem::request(
+                &value.to_string(),
+                &format!("dram.{key}"),
+                &format!("a distance is at most {} cycles, and a cycle as many picoseconds", Self::MOST),
+                "give it in cycles of the memory's clock, as the data sheet does",
+            ));
+        }
         let refuse = |key: &str, value: u64, rule: &str, least: u64| {
             Err(Problem::request(
                 &value.to_string(),

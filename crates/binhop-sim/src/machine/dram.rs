@@ -14,17 +14,17 @@ keys! {
     DramKeys of "dram" {
         preset: At<String> = "preset", form "\"ddr2-666\", \"ddr4-2400\", \"ddr4-3200\", \"ddr5-4800\" or \"off\"",
             "the memory: its parts and its timing; off: memory has a fixed latency";
-        channels: UpTo<64> = "channels", absent "1", "the channels, each with a controller; a power of two";
+        channels: UpTo<64, 1> = "channels", absent "1", "the channels, each with a controller; a power of two";
         mapping: Option<At<String>> = "mapping", form "an order of channel, rank, group, bank, row and column",
             absent "row-rank-bank-group-column-channel",
             "the bits of an address that choose each part, highest first; +hash behind it hashes the bank";
-        queue: UpTo<64> = "queue", absent "32", "the requests that wait in each queue: of reads, and of writes";
-        drain_high: Option<At<UpTo<64>>> = "drain-high", absent "three quarters of the queue",
+        queue: UpTo<64, 1> = "queue", absent "32", "the requests that wait in each queue: of reads, and of writes";
+        drain_high: Option<At<UpTo<64, 1>>> = "drain-high", absent "three quarters of the queue",
             "the waiting writes at which writes go first";
         drain_low: Option<At<UpTo<64>>> = "drain-low", absent "a quarter of the queue",
             "the waiting writes down to which writes go first";
         pages: PagePolicy = "pages", absent "open", "the rule that closes rows";
-        ratio: Option<At<UpTo<1000>>> = "ratio", absent "from cycle-time; without it, a processor of 2 GHz",
+        ratio: Option<At<UpTo<1000, 1>>> = "ratio", absent "from cycle-time; without it, a processor of 2 GHz",
             "the cycles of the processor in a cycle of the memory";
     }
 }
@@ -92,15 +92,15 @@ pub(super) fn check_dram(
         None => AddressMapping::parse(AddressMapping::ROW_FIRST, machine)?,
     };
     let queue = keys.queue.0;
-    let mark = |key: &Option<At<UpTo<64>>>, otherwise: u32| key.as_ref().map_or(otherwise, |at| at.value.0);
-    let high = mark(&keys.drain_high, (queue * 3 / 4).max(1));
+    let high = keys.drain_high.as_ref().map_or((queue * 3 / 4).max(1), |at| at.value.0);
+    let low = keys.drain_low.as_ref().map_or((queue / 4).min(high.saturating_sub(1)), |at| at.value.0);
     let config = DramConfig {
         organisation: binhop_hw::DramOrganisation { channels: keys.channels.0, ..preset.organisation },
         timing: preset.timing,
         mapping,
         queue,
         drain_high: high,
-        drain_low: mark(&keys.drain_low, (queue / 4).min(high.saturating_sub(1))),
+        drain_low: low,
         pages: keys.pages,
     };
     config.check().map_err(|mut problem| {

@@ -83,27 +83,27 @@ impl Form for bool {
     }
 }
 
-/// `UpTo` is a whole number from 0 to `MOST`.
+/// `UpTo` is a whole number from `LEAST` to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UpTo<const MOST: u32>(pub(super) u32);
+pub(super) struct UpTo<const MOST: u32, const LEAST: u32 = 0>(pub(super) u32);
 
-impl<const MOST: u32> Form for UpTo<MOST> {
+impl<const MOST: u32, const LEAST: u32> Form for UpTo<MOST, LEAST> {
     fn form() -> String {
-        if MOST == u32::MAX {
+        if (LEAST, MOST) == (0, u32::MAX) {
             "a whole number".to_string()
         } else {
-            format!("a whole number from 0 to {MOST}")
+            format!("a whole number from {LEAST} to {MOST}")
         }
     }
 
     fn read(located: Located, key: &Key) -> Result<Self> {
         let Value::Integer(number) = located.value else { return Err(key.wrong_form(&located)) };
         match u32::try_from(number) {
-            Ok(number) if number <= MOST => Ok(Self(number)),
+            Ok(number) if (LEAST..=MOST).contains(&number) => Ok(Self(number)),
             _ => Err(Problem::request(
                 &number.to_string(),
                 &located.place,
-                &format!("{} lies between 0 and {MOST}", key.name),
+                &format!("{} lies between {LEAST} and {MOST}", key.name),
                 "give a number in that range",
             )),
         }
