@@ -55,6 +55,7 @@ __all__ = [
     "refused_schemes",
     "reuse",
     "schemes",
+    "schemes_for",
     "serve_requests",
     "simulate",
     "steering_characters",
@@ -516,6 +517,9 @@ def device_data(
 
 def schemes() -> list[tuple[str, str]]:
     """Returns (name, meaning) of each scheme for device data."""
+
+def schemes_for(machine: Machine) -> list[str]:
+    """Returns the name of each scheme that is for the tags of a machine's caches."""
 
 def device_data_metrics() -> list[tuple[str, str, str]]:
     """Returns (name pattern, unit, meaning) of each metric of device data."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from binhop import _binhop
 from binhop._binhop import Machine
 from binhop.arguments import listed, seed_numbers, thread_count, whole_number
-from binhop.device_data_figures import BASELINE, figures, summary
+from binhop.device_data_figures import BASELINE, FLUSH, figures, summary
 from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
@@ -169,11 +169,11 @@ def device_data(
             Its section `[io]` has the sizes of the path and the settings of the schemes.
         trace: As for `simulate`.
         schemes: The schemes (`binhop.schemes()`), beside the baseline `snooping-cache`. Default: all that the
-            machine's last level can have. A mapping compares one scheme in several forms: each name in
-            results has the scheme and settings of the machine, as in
-            `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`. The settings may change the last level, `[dram]`,
-            and the keys of schemes in `[io]`. A form may have a machine in place of settings. Speed-ups are
-            against the baseline on the machine itself.
+            machine's last level can have. Caches with virtual tags have the scheme `flush` alone. A mapping
+            compares one scheme in several forms: each name in results has the scheme and settings of the
+            machine, as in `{"ddc 64K": ("ddc", ["io.dma-cache=64KiB"])}`. The settings may change the last
+            level, `[dram]`, and the keys of schemes in `[io]`. A form may have a machine in place of
+            settings. Speed-ups are against the baseline on the machine itself.
         path: Whether the system calls of the trace make the kernel copy data and devices transfer them. False
             leaves the transfers that the trace itself has.
         seeds: The number of placements, or their seeds. Default: 4, and 1 if nothing is random.
@@ -267,11 +267,12 @@ def _forms(
         names, notes = _schemes(machine, asked)
         return [(name, name, machine) for name in names], notes
     known = [name for name, _ in _binhop.schemes()]
-    forms = [(BASELINE, BASELINE, machine)]
+    baseline = _baseline(machine)
+    forms = [(baseline, baseline, machine)]
     for name, (scheme, settings) in asked.items():
         if scheme not in known:
             raise _binhop.unknown(str(scheme), f"schemes: {name}", "no scheme has this name", known)
-        if name == BASELINE:
+        if name == baseline:
             raise RequestError(
                 name, "schemes", "the baseline has the settings of the machine", "give the form another name"
             )
@@ -282,13 +283,18 @@ def _forms(
 
 def _schemes(machine: Machine, asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Returns the schemes to compare, the baseline first, and notes about schemes that are left out."""
-    known = [name for name, _ in _binhop.schemes()]
+    baseline = _baseline(machine)
     if asked is None:
-        refused = dict(_binhop.refused_schemes(machine))
-        if BASELINE in refused or len(refused) == len(known):
+        known = _binhop.schemes_for(machine)
+        refused = {name: why for name, why in _binhop.refused_schemes(machine) if name in known}
+        if baseline in refused:
             return known, []  # the engine refuses them, and says why
         notes = [f"{name} is left out: {why}" for name, why in refused.items()]
-        return [BASELINE, *(name for name in known if name not in (BASELINE, *refused))], notes
+        if baseline == FLUSH:
+            why = "the caches have virtual tags, so flush is the one scheme, and the front is all caches"
+            notes.append(why)
+        return [baseline, *(name for name in known if name not in (baseline, *refused))], notes
+    known = [name for name, _ in _binhop.schemes()]
     names = listed(asked, "schemes")
     for name in names:
         if name not in known:
@@ -296,7 +302,12 @@ def _schemes(machine: Machine, asked: Sequence[str] | None) -> tuple[list[str], 
     for number, name in enumerate(names):
         if name in names[:number]:
             raise RequestError(name, "schemes", "each scheme is asked for once", "leave one out")
-    return [BASELINE, *(name for name in names if name != BASELINE)], []
+    return [baseline, *(name for name in names if name != baseline)], []
+
+
+def _baseline(machine: Machine) -> str:
+    """Returns the scheme to which the others are compared on a machine."""
+    return FLUSH if FLUSH in _binhop.schemes_for(machine) else BASELINE
 
 
 def _sum(front: pl.DataFrame, metric: str) -> int:

@@ -157,6 +157,12 @@ impl CacheConfig {
 }
 
 impl TreeConfig {
+    /// Returns whether a cache has virtual tags, so that a physical address does not find its lines.
+    #[must_use]
+    pub fn has_virtual_tags(&self) -> bool {
+        self.caches.iter().any(|cache| cache.tag != TagBy::Physical)
+    }
+
     /// Panics unless the tree is two caches that the processor asks, and one cache behind both, as the rules at the top
     /// of `cache/cachegrind.rs` require.
     pub(crate) fn assert_fits_cachegrind(&self) {

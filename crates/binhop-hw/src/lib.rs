@@ -37,7 +37,7 @@ pub use dma::{
     DeviceDataCounters, DmaCacheConfig, DmaCounters, ESI, FateCounters, FixedLatency, HeldLine, IO_ESI,
     IO_MOESI, LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, MOESI,
     PROTOCOLS, PostedMemory, ReferenceCounters, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer,
-    TapClass, TapEvent, Transition, TransitionTable, check_scheme, check_table, make_scheme, reached_states,
+    TapClass, TapEvent, Transition, TransitionTable, check_cycles, check_scheme, check_table, make_scheme, reached_states,
     transition,
 };
 pub use dram::{

@@ -123,6 +123,7 @@ fn design(config: &SchemeConfig, posted: Option<NonZeroU32>) -> DmaDesign {
             // The processor looks into its own ways first.
             design.io_cycles = [2 * last.cycles, last.cycles];
         }
+        SchemeKind::Flush => design.sets = 0,
         _ => {}
     }
     design

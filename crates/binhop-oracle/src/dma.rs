@@ -12,7 +12,7 @@ pub struct DmaDesign {
     pub scheme: &'static str,
     /// True if device data that enter a cache are also written to memory.
     pub through: bool,
-    /// Sets of the last-level cache.
+    /// Sets of the last-level cache; 0 under `flush`, where the front is all caches.
     pub sets: u64,
     /// Ways of the last-level cache for the processor's data.
     pub ways: usize,
@@ -217,12 +217,14 @@ impl DmaMachine {
                 None => {}
             },
             Op::DeviceRead(line) => {
+                self.flush_page(line, &mut seen);
                 if self.front.get(&line).is_some_and(|copy| copy.dirty) {
                     seen.push((("cleaned", line, false), self.cpu_write(line, false)));
                 }
                 seen.push((("device read", line, false), self.device_read(line)));
             }
             Op::DeviceWrite(line, whole) => {
+                self.flush_page(line, &mut seen);
                 if !whole && self.front.get(&line).is_some_and(|copy| copy.dirty) {
                     seen.push((("write back", line, false), self.cpu_write(line, true)));
                 }
@@ -231,6 +233,17 @@ impl DmaMachine {
             }
         }
         seen
+    }
+
+    /// Under `flush`, the lines of a page leave the front before a device reads or writes one of them.
+    fn flush_page(&mut self, line: u64, seen: &mut Vec<(Tapped, Reply)>) {
+        if self.design.scheme != "flush" {
+            return;
+        }
+        let first = line / self.design.page * self.design.page;
+        for line in first..first + self.design.page {
+            seen.extend(self.step(Op::Evict(line)));
+        }
     }
 
     fn store_in_front(&mut self, line: u64) {
@@ -321,7 +334,7 @@ impl DmaMachine {
     }
 
     fn find(&mut self, io: bool, line: u64) -> Option<&mut Held> {
-        if io && self.design.io_ways == 0 {
+        if (if io { self.design.io_sets } else { self.design.sets }) == 0 {
             return None;
         }
         let set = self.set_of(io, line);
@@ -429,6 +442,8 @@ impl DmaMachine {
                     if dirty(held.state) { 'O' } else { 'S' };
             }
             ("dma cache", version)
+        } else if self.design.scheme == "flush" {
+            ("memory", self.read_memory(line))
         } else {
             self.in_caches += self.design.cycles;
             let version = self.read_memory(line);
@@ -483,6 +498,10 @@ impl DmaMachine {
         if leaves {
             self.front.remove(&line);
         }
+        if self.design.scheme == "flush" {
+            self.write_memory(line, version);
+            return self.end("memory", false);
+        }
         let hit = self.put_into_last(line, version);
         self.end("last level", hit)
     }
@@ -490,6 +509,15 @@ impl DmaMachine {
     fn partial_store(&mut self, line: u64) -> Reply {
         self.begin("cpu-write");
         self.updated(line);
+        if self.design.scheme == "flush" {
+            let base = self.memory.get(&line).copied().unwrap_or(0);
+            let version = self.write(line, base);
+            if let Some(copy) = self.front.get_mut(&line) {
+                copy.version = version;
+            }
+            self.write_memory(line, version);
+            return self.end("memory", false);
+        }
         let base = if let Some(held) = self.lose(true, line, "invalidated") {
             held.version
         } else if let Some(held) = self.find(false, line) {
@@ -520,6 +548,7 @@ impl DmaMachine {
         self.begin("dma-read");
         self.count("io accesses");
         let (served, version) = match self.design.scheme {
+            "flush" => ("memory", self.read_memory(line)),
             "off" | "snooping-cache" | "prefetch-hint" => {
                 if let Some(held) = self.find(false, line).copied() {
                     if dirty(held.state) {
@@ -600,6 +629,12 @@ impl DmaMachine {
             self.count("overwritten by device");
         }
         let (served, hit) = match self.design.scheme {
+            "flush" => {
+                let memory = self.memory.get(&line).copied().unwrap_or(0);
+                let version = self.new_device_version(line, whole, memory);
+                self.write_memory(line, version);
+                ("memory", false)
+            }
             "off" | "snooping-cache" | "prefetch-hint" => {
                 let held = self.lose(false, line, "invalidated");
                 if let Some(held) = held.filter(|held| dirty(held.state) && !whole) {

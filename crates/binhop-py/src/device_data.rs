@@ -204,6 +204,14 @@ pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
     SchemeKind::ALL.iter().map(|kind| (kind.name(), kind.meaning())).collect()
 }
 
+/// Returns the name of each scheme that is for the tags of a machine's caches.
+#[pyfunction]
+pub(crate) fn schemes_for(machine: &PyMachine) -> Vec<&'static str> {
+    let virtually = machine.0.has_virtual_tags();
+    let fits = |kind: &&SchemeKind| kind.is_for_virtual_tags() == virtually;
+    SchemeKind::ALL.iter().filter(fits).map(|kind| kind.name()).collect()
+}
+
 /// Returns (name pattern, unit, meaning) of each metric of device data.
 #[pyfunction]
 pub(crate) fn device_data_metrics() -> Vec<(String, &'static str, &'static str)> {

@@ -41,6 +41,7 @@ mod _binhop {
     #[pymodule_export]
     use super::device_data::{
         PyDeviceDataOutcome, device_data, device_data_metrics, path_counts, refused_schemes, schemes,
+        schemes_for,
     };
     #[pymodule_export]
     use super::dram::{PyServedRequests, dram_presets, serve_requests};

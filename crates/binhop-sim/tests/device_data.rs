@@ -213,13 +213,24 @@ fn compared(machine: &Machine, trace: &EventBatch, kinds: &[SchemeKind], threads
     compare_schemes(machine, source, &options, &schemes, &mut |_| Ok(())).unwrap()
 }
 
-fn check(trace: &[Event], setting: Option<&str>) {
-    let machine = Machine::parse(MACHINE, "small", &Vec::from_iter(setting.map(str::to_owned))).unwrap();
+/// Returns the schemes that are for the tags of a machine's caches.
+fn kinds_for(machine: &Machine) -> Vec<SchemeKind> {
+    let virtually = machine.has_virtual_tags();
+    SchemeKind::ALL.iter().copied().filter(|kind| kind.is_for_virtual_tags() == virtually).collect()
+}
+
+/// The settings that make the caches of the machine virtual.
+const VIRTUAL: [&str; 4] =
+    ["cache.l1d.index=virtual", "cache.l1d.tag=asid", "cache.l1i.index=virtual", "cache.l1i.tag=asid"];
+
+fn check(trace: &[Event], settings: &[&str]) {
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
     let trace = batch(trace);
-    let together = compared(&machine, &trace, SchemeKind::ALL, 1);
+    let together = compared(&machine, &trace, &kinds_for(&machine), 1);
     let all: Vec<_> = together.placements.iter().map(figures).collect();
     for threads in [2, 4] {
-        let other = compared(&machine, &trace, SchemeKind::ALL, threads);
+        let other = compared(&machine, &trace, &kinds_for(&machine), threads);
         assert_eq!(all, other.placements.iter().map(figures).collect::<Vec<_>>(), "{threads} threads");
     }
     for (number, data) in together.placements.iter().enumerate() {
@@ -264,7 +275,7 @@ fn every_figure_is_a_listed_metric() {
     let trace = batch(&[Event::Device { writes: true, page: 1 }, Event::Device { writes: false, page: 1 }]);
     let listed: BTreeSet<_> = device_data_metrics().into_iter().map(|metric| metric.name).collect();
     let mut seen = BTreeSet::new();
-    for figure in figures(&compared(&machine, &trace, SchemeKind::ALL, 1).placements[0]) {
+    for figure in figures(&compared(&machine, &trace, &kinds_for(&machine), 1).placements[0]) {
         let mut name = figure.metric.clone();
         if listed.contains(&name) {
             seen.insert(name);
@@ -294,6 +305,37 @@ fn every_figure_is_a_listed_metric() {
     assert_eq!(seen, listed);
 }
 
+/// A cache with virtual tags takes the scheme that flushes, and no other; a machine without such a cache takes all others.
+#[test]
+fn the_tags_of_caches_decide_which_schemes_a_machine_takes() {
+    let machine = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        Machine::parse(MACHINE, "small", &settings).unwrap()
+    };
+    let global = ["cache.l1d.index=virtual", "cache.l1d.tag=global"];
+    for settings in [&VIRTUAL[..], &VIRTUAL[..2], &global] {
+        let machine = machine(settings);
+        assert!(machine.scheme(SchemeKind::Flush).is_ok());
+        let front = machine.front().unwrap();
+        assert_eq!(front.tree().config().caches.len(), 3, "the last level is in the front");
+        for &kind in SchemeKind::ALL.iter().filter(|kind| !kind.is_for_virtual_tags()) {
+            let problem = machine.scheme(kind).unwrap_err();
+            assert_eq!(problem.value, kind.name());
+            assert!(problem.place.starts_with("machine small: cache.l1"), "{problem}");
+            assert!(problem.rule.contains("flushed before"), "{problem}");
+            assert!(problem.remedy.contains("the scheme flush"), "{problem}");
+        }
+    }
+    let physical = machine(&["cache.l1d.index=virtual"]);
+    assert!(!physical.has_virtual_tags() && physical.scheme(SchemeKind::Ddio).is_ok());
+    let problem = physical.scheme(SchemeKind::Flush).unwrap_err();
+    assert_eq!((&*problem.value, &*problem.place), ("flush", "machine small: cache.l1d.tag=physical"));
+    assert!(problem.remedy.contains("snooping-cache"), "{problem}");
+    // The remedy works.
+    let (_, settings) = problem.remedy.split_once("--set ").unwrap();
+    assert!(machine(&settings.split(' ').collect::<Vec<_>>()).scheme(SchemeKind::Flush).is_ok());
+}
+
 /// Returns the requests behind a scheme, and the outcome and the counts of the memory.
 fn requests_of(machine: &Machine, trace: &EventBatch, kind: SchemeKind, seed: u64) -> Requests {
     let options = RunOptions { seeds: vec![seed], ..RunOptions::default() };
@@ -319,7 +361,7 @@ fn check_requests(trace: &[Event]) {
     let settings = ["dram.preset=ddr2-666".to_owned(), "dram.queue=2".to_owned()];
     let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
     let trace = batch(trace);
-    let together = compared(&machine, &trace, SchemeKind::ALL, 1);
+    let together = compared(&machine, &trace, &kinds_for(&machine), 1);
     for (data, scheme) in
         together.placements.iter().flat_map(|data| data.schemes.iter().map(move |of| (data, of)))
     {
@@ -408,8 +450,9 @@ proptest! {
             1..200,
         ),
     ) {
-        for setting in [None, Some("io.posted=2"), Some("dram.preset=ddr2-666")] {
-            check(&trace, setting);
+        for setting in ["placement.policy=random", "io.posted=2", "dram.preset=ddr2-666"] {
+            check(&trace, &[setting]);
+            check(&trace, &[&VIRTUAL[..], &[setting]].concat());
         }
     }
 }

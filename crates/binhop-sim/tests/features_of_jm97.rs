@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use crate::common::Fixed;
 use crate::whole_engine::counts;
 use binhop_base::Problem;
-use binhop_sim::{Machine, Outcome, RunOptions, simulate};
+use binhop_hw::{SchemeKind, ServedBy, TapEvent};
+use binhop_sim::device_data::{FrontEvent, compare_schemes};
+use binhop_sim::io_path::RUNNING_SPACE;
+use binhop_sim::{Machine, Outcome, RunOptions, front_stream, simulate};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 
@@ -60,6 +63,12 @@ impl Trace {
 
     fn store(mut self, addr: u64) -> Self {
         self.events.push(Op::Store, addr, 4, 1);
+        self
+    }
+
+    /// A device reads or writes bytes of the address space that runs.
+    fn device(mut self, op: Op, addr: u64, bytes: u32) -> Self {
+        self.events.push_args(op, addr, bytes, 7, [None, Some(RUNNING_SPACE)]);
         self
     }
 
@@ -389,4 +398,64 @@ fn violations_of_protection_are_counted_or_stop_the_run() {
     // A page outside every map allows everything, and so does a private page that a store copies.
     let (counts, _) = area().fetch(REGION).store(REGION).run(&[]);
     assert_eq!(violations(&counts), [0; 3]);
+}
+
+/// Direct memory access by a flush (§4.3): before a transfer the pages leave both levels, dirty lines are written back, and
+/// the processor finds no line of the pages before the transfer has ended. What it reads afterwards comes from memory.
+#[test]
+fn a_device_transfers_pages_that_are_flushed_before() {
+    let page = 0x1000_0000;
+    let trace = || {
+        let mut trace = Trace::default().map(page, 2, READ | WRITE, 1, 0);
+        for line in 0..4 {
+            trace = trace.store(page + line * 16); // four dirty lines of the page
+        }
+        trace = trace.load(page + 512).store(page + 4096).device(Op::DmaWrite, page + 32, 16);
+        for line in [0, 1, 2, 3, 32] {
+            trace = trace.load(page + line * 16);
+        }
+        trace.load(page + 4096).device(Op::DmaRead, page, 64).load(page)
+    };
+    let machine = Machine::load("softvm", &[]).unwrap();
+    let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
+    let source = || Box::new(Fixed::new(trace().events.finish(), 100).with_pages_of(4096));
+    let mut events = Vec::new();
+    let mut take = |_, some: &[FrontEvent]| {
+        events.extend(some.iter().filter_map(|event| match event {
+            FrontEvent::Line(event) => Some(*event),
+            FrontEvent::Request(_) => None,
+        }));
+        Ok(())
+    };
+    front_stream(&machine.front().unwrap(), source(), &options, &mut take, &mut |_| Ok(())).unwrap();
+    let at = |wanted: fn(&TapEvent) -> bool| events.iter().position(wanted).unwrap();
+    let write = at(|event| matches!(event, TapEvent::DeviceWrite { .. }));
+    let (before, after) = events.split_at(write);
+    let lines = |events: &[TapEvent], wanted: fn(&TapEvent) -> bool| -> Vec<u64> {
+        events.iter().filter(|event| wanted(event)).map(TapEvent::line).collect()
+    };
+    let first = before[0].line();
+    let of_page = |line: &u64| line / 256 == first / 256;
+    let flushed = lines(before, |event| matches!(event, TapEvent::WriteBack { .. }));
+    assert_eq!(
+        flushed,
+        [first, first + 1, first + 2, first + 3],
+        "dirty lines, with the one that is overwritten"
+    );
+    let read = lines(after, |event| matches!(event, TapEvent::Read { .. }));
+    assert_eq!(
+        read,
+        [0, 1, 2, 3, 32, 0].map(|line| first + line),
+        "the last load follows the second transfer"
+    );
+    assert!(read.iter().all(of_page), "the second page was left alone");
+    let setup = machine.scheme_setup(SchemeKind::Flush, "flush").unwrap();
+    let found = compare_schemes(&machine, source(), &options, &[setup], &mut |_| Ok(())).unwrap();
+    let scheme = &found.placements[0].schemes[0];
+    let fates = scheme.counters.fates;
+    assert_eq!((fates.written, fates.read_from_memory), (1, 1));
+    assert!(scheme.last_level.is_none() && scheme.dma_cache.is_none());
+    assert_eq!(scheme.counters.device_data.io_hits, 0, "{:?}", ServedBy::Memory);
+    let refused = machine.scheme_setup(SchemeKind::SnoopingCache, "snooping-cache").unwrap_err();
+    assert_eq!(refused.place, "machine softvm: cache.l1i.tag=asid");
 }

@@ -46,6 +46,16 @@ fn machine(sets: &[String]) -> Machine {
     Machine::parse(MACHINE, "small", sets).unwrap()
 }
 
+/// The same tree with virtual tags, and room for every line of a short trace.
+fn virtually(sets: &[&str]) -> Machine {
+    let caches = ["l1i", "l1d", "l2"]
+        .into_iter()
+        .flat_map(|cache| ["index=virtual", "tag=asid"].map(|key| format!("cache.{cache}.{key}")));
+    let sizes = ["cache.l1d.size=16KiB", "cache.l2.size=64KiB", "cache.l2.ways=8"].map(str::to_owned);
+    let sets = sets.iter().map(ToString::to_string);
+    machine(&sizes.into_iter().chain(caches).chain(sets).collect::<Vec<_>>())
+}
+
 fn events_of(machine: &Machine, source: Box<dyn Source>) -> (Vec<FrontEvent>, Outcome) {
     let mut events = Vec::new();
     let mut take = |_, some: &[FrontEvent]| {
@@ -99,6 +109,58 @@ fn each_event_below_the_caches_is_the_expected_one() {
         read(6),
     ];
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected);
+}
+
+/// With virtual tags the pages of a transfer are flushed from both levels: dirty lines are written back, those that the
+/// device overwrites as a whole, too. Each line is read again, under every name that it had.
+#[test]
+fn virtual_tags_flush_the_pages_of_a_transfer() {
+    let mut rows = EventBuilder::default();
+    let shared = map_flags::READ | map_flags::WRITE | map_flags::SHARED;
+    let page = 4096;
+    rows.push_args(Op::Map, page, shared, 2, [Some(5), Some(0)]);
+    rows.push_args(Op::Map, 8 * page, shared, 1, [Some(5), Some(0)]);
+    rows.push(Op::Store, page, 8, 1); // line 0 of the segment
+    rows.push(Op::Load, 8 * page, 8, 1); // the same line under another name
+    rows.push(Op::Load, page + 64, 8, 1);
+    rows.push(Op::Store, 2 * page + 128, 8, 1); // line 66
+    rows.push_args(Op::DmaWrite, page, 64, 9, [Some(1), Some(RUNNING_SPACE)]); // line 0 alone
+    rows.push(Op::Load, page, 8, 1);
+    rows.push(Op::Load, 8 * page, 8, 1);
+    rows.push(Op::Load, page + 64, 8, 1);
+    rows.push(Op::Load, 2 * page + 128, 8, 1); // the other page was not flushed
+    rows.push_args(Op::DmaRead, 2 * page - 64, 128, 9, [Some(2), Some(RUNNING_SPACE)]); // lines 63 and 64
+    let (found, outcome) = events(&virtually(&["placement.policy=sequential"]), &rows.finish());
+    let Some(FrontEvent::Line(TapEvent::Read { line: first, store: true })) = found.first().copied() else {
+        panic!("{found:?}")
+    };
+    let last = found.iter().rev().find_map(|event| match *event {
+        FrontEvent::Line(TapEvent::DeviceRead { line, .. }) => Some(line),
+        _ => None,
+    });
+    let second = last.unwrap(); // the first line of the second page
+    let request =
+        |number, writes, bytes| FrontEvent::Request(DeviceRequest { number, device: 9, writes, bytes });
+    let line = FrontEvent::Line;
+    let expected = [
+        line(TapEvent::Read { line: first, store: true }),
+        read(first),
+        read(first + 1),
+        line(TapEvent::Read { line: second + 2, store: true }),
+        request(1, true, 64),
+        line(TapEvent::WriteBack { line: first }),
+        line(TapEvent::DeviceWrite { line: first, whole: true, request: 1 }),
+        read(first),
+        read(first),
+        read(first + 1),
+        request(2, false, 128),
+        line(TapEvent::DeviceRead { line: first + 63, request: 2 }),
+        line(TapEvent::WriteBack { line: second + 2 }),
+        line(TapEvent::DeviceRead { line: second, request: 2 }),
+    ];
+    assert_eq!(found, expected);
+    // Two names of line 0, its neighbour, and line 66, at both levels; then the three of the first page again.
+    assert_eq!(metric(&outcome, "l2.purged"), 7);
 }
 
 /// Lines that the processor stores past the caches leave every cache, and go down as writes of the processor.
@@ -180,12 +242,19 @@ fn count(events: &[FrontEvent], form: impl Fn(&TapEvent) -> bool) -> u64 {
 
 /// Checks the rules of a front against the lines that it must hold. Without an inclusive cache the instruction cache may
 /// read a line that the data cache holds dirty.
-fn follow(events: &[FrontEvent], inclusive: bool) {
+fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
     // The lines held, and those among them that must be dirty. Other lines may have become dirty by a hit.
     let mut held: BTreeSet<u64> = BTreeSet::new();
     let mut dirty: BTreeSet<u64> = BTreeSet::new();
     for event in events {
         let FrontEvent::Line(event) = *event else { continue };
+        if let (true, TapEvent::DeviceRead { line, .. } | TapEvent::DeviceWrite { line, .. }) =
+            (flushes_pages, event)
+        {
+            let page = line / 64 * 64..(line / 64 + 1) * 64;
+            assert!(dirty.range(page.clone()).next().is_none(), "the page of {line} is flushed");
+            held.retain(|line| !page.contains(line));
+        }
         match event {
             TapEvent::Read { line, store } => {
                 assert!(!inclusive || !dirty.contains(&line), "the front reads {line}, which it holds dirty");
@@ -221,7 +290,7 @@ fn check(trace: &[Event], policy: &str, inclusive: bool) {
     let sets = [format!("placement.policy={policy}"), format!("cache.l2.inclusive={inclusive}")];
     let machine = machine(&sets);
     let (events, outcome) = events(&machine, &batch(trace));
-    follow(&events, inclusive);
+    follow(&events, inclusive, false);
     let value = |name: &str| metric(&outcome, name);
     let reads: u64 =
         ["fetch", "load", "store"].map(|kind| value(&format!("memory.{kind}.accesses"))).iter().sum();
@@ -258,5 +327,23 @@ proptest! {
         inclusive in any::<bool>(),
     ) {
         check(&trace, policy, inclusive);
+    }
+
+    #[test]
+    fn a_front_with_virtual_tags_gives_up_the_pages_of_a_transfer(
+        trace in prop::collection::vec(
+            prop_oneof![
+                6 => event(),
+                1 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
+            ],
+            1..300,
+        ),
+        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        size in prop::sample::select(vec!["256B", "64KiB"]),
+    ) {
+        let size = format!("cache.l2.size={size}");
+        let machine = virtually(&[&format!("placement.policy={policy}"), &size, "cache.l2.ways=2"]);
+        let (events, _) = events(&machine, &batch(&trace));
+        follow(&events, false, true);
     }
 }

@@ -44,7 +44,7 @@ def io(
         typer.Option(
             metavar="S[,S...]",
             help="The schemes, separated by commas, beside the baseline snooping-cache. Default: all that "
-            "the last level can have.",
+            "the last level can have. Caches with virtual tags have the scheme flush alone.",
         ),
     ] = None,
     dram: Annotated[

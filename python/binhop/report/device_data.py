@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from binhop.device_data_figures import BASELINE, CLASSES, FATES
+from binhop.device_data_figures import CLASSES, FATES
 from binhop.lazy_imports import pl
 from binhop.numbers import several
 from binhop.output import read_parquet
@@ -52,9 +52,9 @@ def device_data_words(summary: pl.DataFrame) -> dict[str, str]:
 def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> Any:
     schemes = summary["scheme"].drop_nulls().unique(maintain_order=True).to_list()
     n = int(summary.filter(figure="share")["n"].to_list()[0])
-    fates, cycles = summary.filter(figure="fate"), _relative(summary)
+    fates, cycles = summary.filter(figure="fate"), _relative(summary, schemes[0])
     colors, clock = (MEMORY_COLORS, "Memory cycles") if _has_dram(summary) else (CLASS_COLORS, "Cycles")
-    panels = [_stacked(cycles, schemes, colors, f"{clock}, {BASELINE} = 100%", share=False)]
+    panels = [_stacked(cycles, schemes, colors, f"{clock}, {schemes[0]} = 100%", share=False)]
     if fates["mean"].is_not_null().any():  # a device wrote something
         title = "Lines that devices wrote, by fate"
         panels.insert(0, _stacked(fates, schemes, FATE_COLORS, title, share=True))
@@ -71,9 +71,9 @@ def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> An
     return finish(chart, f"{workload} on {machine}: what becomes of device data", said)
 
 
-def _relative(summary: pl.DataFrame) -> pl.DataFrame:
+def _relative(summary: pl.DataFrame, baseline: str) -> pl.DataFrame:
     """Returns cycles as shares of the baseline's: of each class, or of memory with a controller."""
-    base = summary.filter(figure="cycles", scheme=BASELINE)["mean"]
+    base = summary.filter(figure="cycles", scheme=baseline)["mean"]
     whole = base[0] if len(base) and base[0] else None
     rows = summary.filter(figure="class-cycles")
     if _has_dram(summary):  # the agents overlap, so their cycles do not add up

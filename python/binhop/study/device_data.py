@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from binhop.device_data_figures import BASELINE
 from binhop.device_traffic import device_data
 from binhop.lazy_imports import pl
 
@@ -58,10 +57,11 @@ def simulate_schemes(
     )
     named = pl.DataFrame({"cell": [*cells]})
     front = found.results.filter(pl.col("scheme").is_null()).drop("scheme").join(named, how="cross")
-    counts = found.results.filter(pl.col("scheme") != BASELINE).rename({"scheme": "cell"})
+    baseline = found.schemes[0]
+    counts = found.results.filter(pl.col("scheme") != baseline).rename({"scheme": "cell"})
     name = pl.when(pl.col("figure") == "fate").then(pl.lit("fate-share")).otherwise("figure")
     made = (
-        found.figures.filter(pl.col("scheme") != BASELINE, ~pl.col("figure").is_in([*COMPARED, *COUNTED]))
+        found.figures.filter(pl.col("scheme") != baseline, ~pl.col("figure").is_in([*COMPARED, *COUNTED]))
         .rename({"scheme": "cell"})
         .with_columns(metric=pl.concat_str([name, "of"], separator=".", ignore_nulls=True))
     )

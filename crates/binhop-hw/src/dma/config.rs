@@ -38,7 +38,7 @@ pub struct SchemeConfig {
     pub line: PowerOfTwo,
     /// Bytes of a page. A prefetcher stays within the page of the line that a device read.
     pub page: PowerOfTwo,
-    /// The last-level cache.
+    /// The last-level cache. Under [`SchemeKind::Flush`] it belongs to the front.
     pub last_level: LastLevelConfig,
     /// The write policy of device data that enter a cache (shared-cache, ddc, pbdc).
     pub write: WritePolicy,
@@ -57,6 +57,10 @@ pub struct SchemeConfig {
 const KIB: u64 = 1 << 10;
 
 impl SchemeConfig {
+    /// The most cycles of an access to a cache or to memory behind a front. So the cycles of ten billion references stay
+    /// below the last cycle that a memory controller counts.
+    pub const MOST_CYCLES: u32 = 1_000_000;
+
     /// Returns TB10's machine (Table 4) with a last-level cache of 2 MiB and 16 ways, under a scheme. The DMA cache
     /// has 256 KiB and 4 ways, and writes through; the prefetcher is on; PBDC has one way, and DDIO two.
     #[must_use]
@@ -94,7 +98,14 @@ impl SchemeConfig {
                 &format!("take at most {}", Bytes(self.page.bytes())),
             ));
         }
-        let LastLevelConfig { size, ways, replacement, .. } = self.last_level;
+        if self.kind == SchemeKind::Flush {
+            return Ok(());
+        }
+        let LastLevelConfig { size, ways, replacement, cycles } = self.last_level;
+        check_cycles(cycles, "last-level.cycles")?;
+        if self.kind == SchemeKind::Ddc {
+            check_cycles(self.dma_cache.cycles, "dma-cache.cycles")?;
+        }
         sets(size, ways, self.line, "last-level")?;
         if !matches!(replacement, Replacement::Random | Replacement::Lru) {
             return Err(Problem::request(
@@ -121,6 +132,22 @@ impl SchemeConfig {
     pub(super) fn dma_cache_sets(&self) -> Result<u64> {
         sets(self.dma_cache.size, self.dma_cache.ways, self.line, "dma-cache")
     }
+}
+
+/// Checks the cycles of an access.
+///
+/// # Errors
+/// They are too many.
+pub fn check_cycles(cycles: u64, place: &str) -> Result<()> {
+    if cycles <= u64::from(SchemeConfig::MOST_CYCLES) {
+        return Ok(());
+    }
+    Err(Problem::request(
+        &cycles.to_string(),
+        place,
+        &format!("behind a front, an access takes at most {} cycles", SchemeConfig::MOST_CYCLES),
+        "give the cycles of one access",
+    ))
 }
 
 /// Checks a mask of the ways for I/O data.
@@ -224,6 +251,8 @@ mod tests {
         refuses(SnoopingCache, |c| c.line = PowerOfTwo::from_log2(13), "line", "8KiB");
         refuses(Ddc, |c| c.dma_cache.size = Bytes(96 << 10), "dma-cache.size", "96KiB");
         refuses(Ddc, |c| c.dma_cache.size = Bytes(1 << 60), "dma-cache.size", "1048576TiB");
+        refuses(SnoopingCache, |c| c.last_level.cycles = 1_000_001, "last-level.cycles", "1000001");
+        refuses(Ddc, |c| c.dma_cache.cycles = 1_000_001, "dma-cache.cycles", "1000001");
         refuses(Ddc, |c| c.dma_cache.ways = 0, "dma-cache.ways", "0");
         refuses(Pbdc, |c| c.io_ways = 0, "io-ways", "0x0");
         refuses(Pbdc, |c| c.io_ways = 0xffff, "io-ways", "0xffff");

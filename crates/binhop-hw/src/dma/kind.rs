@@ -14,6 +14,7 @@ choices! {
         Ddc = "ddc", "Device data have a DMA cache of their own beside the last-level cache.";
         Pbdc = "pbdc", "Some ways of the last-level cache serve as the DMA cache.";
         Ddio = "ddio", "Writes of devices update lines of the last-level cache in place, and bring other lines into a few of its ways.";
+        Flush = "flush", "The pages of a device's transfer are flushed from every cache, and withheld until the transfer ends; device data are only in memory. Only for caches with virtual tags, which have no other scheme.";
     }
 }
 
@@ -28,6 +29,13 @@ impl SchemeKind {
             let remedy = format!("write one of: {}", names.join(", "));
             Problem::request(text, place, "must be the name of a scheme for device data", &remedy)
         })
+    }
+
+    /// Returns whether the scheme is one of caches with virtual tags. The other schemes find the lines of a device's
+    /// physical address in the caches, which needs physical tags.
+    #[must_use]
+    pub const fn is_for_virtual_tags(self) -> bool {
+        matches!(self, Self::Flush)
     }
 
     /// Returns whether the scheme has a choice between write-back and write-through of device data.

@@ -21,6 +21,7 @@ mod config;
 mod counters;
 mod ddc;
 mod ddio;
+mod flush;
 mod hub;
 mod invariants;
 mod kind;
@@ -42,7 +43,7 @@ pub use coherence::{
     ESI, IO_ESI, IO_MOESI, LineAction, LineEvent, LineState, MOESI, PROTOCOLS, Transition, TransitionTable,
     transition,
 };
-pub use config::{DmaCacheConfig, LastLevelConfig, SchemeConfig};
+pub use config::{DmaCacheConfig, LastLevelConfig, SchemeConfig, check_cycles};
 pub use counters::{DeviceDataCounters, DmaCounters, FateCounters, LineCounters, ReferenceCounters};
 pub use invariants::check_scheme;
 pub use kind::SchemeKind;
@@ -65,17 +66,22 @@ use crate::WritePolicy;
 pub fn make_scheme(config: &SchemeConfig) -> Result<Box<dyn Scheme>> {
     config.check()?;
     PROTOCOLS.iter().try_for_each(|(name, table)| check_table(name, table))?;
-    let hub = Hub::new(config, config.last_level.ways as usize)?;
+    let hub = || Hub::new(config, config.last_level.ways as usize);
     let through = config.write == WritePolicy::Through;
     Ok(match config.kind {
-        SchemeKind::Off => Box::new(OneCache { hub, device: off::Off }),
-        SchemeKind::SnoopingCache => Box::new(OneCache { hub, device: snooping_cache::SnoopingCache }),
-        SchemeKind::SharedCache => Box::new(OneCache { hub, device: shared_cache::SharedCache { through } }),
-        SchemeKind::PrefetchHint => Box::new(OneCache { hub, device: prefetch_hint::PrefetchHint }),
+        SchemeKind::Off => Box::new(OneCache { hub: hub()?, device: off::Off }),
+        SchemeKind::SnoopingCache => {
+            Box::new(OneCache { hub: hub()?, device: snooping_cache::SnoopingCache })
+        }
+        SchemeKind::SharedCache => {
+            Box::new(OneCache { hub: hub()?, device: shared_cache::SharedCache { through } })
+        }
+        SchemeKind::PrefetchHint => Box::new(OneCache { hub: hub()?, device: prefetch_hint::PrefetchHint }),
         SchemeKind::Ddc => Box::new(ddc::make(config)?),
         SchemeKind::Pbdc => Box::new(pbdc::make(config)?),
         SchemeKind::Ddio => {
-            Box::new(OneCache { hub, device: ddio::Ddio { ways: config.ddio_ways as usize } })
+            Box::new(OneCache { hub: hub()?, device: ddio::Ddio { ways: config.ddio_ways as usize } })
         }
+        SchemeKind::Flush => Box::new(flush::Flush::new()),
     })
 }

@@ -7,6 +7,9 @@
 ///   cache may read a line for the one that the other holds dirty, unless an inclusive cache stands behind both.)
 /// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
 ///   last clean copy of a line leaves.
+/// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device reads or
+///   writes one of them: dirty ones as a [`TapEvent::WriteBack`], clean ones without an event. The next two rules are about
+///   the other schemes.
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.

@@ -46,8 +46,8 @@ pub struct SchemeData {
     pub config: SchemeConfig,
     /// The counts of references, device data and fates.
     pub counters: DmaCounters,
-    /// The counts of the lines of the last-level cache.
-    pub last_level: LineCounters,
+    /// The counts of the lines of the last-level cache; `None` if it belongs to the front.
+    pub last_level: Option<LineCounters>,
     /// The counts of the lines of the DMA cache, if the scheme has such a cache.
     pub dma_cache: Option<LineCounters>,
     /// The counts of memory with a controller, if the machine has such a memory.
@@ -199,7 +199,7 @@ fn gather(seeds: &[u64], listeners: Vec<Listener>) -> Result<Vec<PlacementData>>
                     name,
                     config,
                     counters: *scheme.counters(),
-                    last_level: lines(ServedBy::LastLevel).unwrap_or_default(),
+                    last_level: lines(ServedBy::LastLevel),
                     dma_cache: lines(ServedBy::DmaCache),
                     dram,
                 });

@@ -107,7 +107,7 @@ pub fn figures(data: &PlacementData) -> Vec<Figure> {
         scheme.counters.device_data.each(&mut put);
         scheme.counters.fates.each(&mut put);
         push(UNREAD.0.to_owned(), UNREAD.1, scheme.counters.fates.unread());
-        for (cache, counters) in [("last-level", Some(scheme.last_level)), ("dma-cache", scheme.dma_cache)] {
+        for (cache, counters) in [("last-level", scheme.last_level), ("dma-cache", scheme.dma_cache)] {
             if let Some(counters) = counters {
                 counters.each(|info, _, value| push(format!("{cache}.{}", info.name), info.unit, value));
             }

@@ -6,7 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use binhop_base::{Bytes, Problem, Result};
 use binhop_hw::{
     CacheConfig, CostRule, DmaCacheConfig, FixedLatency, LastLevelConfig, Next, Rules, SchemeConfig,
-    SchemeKind, TreeConfig, WritePolicy,
+    SchemeKind, TagBy, TreeConfig, WritePolicy,
 };
 use binhop_os::io::{FileWrites, IoConfig, MemoryRoom};
 use binhop_trace::bounds::LARGEST_REFERENCE;
@@ -40,30 +40,30 @@ keys! {
         dirty: Option<At<Bytes>> = "dirty", absent "a fifth of the page cache",
             "the dirty file data that the flusher leaves alone";
         dirty_age: UpTo<{u32::MAX}> = "dirty-age", absent "2000000000", "the instructions after which a dirty page is written";
-        ring: UpTo<65536> = "ring", absent "256", "the descriptors in each ring";
+        ring: UpTo<65536, 1> = "ring", absent "256", "the descriptors in each ring";
         buffer: Option<At<Bytes>> = "buffer", absent "2KiB, or a page if that is less", "the buffer of a packet: a power of two, at most a page";
         packet: Bytes = "packet", absent "1500B", "the most bytes of a packet";
-        coalesce: UpTo<65536> = "coalesce", absent "1", "the packets between two interrupts";
+        coalesce: UpTo<65536, 1> = "coalesce", absent "1", "the packets between two interrupts";
         backlog: UpTo<65536> = "backlog", absent "0",
             "the packets of full length that wait in the receive ring before a call asks for them; 0: packets arrive when a call asks for them";
         file_writes: FileWrites = "file-writes", absent "cached",
             "the stores by which the kernel copies what a call writes to a file: past the caches, if non-temporal";
-        last_level: Option<At<UpTo<1_000_000>>> = "last-level", absent "the last level's key in [cost]; 20 without [cost]",
+        last_level: Option<At<UpTo<{ SchemeConfig::MOST_CYCLES }>>> = "last-level", absent "the last level's key in [cost]; 20 without [cost]",
             "cycles of an access to the last level, and of PBDC's ways";
-        memory: Option<At<UpTo<1_000_000>>> = "memory",
+        memory: Option<At<UpTo<{ SchemeConfig::MOST_CYCLES }>>> = "memory",
             absent "what [cost] gives for memory beyond the last level; 200 without [cost]",
             "cycles that a demand read waits for memory";
-        posted: Option<At<UpTo<64>>> = "posted", absent "memory has room for all",
+        posted: Option<At<UpTo<64, 1>>> = "posted", absent "memory has room for all",
             "the writes and prefetches that may be under way to memory at once; with [dram], its queue counts instead";
         write: WritePolicy = "write", absent "through",
             "the write policy of device data in a cache: of shared-cache, ddc and pbdc";
         dma_cache: Bytes = "dma-cache", absent "256KiB", "bytes of the DMA cache (ddc)";
-        dma_cache_ways: UpTo<64> = "dma-cache-ways", absent "4", "lines in a set of the DMA cache (ddc)";
-        dma_cache_cycles: UpTo<1_000_000> = "dma-cache-cycles", absent "20", "cycles of an access to the DMA cache (ddc)";
+        dma_cache_ways: UpTo<64, 1> = "dma-cache-ways", absent "4", "lines in a set of the DMA cache (ddc)";
+        dma_cache_cycles: UpTo<{ SchemeConfig::MOST_CYCLES }> = "dma-cache-cycles", absent "20", "cycles of an access to the DMA cache (ddc)";
         prefetch: UpTo<64> = "prefetch", absent "4",
             "the lines that are prefetched behind a line that a device reads (ddc, pbdc)";
-        pbdc_ways: UpTo<63> = "pbdc-ways", absent "1", "the ways of the last level that serve as the DMA cache (pbdc)";
-        ddio_ways: UpTo<63> = "ddio-ways", absent "2", "the ways of the last level that writes of devices fill (ddio)";
+        pbdc_ways: UpTo<63, 1> = "pbdc-ways", absent "1", "the ways of the last level that serve as the DMA cache (pbdc)";
+        ddio_ways: UpTo<63, 1> = "ddio-ways", absent "2", "the ways of the last level that writes of devices fill (ddio)";
     }
 }
 
@@ -130,11 +130,7 @@ pub(super) fn check_io(
     };
     let room = memory_room(placement, page, keys.ring.0);
     let half = room.map_or(cache_pages, |room| cache_pages.min(room.pages)) / 2;
-    let posted = keys.posted.as_ref().map(|at| NonZeroU32::new(at.value.0).ok_or(at)).transpose();
-    let posted = posted.map_err(|at| {
-        let remedy = "take 1 or more, or leave it out for memory with room for all";
-        Problem::request("0", &at.place, "a queue of posted requests has 1 place at least", remedy)
-    })?;
+    let posted = keys.posted.as_ref().and_then(|at| NonZeroU32::new(at.value.0));
     let config = IoConfig {
         page,
         cache_pages,
@@ -158,7 +154,8 @@ pub(super) fn check_io(
         problem.place = format!("{machine}: io.{}", problem.place);
         problem
     })?;
-    let cycles = |key: &Option<At<UpTo<1_000_000>>>| key.as_ref().map(|at| u64::from(at.value.0));
+    let cycles =
+        |key: &Option<At<UpTo<{ SchemeConfig::MOST_CYCLES }>>>| key.as_ref().map(|at| u64::from(at.value.0));
     let schemes = SchemeKeys {
         last_level: cycles(&keys.last_level),
         memory: cycles(&keys.memory),
@@ -286,19 +283,79 @@ impl SchemeKeys {
     }
 }
 
+/// Checks that a scheme is for the tags of the caches: a device's physical address finds no line under a virtual tag, so
+/// software flushes the pages.
+///
+/// # Errors
+/// It is not.
+pub(super) fn check_tags(kind: SchemeKind, tree: &TreeConfig, machine: &str) -> Result<()> {
+    let virtually = tree.caches.iter().find(|cache| cache.tag != TagBy::Physical);
+    match virtually {
+        Some(cache) if !kind.is_for_virtual_tags() => Err(Problem::request(
+            kind.name(),
+            &format!("machine {machine}: cache.{}.tag={}", cache.name, cache.tag.name()),
+            "a device's physical address does not find lines with virtual tags, so the pages of a transfer are flushed before it",
+            "take the scheme flush, or caches with physical tags",
+        )),
+        None if kind.is_for_virtual_tags() => {
+            let first = &tree.caches[tree.data];
+            Err(Problem::request(
+                kind.name(),
+                &format!("machine {machine}: cache.{}.tag=physical", first.name),
+                "this scheme is for caches with virtual tags, of which a device's physical address finds no line",
+                &format!(
+                    "take another scheme, such as snooping-cache, or --set cache.{0}.index=virtual cache.{0}.tag=asid",
+                    first.name
+                ),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that lines, and not cachegrind's rules, decide what passes below the caches of a machine at `place`.
+fn check_rules(tree: &TreeConfig, place: &str) -> Result<()> {
+    if tree.rules != Rules::Cachegrind {
+        return Ok(());
+    }
+    Err(Problem::request(
+        "cachegrind",
+        &format!("{place}: rules"),
+        "schemes for device data take the place of the last level, and by cachegrind's rules every level counts for itself",
+        "take another machine, or --set rules=lines",
+    ))
+}
+
+/// Checks that all caches have lines of the size of cache `last`.
+fn check_one_line_size(tree: &TreeConfig, last: usize, place: &str) -> Result<()> {
+    let (name, line) = (&tree.caches[last].name, tree.caches[last].line);
+    let others: Vec<_> = tree.caches.iter().filter(|cache| cache.line != line).collect();
+    let Some(first) = others.first() else { return Ok(()) };
+    let line = Bytes(line.bytes());
+    let settings = others.iter().map(|cache| format!("--set cache.{}.line={line}", cache.name));
+    Err(Problem::request(
+        &Bytes(first.line.bytes()).to_string(),
+        &format!("{place}: cache.{}.line", first.name),
+        &format!(
+            "schemes for device data stand behind caches with lines of one size, and {name} has lines of {line}"
+        ),
+        &format!("take {}", settings.collect::<Vec<_>>().join(" ")),
+    ))
+}
+
+/// Returns all caches of a machine at `place`, as a front before memory.
+pub(super) fn whole_front(tree: &TreeConfig, last: usize, place: &str) -> Result<TreeConfig> {
+    check_rules(tree, place)?;
+    check_one_line_size(tree, last, place)?;
+    Ok(tree.clone())
+}
+
 /// Returns the caches in front of the last level `last`, as a tree of their own. `place` is the place of the machine.
 pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<TreeConfig> {
     let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
         Err(Problem::request(value, place, rule, remedy))
     };
-    if tree.rules == Rules::Cachegrind {
-        return refused(
-            "cachegrind",
-            &format!("{place}: rules"),
-            "schemes for device data take the place of the last level, and by cachegrind's rules every level counts for itself",
-            "take another machine, or --set rules=lines",
-        );
-    }
+    check_rules(tree, place)?;
     let name = &tree.caches[last].name;
     if let Some(other) =
         tree.caches.iter().enumerate().find(|(number, cache)| *number != last && cache.next == Next::Memory)
@@ -325,20 +382,7 @@ pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<Tr
         Next::Cache(number) => Next::Cache(without(number)),
         Next::Memory => Next::Memory,
     };
-    let line = tree.caches[last].line;
-    let others: Vec<_> = tree.caches.iter().filter(|cache| cache.line != line).collect();
-    if let Some(first) = others.first() {
-        let line = Bytes(line.bytes());
-        let settings = others.iter().map(|cache| format!("--set cache.{}.line={line}", cache.name));
-        return refused(
-            &Bytes(first.line.bytes()).to_string(),
-            &format!("{place}: cache.{}.line", first.name),
-            &format!(
-                "schemes for device data stand behind caches with lines of one size, and {name} has lines of {line}"
-            ),
-            &format!("take {}", settings.collect::<Vec<_>>().join(" ")),
-        );
-    }
+    check_one_line_size(tree, last, place)?;
     Ok(TreeConfig {
         caches: caches.map(|(_, cache)| CacheConfig { next: next(cache.next), ..cache.clone() }).collect(),
         fetch: without(tree.fetch),
@@ -355,6 +399,8 @@ pub(super) fn place_of(place: &str, machine: &str, last: &str) -> String {
         "dma-cache.ways" => "io.dma-cache-ways".to_owned(),
         "ddio-ways" => "io.ddio-ways".to_owned(),
         "line" => format!("cache.{last}.line"),
+        // The keys of [io] are smaller, so the cycles are those of [cost].
+        "last-level.cycles" => format!("cost.{last}"),
         other => match other.strip_prefix("last-level.") {
             Some(key) => format!("cache.{last}.{key}"),
             None => other.to_owned(),

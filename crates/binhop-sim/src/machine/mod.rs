@@ -31,7 +31,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use binhop_base::{Agents, Bytes, Picoseconds, Problem, Result};
-use binhop_hw::{DramOrganisation, FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig};
+use binhop_hw::{
+    DramOrganisation, FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig, check_cycles,
+};
 use binhop_os::io::IoConfig;
 use binhop_trace::input::read_text;
 
@@ -173,23 +175,35 @@ impl Machine {
         }))
     }
 
+    /// Returns whether a cache of this machine has virtual tags, so that a device's physical address does not find its
+    /// lines.
+    #[must_use]
+    pub fn has_virtual_tags(&self) -> bool {
+        self.tree().config().has_virtual_tags()
+    }
+
     /// Returns the front of this machine: the caches before the last level, in place of which schemes for device data
-    /// stand. The front has no footprints of the kernel, because the path of device data says what the kernel references.
+    /// stand. Of a machine with virtual tags, the front is all caches ([`SchemeKind::Flush`]). The front has no footprints of the kernel, because the path of device data says what the kernel references.
     ///
     /// # Errors
     /// The machine has several last levels or a single level, or the last level has longer lines than a cache before it.
     pub fn front(&self) -> Result<Self> {
-        let tree =
-            io::front_of(self.tree().config(), self.last_level(), &format!("machine {}", self.name()))?;
+        let (config, place) = (self.tree().config(), format!("machine {}", self.name()));
+        let tree = if self.has_virtual_tags() {
+            io::whole_front(config, self.last_level(), &place)?
+        } else {
+            io::front_of(config, self.last_level(), &place)?
+        };
         Ok(self.with_tree(tree, KernelConfig::default()))
     }
 
     /// Returns a scheme for device data in place of the last level. Its seed is 0.
     ///
     /// # Errors
-    /// The last level or the section `[io]` breaks a rule of the scheme.
+    /// The last level or the section `[io]` breaks a rule of the scheme, or the scheme is not for the tags of the caches.
     pub fn scheme(&self, kind: SchemeKind) -> Result<SchemeConfig> {
         let tree = self.tree().config();
+        io::check_tags(kind, tree, self.name())?;
         let last = &tree.caches[self.last_level()];
         let config = self.0.schemes.scheme(kind, last, tree, self.has_cost());
         config.check().map_err(|mut problem| {
@@ -220,10 +234,12 @@ impl Machine {
                 ),
             ));
         }
+        let fixed = self.memory_of_schemes();
+        check_cycles(fixed.cycles, &format!("machine {}: cost.memory", self.name()))?;
         Ok(SchemeSetup {
             name: name.to_owned(),
             config: self.scheme(kind)?,
-            fixed: self.memory_of_schemes(),
+            fixed,
             posted: self.posted_requests(),
             dram: self.dram().copied(),
         })

@@ -15,6 +15,8 @@ use crate::occasion::Occasion;
 pub(crate) struct FrontTap {
     tree: Tree,
     line_log2: u32,
+    /// True if pages are flushed before devices read or write them.
+    flushes_pages: bool,
     /// The lines that left caches in the access or the occasion that is under way.
     pub(crate) removed: Vec<RemovedLine>,
     requests: Vec<Request>,
@@ -28,6 +30,7 @@ impl FrontTap {
         Self {
             tree: tree.clone(),
             line_log2: tree.config().caches[0].line.log2(),
+            flushes_pages: tree.config().has_virtual_tags(),
             removed: Vec::new(),
             requests: Vec::new(),
             told: Vec::new(),
@@ -118,7 +121,7 @@ impl FrontTap {
                 _ if self.told.contains(&line) => continue,
                 _ => {
                     self.told.push(line);
-                    if writes { TapEvent::WriteBack { line } } else { TapEvent::Cleaned { line } }
+                    if writes || self.flushes_pages { TapEvent::WriteBack { line } } else { TapEvent::Cleaned { line } }
                 }
             };
             self.events.push(FrontEvent::Line(event));

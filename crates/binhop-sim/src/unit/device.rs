@@ -4,6 +4,10 @@
 //! - Before a device reads, every cache passes its dirty copies of the bytes down, and keeps them clean.
 //! - Before a device writes, every cache gives up its copies. A dirty line that the device overwrites as a whole is
 //!   discarded; a dirty line of which other bytes remain is written back first.
+//! - Where a cache has virtual tags, a device does not find its lines there. So the page is flushed before the device reads
+//!   or writes it: every line leaves every cache, and dirty lines are written back (JM97 §4.3). The page is withheld until
+//!   the transfer ends: the flush and the transfer are one occasion, and no reference comes between them.
+//! - A store of the processor past the caches flushes no page.
 //! - The transfer itself is one access to memory for each line that it touches, in the longest lines of the machine's
 //!   caches. The processor does not wait.
 //!
@@ -15,6 +19,7 @@ use binhop_base::{Agent, Kind, Result};
 use binhop_hw::DirtyData;
 
 use super::{Injector, Unit, Units};
+use crate::io_path::NON_TEMPORAL;
 use crate::machine::Machine;
 use crate::occasion::{Occasion, OccasionKind, Subscription, TouchedLines};
 
@@ -22,6 +27,9 @@ use crate::occasion::{Occasion, OccasionKind, Subscription, TouchedLines};
 struct DeviceUnit {
     /// Logarithm of the bytes that one access to memory moves.
     unit: u8,
+    /// True if a cache has virtual tags.
+    flushes_pages: bool,
+    page: u64,
 }
 
 /// Makes the unit that acts as the devices of any machine.
@@ -30,19 +38,27 @@ pub(crate) fn device_units() -> Units {
         Subscription::new(0, &[Agent::Device]).at(OccasionKind::Device, TouchedLines::EVERYTHING);
     let make = |machine: &Machine, _| -> Box<dyn Unit> {
         let lines = machine.tree().config().caches.iter().map(|cache| cache.line.log2());
-        Box::new(DeviceUnit { unit: lines.max().expect("a machine has a cache") as u8 })
+        Box::new(DeviceUnit {
+            unit: lines.max().expect("a machine has a cache") as u8,
+            flushes_pages: machine.has_virtual_tags(),
+            page: machine.memory().page.bytes(),
+        })
     };
     Units::new(subscription, Arc::new(make))
 }
 
 impl Unit for DeviceUnit {
     fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()> {
-        let Occasion::Device { writes, mapping, offset, bytes, .. } = *occasion else {
+        let Occasion::Device { device, writes, mapping, offset, bytes, .. } = *occasion else {
             unreachable!("devices act at their own requests")
         };
         let (data, kind) =
             if writes { (DirtyData::Discard, Kind::Write) } else { (DirtyData::Clean, Kind::Load) };
-        injector.invalidate(Agent::Device, mapping, offset..offset + bytes, data)?;
+        if self.flushes_pages && device != NON_TEMPORAL {
+            injector.invalidate(Agent::Device, mapping, 0..self.page, DirtyData::WriteBack)?;
+        } else {
+            injector.invalidate(Agent::Device, mapping, offset..offset + bytes, data)?;
+        }
         for line in offset >> self.unit..=(offset + bytes - 1) >> self.unit {
             injector.ask_memory(Agent::Device, kind, mapping, line << self.unit, self.unit)?;
         }
