@@ -65,10 +65,10 @@ FIGURES: Mapping[str, tuple[str, str]] = {
         "memory cycles",
         "With a controller, cycles of the memory's clock until the last reference was complete.",
     ),
-    "row-hits": ("lines/line", "Lines of a class or agent whose row was open, of those in DRAM."),
+    "row-hits": ("lines/line", "Share of a class's or agent's lines in DRAM whose row was open."),
     "row-conflicts": (
         "lines/line",
-        "Lines of a class or agent that had to close another row, of those in DRAM.",
+        "Share of a class's or agent's lines in DRAM that had to close another row.",
     ),
     "read-latency": (
         "cycles/line",

@@ -155,7 +155,7 @@ class Policies:
         else:
             rule = "a policy is a function choose(request, pool), or a class with such a method"
             return PolicyError(repr(policy), self._place, rule, "see help(binhop.simulate)")
-        rule = "an object keeps what it learns, so a placement would depend on those before it"
+        rule = "an object keeps what it learns, so a placement would depend on earlier placements"
         return PolicyError(what, self._place, rule, _ANEW)
 
     def _anew(self) -> Any:

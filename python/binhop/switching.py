@@ -311,7 +311,7 @@ def _flushes(machine: Machine) -> list[str]:
         return []
     return [
         f"the kernel flushes {', '.join(flushed)} in the shared and in the private caches, so the excess "
-        "leaves out what these flushes cost; compare the cycles with those of a run without them"
+        "leaves out what these flushes cost; compare the cycles with the cycles of a run without flushes"
     ]
 
 

@@ -56,7 +56,7 @@ FIGURES: Mapping[tuple[str, str], tuple[str, str]] = {
     (ALL, "overhead"): ("cycles/instruction", "The cycles of translation."),
     (ALL, "overhead_of_accesses"): (
         "cycles/instruction",
-        "The cycles of translation, less those for lines that go back to memory.",
+        "The cycles of translation without the cycles for lines that go back to memory.",
     ),
     (ALL, "protection"): (
         "cycles/instruction",

@@ -99,7 +99,7 @@ def test_nothing_is_left_beside_the_file(mine: Command) -> None:
         ("mine.py:first()", ["a file of Python and a name in it"]),
         ("mine.py:frist", ["frist", "did you mean first?"]),
         ("mine.py:NUMBER", ["3", "a function choose(request, pool)"]),
-        ("mine.py:KEPT", ["one Nth", "a placement would depend on those before it"]),
+        ("mine.py:KEPT", ["one Nth", "a placement would depend on earlier placements"]),
         ("mine.py:one", ["one(request)", "these two parameters"]),
         ("raises.py:x", ["line 2", "ZeroDivisionError: division by zero", "python raises.py"]),
         ("syntax.py:x", ["line 1", "SyntaxError"]),

@@ -125,7 +125,7 @@ class Mixing:
         differs = "so the mix differs from placement to placement"
         remedy = "mix where it is simulated: binhop run MACHINE --mix TRACE…"
         if quantum_of(self.quantum or QUANTUM, "--quantum")[1] == "cycles":
-            rule = f"cycles are those of a machine's own caches, {differs}, and no file holds it"
+            rule = f"a quantum in cycles depends on the machine's caches, {differs}, and no file holds it"
             raise RequestError(str(self.quantum), "--quantum", rule, f"give instructions, or {remedy}")
         if self.faults == "all":
             rule = (

@@ -31,8 +31,8 @@ EXPLAINED = (
     "late: memory, after the line had left the caches unread), or whether a device (again) or the processor "
     "(by CPU) wrote the line first; left: lines that left the caches unread, whatever came later. cycles: of "
     "the processor's and the devices' references, each agent with one outstanding; speed-up: against "
-    "the first scheme. I/O hits: references to device data that a cache served. dirty: writes of devices that "
-    "replaced a dirty line. ±: half the width of the interval, unless all placements are equal."
+    "the first scheme. I/O hits: references to device data that a cache served. dirty: writes of devices "
+    "that replaced a dirty line. ±: half the width of the interval, unless all placements are equal."
 )
 """The meaning of the columns."""
 

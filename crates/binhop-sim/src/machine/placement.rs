@@ -127,7 +127,7 @@ pub(super) fn check_placement(
             "missing",
             &format!("{place}: placement.file"),
             &format!("placement {name} repeats placements from a file"),
-            "add file = \"PLACEMENT.parquet\": one that `binhop run --dump-placement` wrote",
+            "add file = \"PLACEMENT.parquet\", a file that `binhop run --dump-placement` wrote",
         ));
     }
     let settings = resolve(keys, found, frames, page, tuned, tree)?;

@@ -75,7 +75,7 @@ pub fn read_placements(path: &str, place: &str) -> Result<Placements> {
 }
 
 fn wrong(path: &str, place: &str, rule: &str) -> Box<Problem> {
-    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, one with its columns, or a map of virtual to physical addresses (docs/placement.md)";
+    let remedy = "give a file that `binhop run --dump-placement FILE` wrote, a Parquet file with the same columns, or a map of virtual to physical addresses (docs/placement.md)";
     Problem::request(path, place, rule, remedy)
 }
 
