@@ -1,7 +1,8 @@
 # Each target sets itself up from a bare clone. It needs cargo, Python >= 3.11 and a C compiler.
 #   make demo       simulates two workloads under 32 page placements each; writes tables and figures
 #                   under out/demo/; prints what 1, 32 and 1,024 placements cost
-#   make test       runs the Rust and Python tests
+#   make test       runs the Rust and Python tests. If the extension is not built or not up to date, the tests build it
+#                   with checks; `make build` then builds the fast extension again
 #   make test-long  runs the tests that take minutes or gigabytes; `make test` runs a short form of each
 #   make check      checks formatting, lints, types and stubs, then runs `make test`
 #   make bench      measures the references per second of each stage, of pycachesim on the same trace, and of recording
@@ -11,7 +12,7 @@
 #   make fuzz       gives every reader damaged input for FUZZ_SECONDS=60 each; TARGETS="din trace" chooses readers. It
 #                   needs rustup's nightly compiler and cargo-fuzz
 #   make docs       makes the API documentation under target/doc, and checks the generated pages and every document
-.PHONY: demo test test-long check bench gallery fuzz docs build rust-test python-test lint clean
+.PHONY: demo test test-long check bench gallery fuzz docs build tested rust-test python-test lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -36,7 +37,20 @@ $(VENV)/.installed: requirements.lock
 
 $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST_SOURCES)
 	$(BIN)/maturin develop --release --quiet
+	rm -f $(VENV)/.tested
 	touch $@
+
+# Python tests take the extension of `make build` if it is up to date. Otherwise they take an extension of the crates
+# that the Rust tests have compiled: this needs 20 s of processor time in place of three minutes, and checks arithmetic
+# here, too. `make test-long` takes the extension of `make build`.
+tested: $(VENV)/.installed
+	@$(MAKE) --question $(VENV)/.built 2>/dev/null || $(MAKE) --no-print-directory $(VENV)/.tested
+
+$(VENV)/.tested: $(VENV)/.installed pyproject.toml $(RUST_SOURCES)
+	$(BIN)/maturin develop --release --quiet $(TESTED)
+	rm -f $(VENV)/.built
+	touch $@
+	@echo "The extension has checks and is slow: \`make build\` builds the fast one."
 
 demo: build
 	$(BIN)/binhop run kh90 mult2.2 --length 50M --seeds 32 --interval 1M --out out/demo/mult2.2
@@ -46,25 +60,27 @@ demo: build
 test: rust-test python-test
 
 # Rust tests use the extension's profile and the features of the whole workspace, so that the dependencies of both are
-# compiled once. Python tests cover the extension: its crate has no Rust tests. binhop's own crates
-# check their arithmetic, and are optimised less: to compile them takes ten times as long as to run their tests.
+# compiled once. Python tests cover the extension: its crate has no Rust tests. binhop's own crates check their
+# arithmetic, and are optimised less: to compile them takes ten times as long as to run their tests. Examples and
+# benchmarks are compiled by `make lint`.
 SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
 TESTED := $(foreach crate,$(notdir $(wildcard crates/*)),\
   $(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting)))
 
 rust-test:
-	cargo test --release --locked --quiet --workspace $(TESTED)
+	cargo test --release --locked --quiet --workspace --tests $(TESTED)
+	cargo test --release --locked --quiet --workspace --doc $(TESTED)
 
 # Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
 # made once.
-python-test: build
+python-test: tested
 	$(BIN)/python -m pytest -q --numprocesses auto --dist loadscope
 
 test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
 	cargo test --release --locked --quiet --workspace --tests $(TESTED) -- --ignored
 
-lint: build
+lint: tested
 	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.
 	rustfmt --check $(shell find crates fuzz/src fuzz/fuzz_targets -name '*.rs')
 	cargo clippy --locked --workspace --all-targets -- -D warnings
