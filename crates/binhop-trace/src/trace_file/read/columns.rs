@@ -26,7 +26,7 @@ pub(super) struct Columns {
     addr: ScalarBuffer<u64>,
     size: Small,
     count: Small,
-    args: [Args; 2],
+    args: [SparseColumn; 2],
     rows: usize,
     /// The next row.
     at: usize,
@@ -52,9 +52,9 @@ impl Columns {
         let small = |name: &str| -> Result<_> { Ok(chunk(name)?.and_then(|chunk| Small::of(&chunk, rows))) };
         let args = |at: usize, name: &str| -> Result<_> {
             if !has_args[at] {
-                return Ok(Some(Args::default()));
+                return Ok(Some(SparseColumn::default()));
             }
-            Ok(chunk(name)?.and_then(|chunk| Args::of(&chunk, rows)))
+            Ok(chunk(name)?.and_then(|chunk| SparseColumn::of(&chunk, rows)))
         };
         let columns = (small("op")?, small("size")?, small("count")?, args(0, "arg0")?, args(1, "arg1")?);
         let (Some(op), Some(size), Some(count), Some(arg0), Some(arg1)) = columns else { return Ok(None) };
@@ -195,15 +195,15 @@ impl Small {
     }
 }
 
-/// `Args` is a column that has values in some rows only.
+/// `SparseColumn` is a column that has values in some rows only.
 #[derive(Default)]
-struct Args {
+struct SparseColumn {
     /// The rows that have a value, in ascending order.
     present: Vec<u32>,
     values: Vec<u64>,
 }
 
-impl Args {
+impl SparseColumn {
     /// Decodes a page: the length of the levels, the levels in runs, then the values that are present. Returns `None` if it
     /// is no such page.
     fn of(chunk: &Chunk, rows: usize) -> Option<Self> {
