@@ -23,6 +23,8 @@ SHORT = study.Jm97Scale(
     300_000, 2, 100_000, (128 * KIB, 8 * study.MIB), 100_000, (KIB, 8 * KIB, 128 * KIB), study.EQUAL
 )
 """A scale of seconds."""
+OF_MULT2 = (pl.col("kind") == study.OF_DESIGNS) & (pl.col("program") == "mult2") & (pl.col("design") == KEPT)
+"""The counts of mult2 with software that keeps translations."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,9 @@ def test_everything_is_there(smoke: Path) -> None:
         for stem in ("figure-8a", "figure-8b", "causes", "last-levels")
         for kind in ("png", "svg")
     }
-    tables = {f"{stem}.csv" for stem in ("table-1", "table-3", "table-4", "figure-8", "last-levels")}
+    tables = {
+        f"{stem}.csv" for stem in ("table-1", "table-3", "table-4", "table-5", "figure-8", "last-levels")
+    }
     rest = {"report.md", "counts.parquet", "claims.json", "provenance.json", "run.json"}
     assert {path.name for path in smoke.iterdir()} == figures | tables | rest
     told = json.loads((smoke / "claims.json").read_text())
@@ -113,6 +117,28 @@ def test_table_4_is_frequency_times_penalty(smoke: Path) -> None:
     assert rows["overhead"].sum() == pytest.approx(data.overhead("mult2", KEPT, caches=REFERENCE))
     for row in rows.iter_rows(named=True):
         assert row["frequency"] * row["penalty"] == pytest.approx(row["overhead"], abs=1e-6)
+
+
+def test_changes_of_protection_are_those_of_each_program(smoke: Path, tmp_path: Path) -> None:
+    rows = pl.read_csv(smoke / "table-5.csv")
+    assert rows["program"].to_list() == [*Jm97Data.read(smoke).programs, "weighted"]
+    assert rows["changes_per_million"].sum() == 0, "built-in workloads change no protection"
+    counts = pl.read_parquet(smoke / "counts.parquet")
+    (instructions,) = set(counts.filter(OF_MULT2, metric="instructions")["value"])
+    made = {"changes": 3.0, "pages": 4.0, "level-1.updated": 30.0, "level-2.updated": 200.0, "cycles": 2763.0}
+    changed = counts.filter(OF_MULT2, metric="instructions")
+    parts = [
+        changed.with_columns(metric=pl.lit(f"translation.protection.{name}"), value=pl.lit(value))
+        for name, value in made.items()
+    ]
+    none = counts.filter(~(OF_MULT2 & pl.col("metric").str.starts_with("translation.protection.")))
+    pl.concat([none, *parts]).write_parquet(tmp_path / "counts.parquet")
+    (tmp_path / "provenance.json").write_bytes((smoke / "provenance.json").read_bytes())
+    jm97.report(tmp_path)
+    (row,) = pl.read_csv(tmp_path / "table-5.csv").filter(program="mult2").rows(named=True)
+    assert row["changes_per_million"] == pytest.approx(3e6 / instructions)
+    assert (row["level_1_lines"], row["level_2_lines"], row["paper_per_million"]) == (7.5, 50, 22.3)
+    assert row["overhead"] == pytest.approx(2763 / instructions, abs=1e-8)
 
 
 def test_the_page_is_redrawn_from_the_counts_alone(smoke: Path, tmp_path: Path) -> None:
