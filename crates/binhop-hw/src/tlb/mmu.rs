@@ -266,6 +266,15 @@ impl Mmu {
         self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.place_of_use(0).is_some())
     }
 
+    /// From here on no port has a last page, until the next look-up of the port: the uses that [`Mmu::begin_uses`] notes are
+    /// later than those of the last pages.
+    pub fn forget_last_pages(&mut self) {
+        self.note_pending();
+        for port in &mut self.ports {
+            port.last = NO_PAGE;
+        }
+    }
+
     /// Notes a reference to the port's last page at once, where [`Mmu::uses_are_times`]. [`Mmu::is_last`] holds for the
     /// page. The TLB does not count the reference.
     #[inline]
@@ -396,10 +405,7 @@ impl Mmu {
         if self.running == u64::from(space) {
             return;
         }
-        self.note_pending();
-        for port in &mut self.ports {
-            port.last = NO_PAGE;
-        }
+        self.forget_last_pages();
         let is_first = self.running == NOBODY;
         self.running = u64::from(space);
         if !self.tagged {

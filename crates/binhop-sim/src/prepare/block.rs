@@ -154,7 +154,7 @@ pub enum Control {
     },
     /// A reference may need a translation. If it walks the page table, its access follows, then
     /// [`Control::AfterWalk`].
-    Walk(Box<Walk>),
+    Walk(Arc<Walk>),
     /// The access of this kind, before which the page table was walked, is done. `true`: it missed a shared front.
     AfterWalk(Kind, Option<bool>),
     /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level misses.
@@ -201,6 +201,8 @@ pub struct FrontCounts {
     /// What each cache of the front has counted of each agent other than the user, cache by cache; empty if there is no
     /// such agent.
     pub agents: Vec<Vec<AgentCounters>>,
+    /// What the front has counted of walks that no lane needs to know of.
+    pub translation: TranslationCounts,
 }
 
 /// `EndedFront` is a front that was shared, at the point where sharing ends.
@@ -212,6 +214,8 @@ pub struct EndedFront {
     pub direct_mapped: Option<DirectMappedFilter>,
     /// The cycles waited within the front so far.
     pub waited: u64,
+    /// What the front has counted of walks.
+    pub translation: TranslationCounts,
 }
 
 /// `Entries` are what stands between the controls: rows for first-level caches, or requests that a shared

@@ -13,9 +13,6 @@
 //! inclusive cache, and the lines of an evicted page are not trusted (see [`super::residency`]). Where a
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
-//!
-//! Where addresses are translated, a tag may also know whether its line's page is in a TLB (see
-//! [`super::translation`]). A row whose page may be in no TLB is not skipped.
 
 use std::ops::Range;
 
@@ -30,10 +27,6 @@ const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 /// A bit that no line's tag has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
-/// The bit of a tag whose line lies in a page that must be looked up in a TLB. Lines of at least [`LINE_OF_BIT`] bytes leave
-/// this bit free.
-const UNTRANSLATED: u64 = 1 << 62;
-const LINE_OF_BIT: u64 = 16;
 
 /// The number of slots beyond which a page's lines share slots: more slots would not stay in the host's
 /// caches.
@@ -110,8 +103,6 @@ pub(crate) struct Filters {
     same_slots: bool,
     /// True if preparation needs the times of skipped accesses.
     timed: bool,
-    /// [`UNTRANSLATED`] if tags know whether their line's page is in a TLB, else 0.
-    untranslated: u64,
 }
 
 /// `Ways` holds what each operation requires of its port so that its row is skipped, by the code of the
@@ -175,10 +166,6 @@ pub(super) struct Skipped {
     /// The code of the operation.
     pub(super) op: usize,
     pub(super) addr: u64,
-    /// The slot of the first line.
-    pub(super) slot: usize,
-    /// The number of the row among the rows that are skipped.
-    pub(super) row: usize,
     pub(super) time: u64,
 }
 
@@ -234,52 +221,7 @@ impl Filters {
             ways,
             same_slots: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
             timed,
-            untranslated: 0,
         }
-    }
-
-    /// Returns whether tags can know whether their line's page is in a TLB.
-    pub(super) fn can_know_pages(&self) -> bool {
-        self.ports.iter().all(|port| 1 << port.line_log2 >= LINE_OF_BIT)
-    }
-
-    /// From now on tags know whether their line's page is in a TLB, or do not know it any more. All lines are forgotten.
-    pub(super) fn know_pages(&mut self, know: bool) {
-        self.forget();
-        self.untranslated = if know { UNTRANSLATED } else { 0 };
-    }
-
-    /// Returns the number of slots.
-    pub(super) fn slots(&self) -> usize {
-        self.tags.len()
-    }
-
-    /// Notes that the page of a line is in a TLB. Returns the line's slot. The line was accessed last in its slot.
-    #[inline]
-    pub(super) fn know_page(&mut self, port: usize, line: u64) -> usize {
-        let slot = self.slot(port, line);
-        if self.tags[slot] != EMPTY {
-            self.tags[slot] &= !UNTRANSLATED;
-        }
-        slot
-    }
-
-    /// Notes that a page of 2^`log2` bytes may be in no TLB any more.
-    pub(super) fn forget_page(&mut self, number: u64, log2: u32) {
-        for (at, Table { base, mask, line_log2, .. }) in self.ports.into_iter().enumerate() {
-            if at > 0 && base == self.ports[0].base {
-                break;
-            }
-            let shift = log2 - line_log2 + 2;
-            for tag in &mut self.tags[base..=base + mask as usize] {
-                *tag |= if *tag >> shift == number { UNTRANSLATED } else { 0 };
-            }
-        }
-    }
-
-    /// Notes that no page may be in a TLB.
-    pub(super) fn forget_pages(&mut self) {
-        self.tags.iter_mut().for_each(|tag| *tag |= self.untranslated);
     }
 
     /// Sets the times, for instructions and for data, before which lines are not trusted.
@@ -350,7 +292,7 @@ impl Filters {
             };
             let Some(slot) = sure(first) else { break };
             let time = if TIMED { now + 1 } else { now + row as u64 + 1 };
-            let reference = Skipped { op: way, addr: addr[row], slot, row, time };
+            let reference = Skipped { op: way, addr: addr[row], time };
             if first != last {
                 if !RUNS || last.wrapping_sub(first) > u64::from(way == 0 && count[row] > 1) {
                     break;
@@ -389,7 +331,7 @@ impl Filters {
     #[inline(always)]
     fn drops_if(&mut self, port: usize, line: u64, either: u64, now: u64) -> bool {
         let slot = self.slot(port, line);
-        let sure = self.tags[slot] & !self.untranslated | either == line << 2 | (DIRTY | REHIT)
+        let sure = self.tags[slot] | either == line << 2 | (DIRTY | REHIT)
             && self.times[slot] >= self.ports[port].trusted;
         if sure && self.timed {
             self.times[slot] = now;
@@ -437,7 +379,7 @@ impl Filters {
         let Table { fresh, write_back, allocate, trusted, .. } = self.ports[port];
         let slot = self.slot(port, line);
         let (tag, time, held) = (self.tags[slot], self.times[slot], self.ids[slot]);
-        let known = tag != EMPTY && (tag & !self.untranslated) >> 2 == line && held == id && time >= trusted;
+        let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
         self.times[slot] = now;
         self.ids[slot] = id;
@@ -451,7 +393,6 @@ impl Filters {
             // If the store hit, its line is the most recent line; if it missed, its line is absent.
             EMPTY
         };
-        self.tags[slot] |= self.untranslated;
         left
     }
 

@@ -26,6 +26,7 @@ mod devices;
 mod filter;
 mod growth;
 mod huge_pages;
+mod known_pages;
 mod lives;
 mod needs;
 mod occasions;
@@ -34,6 +35,7 @@ mod piece;
 mod plain;
 mod protection;
 mod residency;
+mod routes;
 mod softvm;
 mod system;
 mod trace_segments;
@@ -310,9 +312,6 @@ impl Prepare {
         prepare.make_own_pages(setup)?;
         if prepare.has_huge_pages() {
             prepare.unshare_tlbs();
-        }
-        if let Some(translator) = &mut prepare.translator {
-            translator.let_filters_know(&mut prepare.filters, prepare.data > 0);
         }
         Ok(prepare)
     }

@@ -98,7 +98,8 @@ impl Prepare {
         let sure = self.filters.drops(port, line, store, now);
         let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
         let by = Port::of(kind);
-        let walks = self.translate(by, line >> (self.page.log2() - self.line_log2[port]), mapping, kind)?;
+        let page_no = line >> (self.page.log2() - self.line_log2[port]);
+        let walks = self.translate(by, page_no, mapping, kind)?;
         let mut misses = false;
         if let Some(occasions) = &mut self.occasions {
             misses = occasions.wants(OccasionKind::Miss);
@@ -113,7 +114,7 @@ impl Prepare {
             }
             self.push(port, line, mapping, kind);
         }
-        self.note_page(by, port, line);
+        self.note_page(by, page_no, kind);
         if walks {
             self.after_walk(kind);
         }

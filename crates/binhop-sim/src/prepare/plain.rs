@@ -39,11 +39,23 @@ impl Prepare {
         }
         let columns = Columns::of(batch, rows.clone());
         let mut row = 0;
+        // The rows up to here need no look-up in a TLB.
+        let mut translated = 0;
         while row < rows.len() {
             let mut counted = row;
             let end = rows.len().min(row.saturating_add(self.rows_before_cut(counts.most)));
             while row < end {
-                row += self.skip::<TRANSLATES>(columns.part(row..end), counts.most > 1);
+                if TRANSLATES && row >= translated {
+                    translated = row + self.known_rows(columns.part(row..end));
+                }
+                if TRANSLATES && row < translated {
+                    row += self.skip::<false>(columns.part(row..translated), counts.most > 1);
+                    if row == translated {
+                        continue;
+                    }
+                } else {
+                    row += self.skip::<TRANSLATES>(columns.part(row..end), counts.most > 1);
+                }
                 if row == end || !is_plain(columns, row, self.line_log2[FETCH], self.line_log2[self.data]) {
                     break;
                 }
@@ -51,7 +63,11 @@ impl Prepare {
                     self.count(columns.part(counted..row), counts);
                     counted = row;
                 }
-                let done = self.refer_to_lines::<TRANSLATES>(columns, row);
+                let done = if TRANSLATES && row >= translated {
+                    self.refer_to_lines::<true>(columns, row)
+                } else {
+                    self.refer_to_lines::<false>(columns, row)
+                };
                 done.map_err(|problem| self.at_row(problem, rows.start + row))?;
                 self.flush_if_full(emit)?;
                 row += 1;
@@ -63,7 +79,11 @@ impl Prepare {
                 {
                     return self.end_at(batch, exceeded, emit);
                 }
-                let ends = self.feed_row::<false, TRANSLATES>(batch, rows.start + row);
+                let ends = if TRANSLATES && row >= translated {
+                    self.feed_row::<false, true>(batch, rows.start + row)
+                } else {
+                    self.feed_row::<false, false>(batch, rows.start + row)
+                };
                 if ends.map_err(|problem| self.at_row(problem, rows.start + row))? {
                     return self.finish(emit).map(|()| Flow::Done);
                 }
@@ -81,15 +101,25 @@ impl Prepare {
             return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let translator = self.translator.as_mut().expect("called where addresses are translated");
-        if let Some(mut pages) = translator.known_pages(columns.op.len()) {
-            let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
-            translator.end_uses(skipped);
-            return skipped;
+        if translator.knows_pages() {
+            return 0;
         }
         let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
         let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
         pages.tell();
         skipped
+    }
+
+    /// Returns how many rows from the first on need no look-up in a TLB, and notes their uses there.
+    ///
+    /// The TLBs are ahead of the caches then. They must not be where a row that needs no look-up may end their sharing: where
+    /// a page that returns may get the frame of a page that has died.
+    fn known_rows(&mut self, columns: Columns<'_>) -> usize {
+        let Some(translator) = &mut self.translator else { return 0 };
+        if self.reuses && self.died {
+            translator.know_no_pages();
+        }
+        translator.known_rows(columns)
     }
 
     /// Returns the number of rows that surely lie before the next cut if each row holds at most `most`

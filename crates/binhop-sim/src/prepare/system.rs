@@ -118,6 +118,9 @@ impl Prepare {
         if let Some(occasions) = &mut self.occasions {
             occasions.forget_pages();
         }
+        if let Some(translator) = &mut self.translator {
+            translator.forget_known();
+        }
     }
 
     /// Tells lanes which pages an address space maps.

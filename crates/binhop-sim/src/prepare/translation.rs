@@ -6,21 +6,22 @@
 //! - Its page is the page that its port referenced last, and no fill has removed the page's entry since. Such a look-up
 //!   hits, and changes at most the order between the ports, which
 //!   [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
-//! - The filters know that the page of its line is in the first-level TLB ([`KnownPages`]). Only the time of the entry is
-//!   noted. This holds where a hit changes at most that time (not under PLRU), and where a slot of the filters has lines
-//!   of one TLB.
+//! - The page is known to be in the first-level TLB ([`KnownPages`]). Only the time of the entry is noted. This holds where
+//!   a hit changes at most that time (not under PLRU).
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Problem, Result};
-use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage, TlbUses};
+use binhop_hw::{GLOBAL_SPACE, Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 use binhop_os::{RunPlace, Touch};
 use binhop_trace::{EventBatch, Op};
 
-use super::filter::{Filters, Shape, Skipped, SkippedPages};
+use super::filter::{Columns, Shape, Skipped, SkippedPages};
 use super::huge_pages::HugePages;
+use super::known_pages::KnownPages;
+use super::routes::{Route, Routes};
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
@@ -44,9 +45,10 @@ pub(super) struct Translator {
     fault_in_run: Option<Fault>,
     /// Room for the steps of a walk.
     steps: Vec<Step>,
-    /// For each slot of the filters whose line's page is in a TLB, the place where uses of the entry are noted. `None`:
-    /// the filters do not know which pages are in a TLB.
-    places: Option<Vec<u32>>,
+    /// The pages that need no look-up. `None`: a hit changes more than a time, or each lane has TLBs of its own.
+    known: Option<KnownPages>,
+    /// What recent walks have read.
+    routes: Routes,
 }
 
 impl Translator {
@@ -57,9 +59,12 @@ impl Translator {
         shapes: [Shape; 2],
         trace_page: u64,
     ) -> Result<Self> {
+        let mut tlbs = Tlbs::new(config);
+        let known = tlbs.mmu.uses_are_times().then(|| KnownPages::new(config.table.page.log2()));
+        tlbs.mmu.report_left(known.is_some());
         Ok(Self {
             config: Arc::clone(config),
-            tlbs: Some(Tlbs::new(config)),
+            tlbs: Some(tlbs),
             tables: PageTables::new(&config.table)?,
             first: MappingId(first),
             last: [None; 2],
@@ -68,20 +73,9 @@ impl Translator {
             huge_pages: config.huge_log2().map(HugePages::new),
             fault_in_run: None,
             steps: Vec::new(),
-            places: None,
+            known,
+            routes: Routes::new(config.table.kind),
         })
-    }
-
-    /// Lets the filters know which pages are in a first-level TLB, if that is possible: a hit changes at most a time, and
-    /// a slot of the filters has lines of one TLB.
-    pub(super) fn let_filters_know(&mut self, filters: &mut Filters, split: bool) {
-        let Some(Tlbs { mmu, .. }) = &mut self.tlbs else { return };
-        let [fetch, data] = self.config.serving;
-        if mmu.uses_are_times() && filters.can_know_pages() && (split || fetch == data) {
-            mmu.report_left(true);
-            filters.know_pages(true);
-            self.places = Some(vec![0; filters.slots()]);
-        }
     }
 
     /// Returns whether a reference need not be looked up. Notes its time if so.
@@ -90,7 +84,7 @@ impl Translator {
         match &mut self.tlbs {
             Some(Tlbs { mmu, .. }) => {
                 let last = mmu.is_last(port as usize, page_no);
-                if last && self.places.is_some() {
+                if last && self.known.is_some() {
                     mmu.use_last(port as usize);
                 } else if last {
                     mmu.note_last_use(port as usize, 1, now);
@@ -108,20 +102,31 @@ impl Translator {
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
     }
 
-    /// Returns the places of the lines' pages, while the filters know which pages are in a TLB.
-    #[inline]
-    pub(super) fn known_pages(&mut self, most: usize) -> Option<KnownPages<'_>> {
-        let (places, tlbs) = (self.places.as_ref()?, self.tlbs.as_mut()?);
-        let log2 = self.config.table.page.log2();
-        Some(KnownPages { uses: tlbs.mmu.begin_uses(most), places, log2 })
+    /// Returns how many rows from the first on need no look-up, and notes the uses of their pages. The caches have not seen
+    /// the rows yet.
+    pub(super) fn known_rows(&mut self, columns: Columns<'_>) -> usize {
+        match (&self.known, &mut self.tlbs) {
+            (Some(known), Some(tlbs)) => known.rows(columns, &mut tlbs.mmu),
+            _ => 0,
+        }
     }
 
-    /// Ends the uses of known pages. There were so many.
-    #[inline]
-    pub(super) fn end_uses(&mut self, uses: usize) {
-        if let Some(tlbs) = &mut self.tlbs {
-            tlbs.mmu.end_uses(uses);
+    /// Returns whether rows that need no look-up are found by [`known_rows`](Self::known_rows).
+    pub(super) fn knows_pages(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// From here on the TLBs are asked row by row.
+    pub(super) fn know_no_pages(&mut self) {
+        if let (Some(_), Some(tlbs)) = (self.known.take(), &mut self.tlbs) {
+            tlbs.mmu.report_left(false);
+            tlbs.mmu.forget_last_pages();
         }
+    }
+
+    /// Forgets which pages need no look-up.
+    pub(super) fn forget_known(&mut self) {
+        self.known.iter_mut().for_each(KnownPages::forget_all);
     }
 
     /// Returns the page that the table maps at a page of a space.
@@ -135,8 +140,11 @@ impl Translator {
         &self.tables
     }
 
-    /// Returns the entries that lead to a page. The table maps the page from here on.
-    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId) -> Result<Arc<[WalkStep]>> {
+    /// Returns what the walk to a page reads, and what it disturbs. The table maps the page from here on.
+    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId, split: bool) -> Result<Route> {
+        if let Some(route) = self.routes.find(asid, page_no, page) {
+            return Ok(route.clone());
+        }
         let log2 = self.config.table.page.log2();
         self.tables.map(asid, PageNo(page_no), page, log2)?;
         self.steps.clear();
@@ -148,7 +156,12 @@ impl Translator {
             }
             Step::Frame { page, base } => WalkStep::Frame { page, base },
         };
-        Ok(self.steps.iter().map(of).collect())
+        let steps: Arc<[WalkStep]> = self.steps.iter().map(of).collect();
+        let mut disturbs = [Vec::new(), Vec::new()];
+        self.disturbs(split, &steps, |filter, slots| disturbs[filter].extend(slots));
+        let route = Route { steps, disturbs: Arc::new(disturbs) };
+        self.routes.put(asid, page_no, page, &route);
+        Ok(route)
     }
 
     /// Returns the bytes of the handlers' code in their page, if there are handlers: first the handler that refills,
@@ -159,13 +172,12 @@ impl Translator {
     }
 
     /// Calls `forget` with the filter and the slots of every line that a walk may access.
-    fn disturbs(&self, split: bool, steps: &[WalkStep], mut forget: impl FnMut(usize, &[u32])) {
+    fn disturbs(&self, split: bool, steps: &[WalkStep], mut forget: impl FnMut(usize, Vec<u32>)) {
         let page = self.config.table.page.bytes();
         let data = usize::from(split);
         let mut line = |filter: usize, byte: u64| {
             let shape = &self.shapes[filter];
-            let slots: Vec<u32> = shape.slots_of(byte >> shape.line_log2, page >> shape.line_log2).collect();
-            forget(filter, &slots);
+            forget(filter, shape.slots_of(byte >> shape.line_log2, page >> shape.line_log2).collect());
         };
         if self.config.refill == Refill::Software {
             let code = self.code();
@@ -221,26 +233,6 @@ impl TlbPages<'_> {
             self.last[port] = number;
         }
         found
-    }
-}
-
-/// `KnownPages` are pages of lines that the filters know to be in a TLB, while rows are skipped.
-pub(super) struct KnownPages<'a> {
-    uses: TlbUses<'a>,
-    places: &'a [u32],
-    log2: u32,
-}
-
-impl SkippedPages for KnownPages<'_> {
-    #[inline(always)]
-    fn crosses(&self, first: u64, last: u64) -> bool {
-        first >> self.log2 != last >> self.log2
-    }
-
-    #[inline(always)]
-    fn translate(&mut self, reference: Skipped) -> bool {
-        self.uses.note(self.places[reference.slot], reference.row);
-        true
     }
 }
 
@@ -306,7 +298,7 @@ impl Prepare {
             let counts = &mut self.stream.translation;
             let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), None, counts);
             for page in tlbs.mmu.take_left() {
-                self.filters.forget_page(page.number, page.size_log2);
+                translator.known.iter_mut().for_each(|known| known.forget(page));
             }
             match decision {
                 Decision::First => return Ok(false),
@@ -322,27 +314,28 @@ impl Prepare {
             translator.last[port as usize] = Some(page_no);
         }
         if walk.decision != Some(Decision::Second) {
-            walk.steps = translator.walk(asid, page_no, walk.mapped)?;
+            let Route { steps, disturbs } = translator.walk(asid, page_no, walk.mapped, self.data > 0)?;
+            walk.steps = steps;
             self.stream.tables = translator.tables.most_used().into();
-            let filters = &mut self.filters;
-            translator.disturbs(self.data > 0, &walk.steps, |filter, slots| {
-                filters.forget_slots(filter, slots);
-            });
+            for (filter, slots) in disturbs.iter().enumerate() {
+                self.filters.forget_slots(filter, slots);
+            }
         }
         let walks = walk.decision != Some(Decision::Second);
         self.instructions_at_row = self.stream.instructions;
-        self.control(Control::Walk(Box::new(walk)));
+        self.control(Control::Walk(Arc::new(walk)));
         Ok(walks)
     }
 
-    /// Lets the filters know that the page of a line is in a TLB: the line that its port accessed last.
+    /// Notes that an access of a kind has just been translated: the next one to its page needs no look-up.
     #[inline]
-    pub(super) fn note_page(&mut self, by: Port, port: usize, line: u64) {
-        if let Some(translator) = &mut self.translator
-            && let (Some(places), Some(tlbs)) = (&mut translator.places, &translator.tlbs)
-            && let Some(place) = tlbs.mmu.place_of_last(by as usize)
+    pub(super) fn note_page(&mut self, by: Port, page_no: u64, kind: Kind) {
+        if let Some(Translator { known: Some(known), tlbs: Some(Tlbs { mmu, .. }), .. }) =
+            self.translator.as_deref_mut()
+            && mmu.is_last(by as usize, page_no)
+            && let Some(uses) = mmu.place_of_last(by as usize)
         {
-            places[self.filters.know_page(port, line)] = place;
+            known.know(kind, page_no, uses);
         }
     }
 
@@ -357,8 +350,8 @@ impl Prepare {
             && let Some(mut tlbs) = translator.tlbs.take()
         {
             tlbs.mmu.report_left(false);
-            translator.places = None;
-            self.filters.know_pages(false);
+            tlbs.mmu.forget_last_pages();
+            translator.known = None;
             self.control(Control::Tlb(TlbEvent::Own(Arc::new(tlbs))));
         }
     }
@@ -374,7 +367,7 @@ impl Prepare {
     fn tell_tlbs(&mut self, event: TlbEvent) {
         let Some(translator) = &mut self.translator else { return };
         translator.last = [None; 2];
-        self.filters.forget_pages();
+        translator.forget_known();
         match &mut translator.tlbs {
             Some(tlbs) => event.apply(tlbs, &translator.config),
             None => self.control(Control::Tlb(event)),
@@ -555,9 +548,13 @@ impl Prepare {
         }
     }
 
+    /// Returns the page tables, so that entries are removed.
     fn tables(&mut self) -> Option<&mut PageTables> {
         match (&mut self.translator, &mut self.miss_tables) {
-            (Some(translator), _) => Some(&mut translator.tables),
+            (Some(translator), _) => {
+                translator.routes.clear();
+                Some(&mut translator.tables)
+            }
             (None, Some(tables)) => Some(&mut tables.tables),
             (None, None) => None,
         }

@@ -1,5 +1,8 @@
 //! `SharedFront` simulates the first-level caches once for all lanes, where no placement changes them. Every
 //! lane receives the requests that the shared front lets through.
+//!
+//! A page walk whose accesses all hit here is the same in every lane, and no lane is told of it. If the access behind the
+//! walk misses, lanes are told to watch which level serves it.
 
 use std::sync::Arc;
 
@@ -17,7 +20,7 @@ use crate::prepare::{
 };
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
-use crate::translation::{Decision, Walk, accesses};
+use crate::translation::{Cause, Decision, Level, TranslationCounts, Walk, accesses, handler_instructions};
 
 /// `SharedFront` is the front that all lanes share.
 pub(crate) struct SharedFront {
@@ -32,6 +35,10 @@ pub(crate) struct SharedFront {
     tree: Tree,
     /// How addresses are translated, if they are, and the mapping of page 0 of the tables.
     translation: Option<(Arc<TranslationConfig>, MappingId)>,
+    /// What was counted of walks of which no lane was told.
+    walks: TranslationCounts,
+    /// Room for the accesses of a walk.
+    room: Vec<(Kind, MappingId, u64)>,
 }
 
 impl SharedFront {
@@ -53,6 +60,8 @@ impl SharedFront {
             data: config.data,
             tree: tree.clone(),
             translation: one.translation().cloned().map(|config| (config, first)),
+            walks: TranslationCounts::default(),
+            room: Vec::new(),
         }
     }
 
@@ -75,23 +84,51 @@ impl SharedFront {
         let mut controls = Vec::with_capacity(block.controls.len());
         let mappings = block.mappings.clone();
         let (mut at, mut before_walk) = (0, 0);
+        // The number of requests before the access behind a walk of which no lane was told.
+        let mut untold = None;
         for (index, (position, control)) in block.controls.iter().enumerate() {
             let position = *position as usize;
             self.simulate(&rows[at..position], &mut passed);
             at = position;
+            if !matches!(control, Control::AfterWalk(..))
+                && let Some(requests) = untold.take()
+            {
+                controls.push((requests, Control::WalkPassed([0; 2])));
+            }
             let control = match control {
                 Control::Mark(mark, stream, _) => {
                     Control::Mark(*mark, stream.clone(), Some(Arc::new(self.counts(*mark, **stream))))
                 }
                 Control::Walk(walk) => {
-                    controls.push((passed.requests.len() as u32, control.clone()));
-                    if let Some(cycles) = self.walk(walk, &mut passed) {
-                        controls.push((passed.requests.len() as u32, Control::WalkPassed(cycles)));
+                    let before = passed.requests.len() as u32;
+                    let cycles = self.walk(walk, &mut passed);
+                    let behind = passed.requests.len() as u32;
+                    match cycles {
+                        Some(cycles) if before == behind => {
+                            self.count_walk(walk, cycles);
+                            untold = Some(before);
+                        }
+                        Some(cycles) => {
+                            controls.push((before, control.clone()));
+                            controls.push((behind, Control::WalkPassed(cycles)));
+                        }
+                        None => controls.push((before, control.clone())),
                     }
                     before_walk = self.misses();
                     continue;
                 }
-                Control::AfterWalk(kind, _) => Control::AfterWalk(*kind, Some(self.misses() > before_walk)),
+                Control::AfterWalk(kind, _) => {
+                    let missed = self.misses() > before_walk;
+                    match untold.take() {
+                        Some(_) if !missed => {
+                            self.walks.served(*kind, Level::First);
+                            continue;
+                        }
+                        Some(requests) => controls.push((requests, Control::WalkPassed([0; 2]))),
+                        None => {}
+                    }
+                    Control::AfterWalk(*kind, Some(missed))
+                }
                 Control::Evictions | Control::Occasion { touches_front: true, .. } => {
                     emit(Arc::new(passed.block(controls, mappings)))?;
                     return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index..])));
@@ -114,6 +151,21 @@ impl SharedFront {
         }
     }
 
+    /// Counts a walk of which no lane is told. Its fetches and its loads took so many cycles.
+    fn count_walk(&mut self, walk: &Walk, [fetches, loads]: [u64; 2]) {
+        let (Some((config, _)), Some(Decision::Walk { spared, root })) = (&self.translation, walk.decision)
+        else {
+            unreachable!("the walk has been made")
+        };
+        let instructions = handler_instructions(config, root);
+        self.walks.walked(walk.kind, spared, root);
+        self.walks.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
+        self.walks.waited(Cause::Handler, instructions);
+        self.walks.waited(Cause::HandlerFetch, fetches);
+        self.walks.waited(Cause::Entries, loads);
+        self.waited += instructions;
+    }
+
     /// Makes the accesses of a walk, if they go through level 1. Returns the cycles that its fetches and
     /// its loads took within the front; `None` if the walk does not go through level 1.
     fn walk(&mut self, walk: &Walk, passed: &mut Passed) -> Option<[u64; 2]> {
@@ -131,7 +183,8 @@ impl SharedFront {
         let tree = self.tree.config();
         let line = tree.caches[self.fetch].line.bytes();
         let no_frame = |_| unreachable!("a table that is read by frame shares no front");
-        for (kind, mapping, byte) in accesses(config, *first, &walk.steps, (spared, root), line, no_frame) {
+        accesses(config, *first, &walk.steps, (spared, root), line, no_frame, &mut self.room);
+        for &(kind, mapping, byte) in &self.room {
             let cache = if kind == Kind::Fetch { self.fetch } else { self.data };
             let id = if self.tree.takes_mapping(cache) { mapping.0 } else { translation.page(mapping).0 };
             let at = LineAddr { id, line: (byte >> tree.caches[cache].line.log2()) as u32 };
@@ -173,14 +226,19 @@ impl SharedFront {
                 (0..self.tree.config().caches.len()).map(of).collect()
             }
         };
-        FrontCounts { misses, caches: every, waited: self.waited, agents }
+        FrontCounts { misses, caches: every, waited: self.waited, agents, translation: self.walks }
     }
 
     /// Ends the sharing: from here on each lane simulates a front of its own, which starts as a copy of the
     /// shared front.
     fn end(&mut self, rows: &[Row], start: usize, rest: &[(u32, Control)]) -> Block {
         let front = self.front.take().expect("called while the front is shared");
-        let ended = EndedFront { front, direct_mapped: self.direct_mapped.take(), waited: self.waited };
+        let ended = EndedFront {
+            front,
+            direct_mapped: self.direct_mapped.take(),
+            waited: self.waited,
+            translation: self.walks,
+        };
         let mut controls = vec![(0, Control::Unshare(Arc::new(ended)))];
         controls.extend(rest.iter().map(|(position, control)| (position - start as u32, control.clone())));
         Block {

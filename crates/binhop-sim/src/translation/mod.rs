@@ -154,15 +154,24 @@ pub(crate) struct Told<T> {
     last: BTreeMap<(u32, u64), T>,
     /// The pages of spaces under which TLBs were told of it.
     places: BTreeMap<T, Vec<(u32, u64)>>,
+    /// Some of `last`, so that most fills need no search: a page of a space has one place here.
+    recent: Vec<Option<((u32, u64), T)>>,
 }
+
+/// The places of [`Told::recent`].
+const RECENT: usize = 1 << 10;
 
 impl<T: Copy + Ord> Told<T> {
     fn new() -> Self {
-        Self { last: BTreeMap::new(), places: BTreeMap::new() }
+        Self { last: BTreeMap::new(), places: BTreeMap::new(), recent: vec![None; RECENT] }
     }
 
     /// Notes that TLBs were told of something.
     fn fill(&mut self, of_space: (u32, u64), what: T) {
+        let recent = &mut self.recent[(of_space.1 ^ u64::from(of_space.0) << 4) as usize % RECENT];
+        if recent.replace((of_space, what)) == Some((of_space, what)) {
+            return;
+        }
         if self.last.insert(of_space, what) != Some(what) {
             let places = self.places.entry(what).or_default();
             if !places.contains(&of_space) {
@@ -258,8 +267,8 @@ pub(crate) fn handlers(config: &TranslationConfig) -> [Range<u64>; 2] {
     [0..refill, root..root + 4 * config.root_handler]
 }
 
-/// Returns the accesses of a walk in order: the kind, the mapping and the byte. `frame` returns the frame that a page
-/// has in the lane, if it has a frame.
+/// Puts the accesses of a walk into `all`, in order: the kind, the mapping and the byte. `frame` returns the frame that a
+/// page has in the lane, if it has a frame.
 pub(crate) fn accesses(
     config: &TranslationConfig,
     first: MappingId,
@@ -267,8 +276,10 @@ pub(crate) fn accesses(
     (spared, root): (u32, bool),
     line: u64,
     frame: impl Fn(PageId) -> Option<FrameNo>,
-) -> Vec<(Kind, MappingId, u64)> {
-    let (table, mut all) = (&config.table, Vec::new());
+    all: &mut Vec<(Kind, MappingId, u64)>,
+) {
+    let table = &config.table;
+    all.clear();
     let code = MappingId(first.0 + table.reserve);
     let [refill, of_root] = handlers(config);
     let fetch = |all: &mut Vec<_>, bytes: std::ops::Range<u64>| {
@@ -277,11 +288,11 @@ pub(crate) fn accesses(
             all.extend(lines.map(|number| (Kind::Fetch, code, number * line)));
         }
     };
-    fetch(&mut all, refill);
+    fetch(all, refill);
     let is_mips = table.kind == TableKind::Mips;
     let from = if is_mips { usize::from(!root) } else { spared as usize };
     if root {
-        fetch(&mut all, of_root);
+        fetch(all, of_root);
     }
     for step in &steps[from.min(steps.len())..] {
         match *step {
@@ -296,5 +307,13 @@ pub(crate) fn accesses(
             }
         }
     }
-    all
+}
+
+/// Returns the instructions that the handlers of a walk execute. `root` says whether the handler for a page of the table
+/// runs, too.
+pub(crate) fn handler_instructions(config: &TranslationConfig, root: bool) -> u64 {
+    if config.refill != Refill::Software {
+        return 0;
+    }
+    config.handler + if root { config.root_handler } else { 0 }
 }

@@ -45,7 +45,7 @@ prop_compose! {
     pub fn design()(
         first in (1..6usize, replacement()),
         second in prop::option::of((1..4usize, 1..3usize, replacement())),
-        split in any::<bool>(),
+        split in prop::option::of(prop::sample::select(vec!["plru", "lru", "fifo"])),
         wired in 0..3usize,
         tagged in any::<bool>(),
         spaces in prop::option::of(1..4usize),
@@ -61,9 +61,8 @@ prop_compose! {
         let wired = if second.is_some() { 0 } else { wired };
         let mut tlbs = vec![tlb(first.0 + wired, first.0 + wired, wired, first.1)];
         let mut names = vec!["tlb"];
-        if split {
-            tlbs.push(tlb(3, 3, 0, "plru"));
-            tlbs[1] = tlb(4, 2, 0, "plru");
+        if let Some(rule) = split {
+            tlbs.push(tlb(4, 2, 0, rule));
             names.push("dtlb");
         }
         if let Some((sets, ways, rule)) = second {
@@ -91,7 +90,7 @@ prop_compose! {
         Design {
             mmu: MmuDesign {
                 base_log2: 12,
-                ports: if split { [vec![0], vec![1]] } else { [vec![0], vec![0]] },
+                ports: if split.is_some() { [vec![0], vec![1]] } else { [vec![0], vec![0]] },
                 tlbs,
                 tagged,
                 spaces: spaces.filter(|_| tagged),

@@ -458,6 +458,7 @@ impl Lane {
             Control::Unshare(ended) => {
                 self.front = Some(ended.front.clone());
                 self.waited += ended.waited;
+                self.translator.iter_mut().for_each(|translator| translator.add(ended.translation));
                 if let Some(direct_mapped) = &ended.direct_mapped {
                     self.backs.iter_mut().for_each(|back| back.continue_alone(direct_mapped));
                 }
@@ -470,7 +471,11 @@ impl Lane {
                     stacks: &self.stacks,
                     bits: here.bits,
                     stream: **stream,
-                    translation: self.translator.as_ref().map(|translator| translator.counts()),
+                    translation: self.translator.as_ref().map(|translator| {
+                        let of_front =
+                            shared.as_ref().map_or_else(Default::default, |shared| shared.translation);
+                        translator.counts() + of_front
+                    }),
                     at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Translation};
-use binhop_hw::{Origin, Request};
+use binhop_hw::{Computer, Origin, Request};
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
@@ -13,7 +13,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::translation::{
-    Cause, Decision, Fault, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handlers,
+    Cause, Decision, Fault, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handler_instructions,
 };
 use crate::unit::Injector;
 
@@ -33,6 +33,8 @@ pub(super) struct LaneTranslator {
     passing: bool,
     /// The demand misses of level 1 and the accesses to memory before the access that a walk precedes.
     before: Option<[u64; 2]>,
+    /// Room for the accesses of a walk.
+    room: Vec<(Kind, MappingId, u64)>,
 }
 
 impl LaneTranslator {
@@ -49,6 +51,7 @@ impl LaneTranslator {
             counts: TranslationCounts::default(),
             passing: false,
             before: None,
+            room: Vec::new(),
         }))
     }
 
@@ -94,6 +97,11 @@ impl LaneTranslator {
     /// Returns whether the requests of a walk arrive that a shared front has made.
     pub(super) fn is_passing(&self) -> bool {
         self.passing
+    }
+
+    /// Adds what a shared front has counted, which has ended.
+    pub(super) fn add(&mut self, counts: TranslationCounts) {
+        self.counts += counts;
     }
 
     /// Notes that the requests of a walk have arrived, whose fetches and loads took so many cycles in the shared front.
@@ -147,23 +155,24 @@ impl Lane {
         let frames = &self.frames;
         let frame = |page: PageId| frames.frame_of(page);
         let steps = if whole.is_some() { &walk.steps[..levels] } else { &walk.steps };
-        let all = accesses(&config, first, steps, (spared, root), 1 << line_log2, frame);
+        let mut all = std::mem::take(&mut translator.room);
+        accesses(&config, first, steps, (spared, root), 1 << line_log2, frame, &mut all);
         translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
-        let instructions = (handlers(&config)[0].end / 4, if root { config.root_handler } else { 0 });
-        if config.refill == crate::machine::Refill::Software {
-            self.wait_for_translation(Cause::Handler, instructions.0 + instructions.1);
-        }
+        self.wait_for_translation(Cause::Handler, handler_instructions(&config, root));
         let in_level_1 = config.agent() == Agent::Handler || config.reads == WalkEntry::Data;
         if in_level_1 && self.front.is_none() {
             self.translator.as_mut().expect("as above").passing = true;
+        } else if in_level_1 {
+            self.walk_through_level_1(&config, &all, tables);
         } else {
-            for (kind, mapping, byte) in all {
+            for &(kind, mapping, byte) in &all {
                 let cycles = self.access_table(&config, kind, mapping, byte, tables)?;
                 let cause = if kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
                 let translator = self.translator.as_mut().expect("as above");
                 translator.counts.waited(cause, cycles);
             }
         }
+        self.translator.as_mut().expect("as above").room = all;
         self.note_before_access();
         Ok(())
     }
@@ -206,7 +215,36 @@ impl Lane {
         self.translator.as_mut().expect("called where addresses are translated").counts.waited(cause, cycles);
     }
 
-    /// Makes one access of a walk. Returns the cycles that the processor waits.
+    /// Makes the accesses of a walk, from level 1 on, in the lane's own caches.
+    fn walk_through_level_1(
+        &mut self,
+        config: &TranslationConfig,
+        all: &[(Kind, MappingId, u64)],
+        tables: &Tables,
+    ) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let (agent, only) = (config.agent(), &mut self.backs[0]);
+        let line_log2 = [Kind::Fetch, Kind::Load].map(|kind| only.serving(kind).1);
+        let front = self.front.as_mut().expect("a lane with caches of its own has a front");
+        let mut computer = Computer::over(front, only.own().0, self.clock.now);
+        let mut cycles = [0; 2];
+        for &(kind, mapping, byte) in all {
+            let side = usize::from(kind != Kind::Fetch);
+            let at = LineAddr { id: mapping.0, line: (byte >> line_log2[side]) as u32 };
+            cycles[side] += computer.access(agent, kind, at, &translation, &mut ()).cycles;
+        }
+        self.waited += computer.now - self.clock.now;
+        self.clock.now = computer.now;
+        if let Some(tap) = &mut self.tap {
+            self.backs[0].tapped(&translation, tap);
+        }
+        if let Some(translator) = &mut self.translator {
+            translator.counts.waited(Cause::HandlerFetch, cycles[0]);
+            translator.counts.waited(Cause::Entries, cycles[1]);
+        }
+    }
+
+    /// Makes one access of a walk that begins behind level 1. Returns the cycles that the processor waits.
     fn access_table(
         &mut self,
         config: &TranslationConfig,
