@@ -25,6 +25,8 @@ use binhop_sim::{Machine, RunOptions, front_stream};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const PASSES: usize = 3;
+/// The events of a block, which every scheme handles before the next one. A front passes on about as many at once.
+const BLOCK: usize = 1 << 18;
 const MEMORIES: [&str; 2] = ["ddr2-666", "ddr4-2400"];
 
 /// The schemes of TB10.
@@ -94,7 +96,7 @@ fn fixed(kinds: &[SchemeKind], events: &[TapEvent]) {
     let mut memory = machine.memory_of_schemes();
     let made = |&kind| make_scheme(&SchemeConfig { seed: 0, ..machine.scheme(kind).unwrap() }).unwrap();
     let mut schemes: Vec<Box<dyn Scheme>> = kinds.iter().map(made).collect();
-    for block in events.chunks(1 << 16) {
+    for block in events.chunks(BLOCK) {
         for scheme in &mut schemes {
             for &event in block {
                 black_box(scheme.event(event, &mut memory));
