@@ -213,7 +213,7 @@ def test_the_summary_declares_every_count() -> None:
         ("ddr4-2600", "memory: preset: ddr4-2600: preset is one of ddr2-666, ddr4-2400"),
         ("off", "memory: preset: off: memory of fixed latency has no controller"),
         ({}, "memory: preset: missing"),
-        ({"preset": "ddr4-2400", "queue": 0}, "memory: dram.queue: 0: a queue has a place"),
+        ({"preset": "ddr4-2400", "queue": 0}, "queue lies between 1 and 64"),
         (
             {"preset": "ddr4-2400", "queue": 8, "drain-high": 9},
             "memory: dram.drain-high, dram.drain-low: 9 to 2",
