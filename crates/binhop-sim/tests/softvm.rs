@@ -112,6 +112,22 @@ prop_compose! {
     }
 }
 
+/// Draws a machine of direct-mapped caches with lines of one size, of whose last level preparation knows lines.
+fn direct_mapped() -> impl Strategy<Value = Design> {
+    let sets = [(0..5u32, 0..6u32), (0..5u32, 0..6u32)];
+    (design(), sets, prop::bool::weighted(0.7)).prop_map(|(mut design, sets, large)| {
+        for (side, (first, more)) in design.sides.iter_mut().zip(sets) {
+            side.lines[1] = side.lines[0];
+            side.ways = [1, 1];
+            side.sets = [1 << first, 1 << (first + more)];
+        }
+        if large {
+            design.memory = "1MiB";
+        }
+        design
+    })
+}
+
 impl Design {
     fn machine(&self) -> Machine {
         let cache = |name: &str, serves: &str, next: &str, level: usize, side: &Side| {
@@ -400,6 +416,15 @@ proptest! {
     }
 
     #[test]
+    fn softvm_over_direct_mapped_caches(
+        design in direct_mapped(),
+        starts in starts(),
+        events in events(600),
+    ) {
+        compare(&design, &scatter(&batch(&events), &starts));
+    }
+
+    #[test]
     fn softvm_behind_a_warm_up_and_before_a_cut(
         design in design(),
         starts in starts(),
@@ -481,6 +506,16 @@ proptest! {
         design in design(),
         starts in starts(),
         events in events(600),
+    ) {
+        compare(&design, &scatter(&batch(&events), &starts));
+    }
+
+    #[test]
+    #[ignore = "takes minutes: 2,000 cases"]
+    fn softvm_over_direct_mapped_caches_in_many_cases(
+        design in direct_mapped(),
+        starts in starts(),
+        events in events(1000),
     ) {
         compare(&design, &scatter(&batch(&events), &starts));
     }

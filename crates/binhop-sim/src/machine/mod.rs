@@ -48,7 +48,9 @@ pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
 pub use softvm::SoftvmConfig;
-pub(crate) use softvm::{HANDLER_ALIGNMENT, ProtectionChanges, ProtectionViolations, Sharing, WriteBacks};
+pub(crate) use softvm::{
+    HANDLER_ALIGNMENT, LastLevelShape, ProtectionChanges, ProtectionViolations, Sharing, WriteBacks,
+};
 pub(crate) use tlb::MOST_TLBS;
 use translation::Translates;
 pub use translation::TranslationConfig;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use binhop_base::{Agent, Agents, Problem, Result};
-use binhop_hw::{IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
+use binhop_hw::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
 use binhop_os::page_table::{DisjunctLayout, TableConfig};
 
 use super::memory::Memory;
@@ -115,6 +115,28 @@ pub struct SoftvmConfig {
     /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to read
     /// memory.
     pub(crate) last_level_fills: [bool; 2],
+    /// For each chain, the sets of its caches, if they are two direct-mapped caches with lines of equal size, of which the second
+    /// has as many sets as the first or more.
+    pub(crate) last_levels: [Option<LastLevelShape>; 2],
+}
+
+/// `LastLevelShape` is the shape of a last level whose contents preparation can follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastLevelShape {
+    pub(crate) sets: u64,
+    /// The sets of level 1.
+    pub(crate) first_sets: u64,
+}
+
+impl LastLevelShape {
+    fn of(chain: &[usize], tree: &TreeConfig) -> Option<Self> {
+        let &[first, last] = chain else { return None };
+        let [first, last] = [&tree.caches[first], &tree.caches[last]];
+        let simple = |cache: &CacheConfig| cache.ways == 1 && !cache.hashed && cache.streams.is_none();
+        let [first_sets, sets] = [first.sets(), last.sets()];
+        (simple(first) && simple(last) && first.line == last.line && first_sets <= sets)
+            .then_some(Self { sets, first_sets })
+    }
 }
 
 impl SoftvmConfig {
@@ -253,6 +275,7 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         protection_changes,
         protection_violations,
         huge_log2,
+        last_levels: chains.each_ref().map(|chain| LastLevelShape::of(chain, tree)),
         chains,
         last_level_fills,
     })

@@ -23,6 +23,7 @@ impl Row {
     /// The bits that number a line of its page.
     const LINE: u32 = (MOST_LINES - 1) as u32;
     const GOES_ON: u32 = 1 << 31;
+    const NO_HANDLERS: u32 = 1 << 30;
 
     /// Makes an access to line `line` of a mapping's page, in lines of the cache that serves `kind`.
     #[inline]
@@ -37,6 +38,18 @@ impl Row {
     #[must_use]
     pub fn continues(self) -> Self {
         Self { word: self.word | Self::GOES_ON, ..self }
+    }
+
+    /// Returns the same row, marked to say that no handler runs for it in any lane, where software translates at misses.
+    #[must_use]
+    pub(super) fn without_handlers(self) -> Self {
+        Self { word: self.word | Self::NO_HANDLERS, ..self }
+    }
+
+    /// Returns whether surely no handler runs for the row.
+    #[inline]
+    pub(crate) fn is_without_handlers(self) -> bool {
+        self.word & Self::NO_HANDLERS != 0
     }
 }
 

@@ -51,6 +51,11 @@ impl Shape {
         (first..self.slots).step_by(in_page as usize).map(|slot| slot as u32)
     }
 
+    /// Returns whether each set of a cache of so many sets has a slot of its own.
+    pub(super) fn has_slots(&self, sets: u64) -> bool {
+        self.slots == sets
+    }
+
     /// Returns the slot of a virtual line.
     pub(super) fn slot_of(&self, line: u64) -> u32 {
         (line & (self.slots - 1)) as u32
@@ -149,6 +154,17 @@ impl<'a> Columns<'a> {
             count: &self.count[rows],
         }
     }
+}
+
+/// `SlotLine` is what a filter knows of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlotLine {
+    /// Nothing.
+    Unknown,
+    /// This line was accessed last in the slot. Something else may have removed it since.
+    Last(u64),
+    /// The cache holds this line, which was accessed last.
+    Held(u64),
 }
 
 /// `SkippedPages` translates the pages of rows that are skipped.
@@ -359,6 +375,17 @@ impl Filters {
         if store { self.drops_store(port, line, now) } else { self.drops_read(port, line, now) }
     }
 
+    /// Returns what is known of a line's slot.
+    #[inline]
+    pub(super) fn slot_line(&self, port: usize, line: u64) -> SlotLine {
+        let slot = self.slot(port, line);
+        match self.tags[slot] {
+            EMPTY => SlotLine::Unknown,
+            tag if self.times[slot] >= self.ports[port].trusted => SlotLine::Held(tag >> 2),
+            tag => SlotLine::Last(tag >> 2),
+        }
+    }
+
     /// Returns the mapping of the line in this line's slot.
     #[inline]
     pub(crate) fn mapping_of(&self, port: usize, line: u64) -> MappingId {
@@ -405,6 +432,16 @@ impl Filters {
     pub(crate) fn forget_slots(&mut self, port: usize, slots: &[u32]) {
         for &slot in slots {
             self.tags[self.ports[port].base + slot as usize] = EMPTY;
+        }
+    }
+
+    /// Forgets these lines, where they are the last lines of their slots. Times stay.
+    pub(super) fn forget_lines(&mut self, port: usize, lines: Range<u64>) {
+        for line in lines {
+            let slot = self.slot(port, line);
+            if self.tags[slot] >> 2 == line {
+                self.tags[slot] = EMPTY;
+            }
         }
     }
 

@@ -27,6 +27,7 @@ mod filter;
 mod growth;
 mod huge_pages;
 mod known_pages;
+mod last_level;
 mod lives;
 mod needs;
 mod occasions;
@@ -558,15 +559,7 @@ impl Prepare {
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
         if self.miss_tables.is_some() {
-            let violates = self.violates(port, line, mapping, kind)?;
-            let name = self.before_handled_row(mapping);
-            self.push(port, line, name, kind);
-            self.after_handled_row();
-            if violates {
-                // The next access to the line is passed, too, and counted.
-                self.filters.forget_line(port, line);
-            }
-            return Ok(());
+            return self.pass_handled(port, line, mapping, kind);
         }
         self.push(port, line, mapping, kind);
         Ok(())

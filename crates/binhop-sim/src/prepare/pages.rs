@@ -10,7 +10,7 @@ use std::sync::Arc;
 use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
 use binhop_os::{PageRequest, SegmentId};
 
-use super::{Control, Mapped, Prepare, Setup};
+use super::{Control, FETCH, Mapped, Prepare, Setup};
 use crate::occasion::Occasion;
 use crate::soft_tlb::SoftTlbEntry;
 use crate::softvm::own_page_no;
@@ -84,7 +84,7 @@ impl Prepare {
         if store && touch.new_page {
             // This may be a copy on write. Then the lines known under this virtual page belong to another
             // page.
-            self.forget_lines();
+            self.forget_lines_of(page_no);
         }
         self.touch_huge_page(page_no, &touch);
         if touch.new_page {
@@ -143,6 +143,10 @@ impl Prepare {
         }
         self.placed += u64::from(fresh);
         self.forget_translated();
+        if self.evicting {
+            // A lane may flush the page whose frame it takes.
+            self.miss_tables.iter_mut().for_each(|tables| tables.forget_last_level());
+        }
         self.control(Control::Place { request, fault });
         self.horizon.one_more(page);
         self.set_trust();
@@ -188,7 +192,18 @@ impl Prepare {
         }
     }
 
+    /// Forgets the lines of a virtual page of the running space.
+    fn forget_lines_of(&mut self, page_no: u64) {
+        for port in [FETCH, self.data] {
+            let in_page = self.page.log2() - self.line_log2[port];
+            let lines = page_no << in_page..(page_no + 1) << in_page;
+            self.filters.forget_lines(port, lines.clone());
+            self.miss_tables.iter_mut().for_each(|tables| tables.forget_last_level_of(port, lines.clone()));
+        }
+    }
+
     pub(super) fn forget_lines(&mut self) {
         self.filters.forget();
+        self.miss_tables.iter_mut().for_each(|tables| tables.forget_last_level());
     }
 }

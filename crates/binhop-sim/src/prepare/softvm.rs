@@ -10,16 +10,20 @@
 //! - the lines of the page's entries, if lines that go back to memory keep their translation;
 //! - otherwise every line of data, the row's own line included: the handler of write-backs runs behind the row, and loads
 //!   the entries of any page.
+//!
+//! Nothing is forgotten where surely no handler runs (see [`super::last_level`]). Such a row is marked for the lanes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Asid, MappingId, PageId, PageNo, Result};
+use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_os::page_table::{PageTables, REGION_LOG2, Step};
 use binhop_os::{SharedArea, Spaces, Touch};
 
-use super::filter::{Filters, Shape};
+use super::filter::{Filters, Shape, SlotLine};
 use super::huge_pages::HugePages;
+use super::last_level::LastLevel;
 use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
@@ -51,6 +55,8 @@ pub(super) struct MissTables {
     looked_at: BTreeMap<(Asid, u64), Option<u32>>,
     /// The slots of the lines of the handlers' code.
     code: Vec<u32>,
+    /// What the last levels surely hold.
+    last_level: LastLevel,
     data_shape: Shape,
     page_log2: u32,
     pub(super) trace_page: u64,
@@ -69,9 +75,11 @@ impl MissTables {
         let code_page = own_page_no(config, config.layout.pages());
         let line_log2 = shapes[FETCH].line_log2;
         let mut code = Vec::new();
+        let mut last_level = LastLevel::new(config.last_levels, shapes);
         for bytes in config.handlers().into_iter().filter(|bytes| !bytes.is_empty()) {
             let start = code_page.0 << page_log2;
             let lines = (start + bytes.start) >> line_log2..=(start + bytes.end - 1) >> line_log2;
+            lines.clone().for_each(|line| last_level.of_handlers(FETCH, line));
             code.extend(lines.map(|line| shapes[FETCH].slot_of(line)));
         }
         code.sort_unstable();
@@ -89,6 +97,7 @@ impl MissTables {
             shared_regions: BTreeMap::new(),
             looked_at: BTreeMap::new(),
             code,
+            last_level,
             data_shape: shapes[1],
             page_log2,
             trace_page,
@@ -164,6 +173,13 @@ impl MissTables {
             self.told_of.entry(name.1).or_insert(touch.mapping);
         }
         let changed = self.told[index] != entries;
+        if let (true, Some(PageEntries { segment, root, user, .. })) = (changed, entries) {
+            let of_huge = entries.map_or(user, |entries| entries.of_huge(&self.config));
+            for entry in [segment, root, user, of_huge] {
+                let line = self.line_of(entry);
+                self.last_level.of_handlers(1, line);
+            }
+        }
         let name = self.names[index];
         if let (true, Some(last)) = (changed, self.told_of.get_mut(&name)) {
             // Lanes are told of this mapping now; they know its entries only if it is the name.
@@ -193,6 +209,29 @@ impl MissTables {
         (name, self.told[mapping.index()].filter(|_| changes))
     }
 
+    /// Returns the line of an entry.
+    fn line_of(&self, Entry { mapping, offset }: Entry) -> u64 {
+        let page = own_page_no(&self.config, mapping.0 - self.first.0);
+        (page.0 << self.page_log2 | u64::from(offset)) >> self.data_shape.line_log2
+    }
+
+    /// Returns whether an access that is passed surely runs no handler. Pages that spaces share have several names, and the
+    /// last level is not known there.
+    #[inline]
+    fn spares_handlers(&self, side: usize, line: u64, slot: SlotLine) -> bool {
+        self.told_of.is_empty() && self.last_level.spares_handlers(side, line, slot, self.writes_back())
+    }
+
+    /// Forgets what the last levels hold.
+    pub(super) fn forget_last_level(&mut self) {
+        self.last_level.forget();
+    }
+
+    /// Forgets that the last level of a side holds any of these lines.
+    pub(super) fn forget_last_level_of(&mut self, side: usize, lines: Range<u64>) {
+        self.last_level.forget_lines(side, lines);
+    }
+
     /// Returns whether lines that go back to memory are translated by a handler.
     fn writes_back(&self) -> bool {
         self.config.write_backs == WriteBacks::Table
@@ -205,11 +244,7 @@ impl MissTables {
             return;
         }
         let Some(entries) = self.told.get(mapping.index()).copied().flatten() else { return };
-        let slot = |Entry { mapping, offset }: Entry| {
-            let page = own_page_no(&self.config, mapping.0 - self.first.0);
-            let byte = page.0 << self.page_log2 | u64::from(offset);
-            self.data_shape.slot_of(byte >> self.data_shape.line_log2)
-        };
+        let slot = |entry: Entry| self.data_shape.slot_of(self.line_of(entry));
         filters
             .forget_slots(1, &[slot(entries.root), slot(entries.user), slot(entries.of_huge(&self.config))]);
     }
@@ -236,15 +271,44 @@ impl Prepare {
         Ok(())
     }
 
-    /// Forgets what the handler of misses may disturb before an access that is passed. Returns the mapping under which
-    /// the caches know the page.
-    pub(super) fn before_handled_row(&mut self, mapping: MappingId) -> MappingId {
+    /// Passes an access, behind whose miss a handler may run.
+    pub(super) fn pass_handled(
+        &mut self,
+        port: usize,
+        line: u64,
+        mapping: MappingId,
+        kind: Kind,
+    ) -> Result<()> {
+        let violates = self.violates(port, line, mapping, kind)?;
+        let slot = self.filters.slot_line(port, line);
+        let spared = self.miss_tables.as_ref().is_some_and(|tables| tables.spares_handlers(port, line, slot));
+        let name = self.before_handled_row(mapping, spared);
+        self.push(port, line, name, kind);
+        if spared {
+            if let Some(row) = self.rows.last_mut() {
+                *row = row.without_handlers();
+            }
+        } else {
+            self.after_handled_row(port, line, slot);
+        }
+        if violates {
+            // The next access to the line is passed, too, and counted.
+            self.filters.forget_line(port, line);
+        }
+        Ok(())
+    }
+
+    /// Forgets what the handler of misses may disturb before an access that is passed, unless the access is spared all
+    /// handlers. Returns the mapping under which the caches know the page.
+    fn before_handled_row(&mut self, mapping: MappingId, spared: bool) -> MappingId {
         let Some(tables) = &mut self.miss_tables else { return mapping };
         let of_run = match tables.huge_pages {
             Some(_) => tables.follow_run(mapping, self.running.asid, self.spaces.virtual_page(mapping).0),
             None => None,
         };
-        tables.disturb(mapping, &mut self.filters);
+        if !spared {
+            tables.disturb(mapping, &mut self.filters);
+        }
         let (name, told) = tables.name(mapping);
         if let Some(entries) = told.or(of_run) {
             self.control(Control::Entries(name, Box::new(entries)));
@@ -252,9 +316,11 @@ impl Prepare {
         name
     }
 
-    /// Forgets what the handler of write-backs may disturb behind an access that was passed.
-    pub(super) fn after_handled_row(&mut self) {
-        let Some(tables) = &self.miss_tables else { return };
+    /// Forgets what the handler of write-backs may disturb behind an access that was passed. `slot` is what the filter knew
+    /// before.
+    fn after_handled_row(&mut self, port: usize, line: u64, slot: SlotLine) {
+        let Some(tables) = &mut self.miss_tables else { return };
+        tables.last_level.accessed(port, line, slot);
         if tables.writes_back() {
             self.filters.forget_slots(FETCH, &tables.code);
             self.disturbed = self.clock + 1;

@@ -160,6 +160,13 @@ impl MissHandlers {
         Ok(())
     }
 
+    /// Returns whether an access of the program for which no handler runs changes nothing but the caches: its page has one
+    /// name, and no line has an older protection than its page.
+    #[inline]
+    fn may_pass(&self, at: LineAddr, translation: &LaneTranslation<'_>) -> bool {
+        self.old.is_empty() && !translation.tables.has_aliases(translation.page(MappingId(at.id)))
+    }
+
     /// Makes an access of the program, with the handlers that it needs, and looks for two different copies of the line.
     /// Returns the cycles that the processor waits.
     #[inline]
@@ -398,7 +405,11 @@ impl Lane {
                 computer.now += gap;
                 executed += gap;
             }
-            *waited += handlers.refer(&mut computer, row.kind(), row.at(), &translation)?;
+            *waited += if row.is_without_handlers() && handlers.may_pass(row.at(), &translation) {
+                computer.access(Agent::User, row.kind(), row.at(), &translation, &mut ()).cycles
+            } else {
+                handlers.refer(&mut computer, row.kind(), row.at(), &translation)?
+            };
         }
         self.clock.pass(executed);
         self.clock.now = computer.now;
