@@ -4,7 +4,8 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PerKind, PowerOfTwo,
 
 use crate::{
     AgentCounters, AgentMemoryCounters, CacheCounters, CommonCounts, Counted, CountedCaches,
-    DirectMappedFilter, FastPath, FastPaths, Invalidation, Level, MemoryCounters, Origin, Tree, Witness,
+    DirectMappedFilter, FastPath, FastPaths, Invalidation, LaneBits, Level, MemoryCounters, Origin, Tree,
+    Witness,
     cache::{
         Cache,
         lines::Storage,
@@ -45,6 +46,19 @@ impl Back {
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
         Self { chain, ..Self::stored(tree, rng, Storage::Dense) }
+    }
+
+    /// Returns a back that holds, and has counted, what a back in bits holds and has counted in one lane. From now on, the
+    /// lane is simulated by itself. `back` is the place of the back among those of `bits`, `rng` is the generator of the
+    /// lane, and the new back takes no fast paths besides `paths`.
+    #[must_use]
+    pub fn split_off(bits: &LaneBits, lane: usize, back: usize, rng: Rng, paths: &FastPaths) -> Self {
+        let mut split = Self::with(bits.tree(back), rng, paths);
+        for number in bits.caches(back) {
+            bits.restore(lane, back, number, split.caches.get_mut(number));
+        }
+        split.memory.counters = bits.memory(lane, back);
+        split
     }
 
     /// The back of a tree, empty, that takes memory for the lines that it holds, and no fast paths: see

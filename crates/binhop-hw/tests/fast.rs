@@ -414,10 +414,113 @@ fn direct_mapped(draw: &Draw, events: &[Event]) {
     }
 }
 
+/// Makes a cache one that the frame indexes, and whose replacement ignores hits.
+fn ignoring_hits(draw: &Draw, cache: &mut CacheConfig) {
+    cache.hashed = false;
+    if !cache.replacement.hits_are_neutral() {
+        cache.replacement = if draw.add { Replacement::Fifo } else { Replacement::Random };
+    }
+}
+
+/// Gives a cache so many sets that a way is no smaller than a page.
+fn resize_to_page(cache: &mut CacheConfig) {
+    let sets = cache.sets().max(PAGE / cache.line.bytes());
+    resize(cache, cache.ways, sets);
+}
+
+/// Many lanes, each a bit, behind one front that does not depend on the placement: up to three levels, of which the first may
+/// replace the least recently used line. At some event the sharing ends: then each lane goes on with a back of its own, and
+/// pages are flushed.
+fn back_bits(draw: &Draw, events: &[Event]) {
+    let (ways, sets) = draw.front;
+    let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
+    let chain = |first: usize| {
+        let levels = 1 + (draw.behind[3].5 as usize + first) % 3;
+        let mut levels: Vec<CacheConfig> = (0..levels).map(|n| draw.level((first + n) % 4, |_| {})).collect();
+        levels.sort_by_key(|level| level.line.bytes());
+        for (number, cache) in levels.iter_mut().enumerate() {
+            let replacement = cache.replacement;
+            ignoring_hits(&draw, cache);
+            if number == 0 && !replacement.hits_are_neutral() {
+                cache.replacement = Replacement::Lru;
+            }
+            cache.line = if number == 0 { power(32) } else { cache.line.max(power(32)) };
+            resize_to_page(cache);
+        }
+        levels
+    };
+    let trees = [draw.tree(&chain(0)), draw.tree(&chain(1))];
+    let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
+    let seeds: Vec<Rng> = (0..lanes as u64).map(Rng::new).collect();
+    assert!(trees.iter().all(|tree| LaneBits::takes_back(tree, true)));
+    let mut bits = LaneBits::behind_shared_front(&trees.each_ref(), &seeds);
+    let worlds: Vec<World> = (0..lanes as u64).map(world).collect();
+    for (lane, world) in worlds.iter().enumerate() {
+        (0..PAGES).for_each(|page| bits.put(lane, PageId(page), world.frame(PageId(page))));
+    }
+    let computers = |tree: &Tree| seeds.iter().map(|&rng| Computer::new(tree, rng)).collect();
+    let mut steppers: Vec<Vec<Computer>> = trees.iter().map(computers).collect();
+    let mut front = Front::with(&trees[0], Rng::new(0), &only(&trees[0], None));
+    let (mut rows, mut at): (Vec<(Kind, LineAddr)>, usize) = (Vec::new(), 0);
+    while at <= events.len() {
+        let event = events.get(at).copied().unwrap_or(Event::Replay);
+        at += 1;
+        match event {
+            Event::Access(kind, page, offset) => {
+                rows.push((kind, LineAddr { id: page, line: (offset / 16) as u32 }));
+                continue;
+            }
+            Event::FlushPage(_) => continue,
+            Event::Replay => {}
+        }
+        for (stepper, world) in steppers.iter_mut().flat_map(|lanes| lanes.iter_mut().zip(&worlds)) {
+            for &(kind, at) in &rows {
+                stepper.access(Agent::User, kind, at, world, &mut ());
+            }
+        }
+        let mut requests: Vec<Request> = Vec::new();
+        assert_eq!(front.access_all(&rows, &worlds[0], &mut requests), 0);
+        rows.clear();
+        bits.replay(&requests);
+        assert_equal_bits(&trees, &steppers, &bits);
+        if at > events.len() / 2 {
+            break;
+        }
+    }
+    for (number, tree) in trees.iter().enumerate() {
+        for (lane, (stepper, mut world)) in
+            steppers[number].iter_mut().zip(worlds.iter().cloned()).enumerate()
+        {
+            let back = Back::split_off(&bits, lane, number, seeds[lane], &only(tree, None));
+            assert_equal_backs(tree, &back, stepper);
+            let mut split = Computer::over(front.clone(), back, stepper.now);
+            for event in &events[at.min(events.len())..] {
+                match *event {
+                    Event::Access(kind, page, offset) => {
+                        let at = LineAddr { id: page, line: (offset / 16) as u32 };
+                        stepper.access(Agent::User, kind, at, &world, &mut ());
+                        split.access(Agent::User, kind, at, &world, &mut ());
+                    }
+                    Event::FlushPage(page) => {
+                        let mappings = world.mappings_of(page);
+                        stepper.flush_page(Agent::User, PageId(page), &mappings, &world, &mut ());
+                        split.flush_page(Agent::User, PageId(page), &mappings, &world, &mut ());
+                        world.frames[page as usize] += 1000 + lane as u64;
+                    }
+                    Event::Replay => {}
+                }
+            }
+            assert_equal_backs(tree, &split.back, stepper);
+            assert_eq!(split.now, stepper.now);
+        }
+    }
+}
+
 /// Many lanes, each a bit, of trees whose level 1 depends on the placement. Pages are flushed in some lanes only. The two
 /// caches of level 1 may differ in size, in lines, and in the order of their write-backs.
 fn lane_bits(draw: &Draw, events: &[Event]) {
     let (_, sets) = draw.front;
+    let several = draw.virtually;
     let draw = Draw { virtually: false, front: (1, sets), ..draw.clone() };
     // The front asks every back for lines of one size.
     let line = power(draw.behind[0].0.max(32));
@@ -425,21 +528,18 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
         cache.line = line;
         resize(cache, ways, sets);
     };
-    // A direct-mapped back, and a back of any ways whose replacement ignores hits.
+    // A direct-mapped back, and one or two levels of any ways whose replacement ignores hits.
     let in_bits = |number: usize| {
         draw.level(number, |cache| {
-            cache.hashed = false;
-            if !cache.replacement.hits_are_neutral() {
-                cache.replacement = if draw.add { Replacement::Fifo } else { Replacement::Random };
-            }
+            ignoring_hits(&draw, cache);
             let ways = if number == 0 { 1 } else { cache.ways };
             resized(cache, ways, cache.sets().max(PAGE / line.bytes()));
         })
     };
     // This back gets the requests of each lane.
     let asked = draw.level(2, |cache| resized(cache, cache.ways, cache.sets()));
-    let tree = |behind: CacheConfig| {
-        let mut config = draw.tree(&[behind]).config().clone();
+    let tree = |behind: Vec<CacheConfig>| {
+        let mut config = draw.tree(&behind).config().clone();
         if draw.add && draw.split {
             let cache = &mut config.caches[1];
             cache.line = power(32);
@@ -448,11 +548,13 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
         }
         Tree::new(config)
     };
-    let trees = [in_bits(0), in_bits(1), asked].map(tree);
+    let mut chain = vec![in_bits(1)];
+    chain.extend(several.then(|| in_bits(3)));
+    let trees = [vec![in_bits(0)], chain, vec![asked]].map(tree);
     let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
     let both: Vec<(&Tree, bool)> =
         trees.iter().enumerate().map(|(number, tree)| (tree, number < 2)).collect();
-    assert!(trees[..2].iter().all(LaneBits::takes_back));
+    assert!(trees[..2].iter().all(|tree| LaneBits::takes_back(tree, false)));
     let seeds: Vec<Rng> = (0..lanes as u64).map(Rng::new).collect();
     let mut bits = LaneBits::new(&both, &seeds);
     let mut others: Vec<Plain> = (0..lanes as u64).map(|lane| Plain::new(&trees[2..], lane, None)).collect();
@@ -517,15 +619,19 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
         lines
     };
     let fronts = bits.fronts();
+    let has_fronts = bits.has_fronts();
     for (number, (tree, lanes)) in trees.iter().zip(steppers).enumerate() {
         let backs = bits.backs(number);
         for (lane, stepper) in lanes.iter().enumerate() {
-            let (_, memory, waited) = bits.back_counters(lane, number);
-            for cache in 0..tree.config().caches.len() {
+            let (memory, waited) = (bits.memory(lane, number), bits.waited(lane, number));
+            for cache in (0..tree.config().caches.len()).filter(|&cache| has_fronts || !tree.in_front(cache))
+            {
                 let (counts, contents, misses) = if tree.in_front(cache) {
                     (&fronts[lane], bits.front_contents(lane, cache), bits.front_misses(lane, cache))
                 } else {
-                    (&backs[lane], bits.back_contents(lane, number), bits.back_misses(lane, number))
+                    assert_eq!(&bits.back_counters(lane, number, cache), backs[lane].counters(cache));
+                    let contents = bits.back_contents(lane, number, cache);
+                    (&backs[lane], contents, bits.back_misses(lane, number, cache))
                 };
                 let counters = stepper.counters(cache);
                 assert_counts_of_stepper(counts.counters(cache), counters);
@@ -563,6 +669,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
         FastPath::KnownHits => known_hits(draw, events),
         FastPath::LruStack => lru_stack(draw, events),
         FastPath::LaneBits => lane_bits(draw, events),
+        FastPath::BackBits => back_bits(draw, events),
     }
 }
 

@@ -44,7 +44,7 @@ fn prefetch(tree: &mut TreeConfig, cache: usize) {
 /// The cases are changes to the tree that allows every path, each with the paths that it leaves.
 #[test]
 fn each_path_refuses_the_trees_that_it_cannot_take() {
-    use FastPath::{Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoPhase};
+    use FastPath::{BackBits, Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoPhase};
     type Change = fn(&mut TreeConfig);
     let cases: &[(Change, &[FastPath])] = &[
         (|tree| tree.caches[1].inclusive = true, &[]),
@@ -59,15 +59,21 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
         (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase]),
         (|tree| prefetch(tree, 0), &[]),
         (|tree| prefetch(tree, 1), &[TwoPhase]),
-        (|tree| tree.caches[0].write = WritePolicy::Through, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack]),
-        (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack]),
+        (
+            |tree| tree.caches[0].write = WritePolicy::Through,
+            &[Chain, DirectMapped, KnownHits, LruStack, BackBits],
+        ),
+        (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
+        (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
+        (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
         (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase, LaneBits]),
         (|tree| tree.caches[1].allocate = false, &[TwoPhase, LaneBits]),
         (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain, LaneBits]),
-        (|tree| resize(&mut tree.caches[1], 2, 16), &[TwoPhase, Chain, KnownHits, LruStack, LaneBits]),
-        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits, LaneBits]),
+        (
+            |tree| resize(&mut tree.caches[1], 2, 16),
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, BackBits],
+        ),
+        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits, LaneBits, BackBits]),
         (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack, LaneBits]),
         (
             |tree| {
@@ -81,13 +87,21 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 resize(&mut tree.caches[1], 2, 16);
                 tree.caches[1].replacement = Replacement::Fifo;
             },
-            &[TwoPhase, Chain, KnownHits, LaneBits],
+            &[TwoPhase, Chain, KnownHits, LaneBits, BackBits],
         ),
         (|tree| tree.caches[1].replacement = Replacement::Srrip, FastPath::ALL),
         (
             |tree| {
                 tree.caches[1].next = Next::Cache(2);
                 tree.caches.push(plain("l3", 4096, 32, 1, Next::Memory));
+            },
+            &[TwoPhase, Chain, LaneBits, BackBits],
+        ),
+        // Each lane asks level 3 for other lines, so each has hits of its own there.
+        (
+            |tree| {
+                tree.caches[1].next = Next::Cache(2);
+                tree.caches.push(plain("l3", 4096, 32, 2, Next::Memory));
             },
             &[TwoPhase, Chain, LaneBits],
         ),
@@ -114,7 +128,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
                 tree.data = 2;
             },
-            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits],
+            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits],
         ),
         (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
         (

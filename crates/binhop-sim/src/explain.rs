@@ -9,7 +9,7 @@ use crate::occasion::{OccasionKind, Subscription};
 use crate::options::RunOptions;
 use crate::run::{WorstCase, apart, check_cost, check_machines, explain_rounds};
 use crate::sharing::FrontSharing;
-use crate::sharing::{EVERY_BACK_IN_BITS, FrontGroup, SharingPlan, StackedBacks};
+use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 
 /// The maximum number of machines that a line names.
 const MOST_NAMED: usize = 3;
@@ -205,7 +205,7 @@ impl FrontGroup {
             self.explain_fast_paths(lines);
             return;
         }
-        if self.paths.takes(FastPath::LaneBits) {
+        if self.has_bundles() {
             lines.push(format!("  lanes: up to {MOST_LANES} are simulated together, one bit for each"));
         }
         let (direct_mapped, known_hits) =
@@ -221,8 +221,8 @@ impl FrontGroup {
                 count(stacks.len() * seeds, "stack"),
                 spread(stacks.iter().map(|stack| stack.machines.len()))
             ));
-        } else if self.paths.why_not(FastPath::Chain) == Some(EVERY_BACK_IN_BITS) {
-            lines.push("  backs: in the bits of their lanes".to_string());
+        } else if self.all_in_bits {
+            lines.push(format!("  backs: in the bits of their lanes{until}"));
         } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
             lines.push(format!("  backs: each by itself, in no stack: {why}"));
         }

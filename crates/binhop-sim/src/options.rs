@@ -228,7 +228,8 @@ impl RunOptions {
             .with(FastPath::DirectMapped)
             .with(FastPath::KnownHits)
             .with(FastPath::LruStack)
-            .with(FastPath::LaneBits);
+            .with(FastPath::LaneBits)
+            .with(FastPath::BackBits);
         self.without.or(if self.shares_stages() { FastPathSet::NONE } else { for_several })
     }
 

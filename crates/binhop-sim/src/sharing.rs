@@ -16,7 +16,9 @@
 //! - **place**: once per seed for machines of one group with equal memory and placement. These machines are a
 //!   lane.
 //! - **back**: once for each machine of a lane, behind the lane's front. Backs that differ in ways only and
-//!   replace the least recently used line are simulated by one stack ([`LruStack`](binhop_hw::LruStack)).
+//!   replace the least recently used line are simulated by one stack ([`LruStack`](binhop_hw::LruStack)). Behind a
+//!   shared front, up to 64 lanes of a machine are simulated together, one bit for each lane
+//!   ([`LaneBits`](binhop_hw::LaneBits)), until the sharing ends.
 //!
 //! A machine with a write buffer or an inclusive cache, or under cachegrind's rules, has lanes of its own,
 //! because each of its requests must be answered before the next access.
@@ -125,7 +127,10 @@ impl FrontSharing {
 }
 
 /// The reason why no path for backs is taken where every back is simulated in the bits of its bundle.
-pub(crate) const EVERY_BACK_IN_BITS: &str = "every back is simulated in bits";
+const EVERY_BACK_IN_BITS: &str = "every back is simulated in bits";
+
+/// Behind a shared front, fewer seeds are not worth being simulated in bits.
+pub(crate) const FEWEST_SEEDS_IN_BITS: usize = 3;
 
 /// `SharingPlan` groups machines by the stages that they share. A machine's number is its place in the list
 /// of machines.
@@ -155,6 +160,8 @@ pub(crate) struct FrontGroup {
     pub(crate) lanes: Vec<LaneCells>,
     /// The fast paths that are taken, and for each other path the reason why it is not taken.
     pub(crate) paths: FastPaths,
+    /// True if every back is simulated in bits.
+    pub(crate) all_in_bits: bool,
 }
 
 /// `LaneCells` are the cells of a lane: machines of equal placement behind one front.
@@ -294,6 +301,14 @@ impl FrontGroup {
             FastPath::LaneBits if injects => Some("page tables are walked"),
             FastPath::LaneBits if seeds == 1 => Some("each placement has one lane"),
             FastPath::LaneBits => by_all(path),
+            FastPath::BackBits if sharing != FrontSharing::Shared => Some("no front is shared"),
+            FastPath::BackBits if subscription.is_some() => Some("units act in each lane for itself"),
+            FastPath::BackBits if injects => Some("page tables are walked"),
+            FastPath::BackBits if cells.iter().any(|&cell| machines[cell].reuses_frames()) => {
+                Some("frames of dead pages are used again at once, which ends the sharing of the front")
+            }
+            FastPath::BackBits if seeds < FEWEST_SEEDS_IN_BITS => Some("each placement has one or two lanes"),
+            FastPath::BackBits => by_any(path),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
                 Some("each lane has one back")
@@ -303,11 +318,15 @@ impl FrontGroup {
         let paths = paths.without(off);
         // Where lanes are bits, no lane has a front of its own.
         let bits = paths.takes(FastPath::LaneBits);
-        let all_in_bits = bits && cells.iter().all(|&cell| LaneBits::takes_back(machines[cell].tree()));
+        let shared_front = paths.takes(FastPath::BackBits);
+        let in_bits = |cell: usize| LaneBits::takes_back(machines[cell].tree(), shared_front);
+        let all_in_bits = (bits || shared_front) && cells.iter().all(|&cell| in_bits(cell));
         let paths = FastPaths::decide(|path| {
             let replaced = match path {
-                FastPath::LaneBits => None,
+                FastPath::LaneBits | FastPath::BackBits => None,
                 FastPath::TwoPhase => bits.then_some("level 1 is simulated in bits"),
+                // When the sharing ends, each back continues by itself.
+                FastPath::Chain | FastPath::KnownHits if shared_front => None,
                 _ => all_in_bits.then_some(EVERY_BACK_IN_BITS),
             };
             paths.why_not(path).or(replaced)
@@ -327,7 +346,12 @@ impl FrontGroup {
             })),
             _ => paths.why_not(path),
         });
-        Self { sharing, lanes, paths }
+        Self { sharing, lanes, paths, all_in_bits }
+    }
+
+    /// Returns whether the lanes are simulated in bundles: their level 1 or, behind a shared front, their backs.
+    pub(crate) fn has_bundles(&self) -> bool {
+        self.paths.takes(FastPath::LaneBits) || self.paths.takes(FastPath::BackBits)
     }
 
     /// Returns the machines of the group, in order.

@@ -206,6 +206,48 @@ fn many_lanes_in_bundles_are_each_lane_alone() {
     assert_same(&bits, &threads, "one thread or three");
 }
 
+/// Behind a shared front, the backs of many lanes are bits: in memory that is ample, and until a page is evicted. Of two
+/// machines, one has a level 3, and one has a back that is no bit.
+#[test]
+fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
+    let data = |at: u64| Event::Data {
+        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
+        page: (at * at % 41) as u8,
+        offset: (at * 52 % 4096) as u16,
+        size: 4,
+    };
+    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
+    for (number, back) in [(1, "random"), (1, "lru"), (2, "fifo"), (2, "lru")] {
+        let set = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+            Machine::parse(&machine(number).resolved(), "back", &settings).unwrap()
+        };
+        let (ways, replacement) = ("cache.l2.ways=4", &*format!("cache.l2.replacement={back}"));
+        let level3 = ["cache.l2.next=l3", "cache.l3.size=64KiB", "cache.l3.line=128B", "cache.l3.ways=2"];
+        let random = ["cache.l3.replacement=random", "cache.l3.next=memory"];
+        let cost: &[&str] = if number == 2 { &["cost.l3=31"] } else { &[] };
+        let in_bits = set(&[&[ways, replacement], &level3[..], &random, cost].concat());
+        let plan = explained(std::slice::from_ref(&in_bits), 70, true);
+        assert!(
+            plan.contains("back-bits\n") && plan.contains("  backs: in the bits of their lanes, until"),
+            "{plan}"
+        );
+        let machines = [in_bits, set(&["cache.l2.ways=4", "cache.l2.replacement=plru"])];
+        let options = options(0..70);
+        let outcomes = |options: &RunOptions| {
+            let source = Box::new(Fixed::new(events.clone(), 1000));
+            simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
+        };
+        let bits = outcomes(&options);
+        let lanes = outcomes(&without(&options, FastPath::BackBits));
+        let threads = outcomes(&RunOptions { threads: 3, ..options });
+        for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
+            assert_same(bits, lanes, "in bits or not");
+            assert_same(bits, threads, "one thread or three");
+        }
+    }
+}
+
 /// Of two machines with one front, one has stream buffers behind the front, so that no lane is a bit.
 #[test]
 fn a_back_with_stream_buffers_beside_another_back() {

@@ -230,6 +230,10 @@ impl<P: Policy, const W: usize> Array<P, W> {
     pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
         clean_ways(self.set(set).0, selected, cleaned);
     }
+
+    pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
+        self.policy.set_victims(set, victims);
+    }
 }
 
 /// `Storage` says how the sets of a cache are allocated.
@@ -451,6 +455,21 @@ macro_rules! lines {
                     $(Lines::$packed(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$policy(array) => array.clean(set, selected, cleaned),)*
                     Lines::Sparse(sparse) => sparse.clean(set, &mut selected, &mut cleaned),
+                }
+            }
+
+            /// A set has had so many victims, which another policy of the same type has chosen: see
+            /// [`Policy::set_victims`].
+            ///
+            /// # Panics
+            /// The lines are sparse: no fast path serves such caches.
+            pub(crate) fn set_victims(&mut self, set: usize, victims: u64) {
+                match self {
+                    Lines::Direct(array) => array.set_victims(set, victims),
+                    $(Lines::$fixed(array) => array.set_victims(set, victims),)*
+                    $(Lines::$packed(array) => array.set_victims(set, victims),)*
+                    $(Lines::$policy(array) => array.set_victims(set, victims),)*
+                    Lines::Sparse(_) => unreachable!("fast paths are for dense lines"),
                 }
             }
 

@@ -53,6 +53,7 @@ paths! {
     KnownHits = "known-hits", "Requests that hit in every back of a lane and change nothing are taken out once for all of them.";
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
     LaneBits = "lane-bits", "Up to 64 lanes are simulated together, one bit for each lane; level 1 is direct-mapped.";
+    BackBits = "back-bits", "Behind a shared front, the levels of up to 64 lanes are simulated together, one bit for each lane.";
 }
 
 /// A set of fast paths.
@@ -118,7 +119,8 @@ impl FastPaths {
 
 impl FastPath {
     /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`],
-    /// [`FastPath::LruStack`] and [`FastPath::LaneBits`] serve several backs. Their types say what these backs must have in common.
+    /// [`FastPath::LruStack`], [`FastPath::LaneBits`] and [`FastPath::BackBits`] serve several backs. Their types say what
+    /// these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {
         FastPaths::decide(|path| {
@@ -129,6 +131,7 @@ impl FastPath {
                 FastPath::KnownHits => known_hits(tree).map(|_| ()),
                 FastPath::LruStack => lru_stack(tree).map(|_| ()),
                 FastPath::LaneBits => lane_bits(tree),
+                FastPath::BackBits => behind_shared_front(tree).map(|_| ()),
             };
             allowed.err()
         })
@@ -260,34 +263,54 @@ fn only_behind(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// Returns the only cache behind the front, if both caches of level 1 ask it for the lines of pages, and the frame chooses
-/// the set: then a set holds lines of one line number within the page only.
-fn by_line_number(tree: &Tree) -> Verdict<usize> {
-    let number = only_behind(tree)?;
-    let (cache, page) = (&tree.config().caches[number], tree.config().page);
-    for front in [tree.config().fetch, tree.config().data].map(|front| &tree.config().caches[front]) {
-        refuse(front.next != Next::Cache(number), "a cache of level 1 does not ask the back")?;
+/// Returns the caches behind the front in the order in which they ask each other, if both caches of level 1 ask the first of
+/// them for the lines of pages, and the frame chooses the set of each: then a set holds lines of one line number within the
+/// page only.
+fn by_line_number(tree: &Tree) -> Verdict<Box<[usize]>> {
+    let (chain, config) = (chain(tree)?, tree.config());
+    for front in [config.fetch, config.data].map(|front| &config.caches[front]) {
+        refuse(front.next != Next::Cache(chain[0]), "a cache of level 1 does not ask the back")?;
         refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;
     }
-    let by_frame = cache.index == IndexBy::Physical && cache.sets() * cache.line.bytes() >= page.bytes();
-    refuse(!by_frame, "a way of the back is smaller than a page")?;
-    Ok(number)
+    for cache in chain.iter().map(|&number| &config.caches[number]) {
+        is_plain(cache)?;
+        let way = cache.sets() * cache.line.bytes();
+        let by_frame = cache.index == IndexBy::Physical && way >= config.page.bytes();
+        refuse(!by_frame, "a way of the back is smaller than a page")?;
+    }
+    Ok(chain)
 }
 
 /// Returns the only cache behind the front, if it is direct-mapped, too.
 pub(crate) fn direct_mapped(tree: &Tree) -> Verdict<usize> {
-    let number = by_line_number(tree)?;
+    let number = only_behind(tree)?;
+    by_line_number(tree)?;
     refuse(tree.config().caches[number].ways != 1, "the back is not direct-mapped")?;
     Ok(number)
 }
 
-/// Returns the only cache behind the front, if [`LaneBits`](crate::LaneBits) may simulate it: its replacement ignores hits,
-/// so that a hit needs no visit to the lane.
-pub(crate) fn back_in_bits(tree: &Tree) -> Verdict<usize> {
-    let number = by_line_number(tree)?;
-    let cache = &tree.config().caches[number];
-    refuse(cache.ways > 1 && !cache.replacement.hits_are_neutral(), "the back's replacement remembers hits")?;
-    Ok(number)
+fn ignore_hits(tree: &Tree, numbers: &[usize]) -> Verdict {
+    let mut caches = numbers.iter().map(|&number| &tree.config().caches[number]);
+    let remembers = |cache: &CacheConfig| cache.ways > 1 && !cache.replacement.hits_are_neutral();
+    refuse(caches.any(remembers), "the replacement of a back remembers the hits of each lane")
+}
+
+/// Returns the caches behind the front in the order in which they ask each other, if [`LaneBits`](crate::LaneBits) may
+/// simulate them behind level 1 in bits: their replacement ignores hits, so that a hit needs no visit to the lane.
+pub(crate) fn back_in_bits(tree: &Tree) -> Verdict<Box<[usize]>> {
+    let chain = by_line_number(tree)?;
+    ignore_hits(tree, &chain)?;
+    Ok(chain)
+}
+
+/// Returns the caches behind the front in the order in which they ask each other, if [`LaneBits`](crate::LaneBits) may
+/// simulate them behind a shared front. Every lane sends the first cache the same requests, so it may replace the least
+/// recently used line: one time for each line serves all lanes.
+pub(crate) fn behind_shared_front(tree: &Tree) -> Verdict<Box<[usize]>> {
+    let chain = by_line_number(tree)?;
+    let lru = tree.config().caches[chain[0]].replacement == Replacement::Lru;
+    ignore_hits(tree, if lru { &chain[1..] } else { &chain })?;
+    Ok(chain)
 }
 
 /// Returns the only cache behind the front, if its replacement ignores a repeated hit.

@@ -153,6 +153,14 @@ pub(crate) trait Policy {
 
     /// The line at `way` was removed, and the way is empty.
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
+
+    /// Returns the number of victims that a set has had, if later victims depend on it.
+    fn victims(&self, _set: usize) -> u64 {
+        0
+    }
+
+    /// A set has had so many victims, which another policy of this type has chosen.
+    fn set_victims(&mut self, _set: usize, _victims: u64) {}
 }
 
 /// A policy for packed sets of up to 16 ways, which stay where they are. Its decisions equal those of its [`Policy`]. The

@@ -65,6 +65,14 @@ impl Policy for Random {
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
+
+    fn victims(&self, set: usize) -> u64 {
+        self.victims[set]
+    }
+
+    fn set_victims(&mut self, set: usize, victims: u64) {
+        (self.victims[set], self.next[set]) = (victims, NOT_DRAWN);
+    }
 }
 
 /// The words of the sets hold nothing.

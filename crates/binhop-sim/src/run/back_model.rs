@@ -65,19 +65,25 @@ impl Common<'_> {
 
     /// Returns the demand misses of a cache of the front.
     fn misses_in_front(&self, cache: usize) -> u64 {
-        match (self.front, self.bits) {
+        match (self.front, self.shared) {
             (Some(front), _) => front.counters(cache).misses.demand(),
-            (None, Some((bits, lane))) => bits.front_misses(lane, cache),
-            (None, None) => self.of_shared().misses[cache],
+            (None, Some(shared)) => shared.misses[cache],
+            (None, None) => {
+                let (bits, lane) = self.of_bits();
+                bits.front_misses(lane, cache)
+            }
         }
     }
 
     /// Returns what a cache of the front has counted.
     fn counters_in_front(&self, cache: usize) -> CacheCounters {
-        match (self.front, self.bits) {
+        match (self.front, self.shared) {
             (Some(front), _) => *front.counters(cache),
-            (None, Some((bits, lane))) => bits.front_counters(lane, cache),
-            (None, None) => self.of_shared().caches[cache],
+            (None, Some(shared)) => shared.caches[cache],
+            (None, None) => {
+                let (bits, lane) = self.of_bits();
+                bits.front_counters(lane, cache)
+            }
         }
     }
 }
@@ -194,6 +200,16 @@ impl BackModel {
         match self.kind_of_back {
             BackKind::Bits(place) => Some(place),
             BackKind::Own { .. } | BackKind::Stacked { .. } => None,
+        }
+    }
+
+    /// The lane leaves its bundle: a back that was simulated in bits is simulated by itself from now on, and takes these
+    /// fast paths.
+    pub(crate) fn leave_bits(&mut self, bits: &LaneBits, lane: usize, seed: u64, paths: &FastPaths) {
+        if let BackKind::Bits(back) = self.kind_of_back {
+            let waited = bits.waited(lane, back);
+            let back = Box::new(Back::split_off(bits, lane, back, Rng::new(seed), paths));
+            self.kind_of_back = BackKind::Own { back, waited };
         }
     }
 
@@ -369,7 +385,7 @@ impl BackModel {
                 (false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
                 (false, BackKind::Bits(back)) => {
                     let (bits, lane) = common.of_bits();
-                    bits.back_misses(lane, *back)
+                    bits.back_misses(lane, *back, cache)
                 }
             };
         }
@@ -397,8 +413,8 @@ impl BackModel {
             }
             BackKind::Bits(back) => {
                 let (bits, lane) = common.of_bits();
-                let (counters, memory, waited) = bits.back_counters(lane, *back);
-                self.tally(common, &|_| counters, &memory, waited)
+                let behind = |cache| bits.back_counters(lane, *back, cache);
+                self.tally(common, &behind, &bits.memory(lane, *back), bits.waited(lane, *back))
             }
         }
     }
@@ -418,9 +434,9 @@ impl BackModel {
             let in_front = self.tree.in_front(cache);
             tally.caches[cache] = if in_front { common.counters_in_front(cache) } else { behind(cache) };
         }
-        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front, and of
-        // bits, do not.
-        if common.front.is_some() || common.bits.is_some() {
+        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front, in bits or
+        // not, do not.
+        if common.shared.is_none() {
             add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
         }
         tally.memory = *memory;

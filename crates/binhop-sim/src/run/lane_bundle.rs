@@ -1,18 +1,23 @@
 //! `LaneBundle` simulates up to 64 lanes together, where a lane is a bit of its caches.
 
+use std::ops::Range;
+
 use binhop_base::{MappingId, Result, Rng, Translation};
-use binhop_hw::{LaneBits, MOST_LANES};
+use binhop_hw::{LaneBits, MOST_LANES, Request};
 
 use super::lane::{Lane, PlacedPage};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{Block, Row};
+use crate::prepare::{Block, Control, Entries, Row};
 
 /// Lanes are not divided among threads into bundles of fewer lanes: what lanes have in common is done once for each bundle.
 const FEWEST_LANES: usize = 16;
 
 /// The rows that go through level 1 before the other backs handle their requests. The requests of all lanes wait meanwhile.
 pub(super) const PIECE: usize = 4096;
+
+/// The requests of a shared front that wait until they are simulated together: see [`LaneBundle::pending`].
+pub(super) const PENDING: usize = 1 << 15;
 
 /// Returns the number of bundles of some lanes.
 pub(super) fn bundles(lanes: usize, workers: usize) -> usize {
@@ -30,6 +35,10 @@ pub(super) struct LaneBundle {
     bits: LaneBits,
     /// True if some backs are not simulated in bits.
     has_other_backs: bool,
+    /// The requests of a shared front that the bits have not got yet. A page that is new to the lanes changes nothing for
+    /// the requests before it. So requests wait until their counts are read, or until they are many. The more requests are
+    /// simulated together, the more of them fall into one row of the bits' tables.
+    pending: Vec<Request>,
 }
 
 impl LaneBundle {
@@ -38,17 +47,36 @@ impl LaneBundle {
         let trees = lanes[0].trees_in_bits();
         let has_other_backs = trees.iter().any(|(_, in_bits)| !in_bits);
         let seeds: Vec<Rng> = lanes.iter().map(|lane| Rng::new(lane.seed)).collect();
-        let bits = LaneBits::new(&trees, &seeds);
-        Self { lanes, bits, has_other_backs }
+        let bits = if lanes[0].is_behind_shared_front() {
+            let own: Vec<_> = trees.iter().filter(|(_, in_bits)| *in_bits).map(|(tree, _)| *tree).collect();
+            LaneBits::behind_shared_front(&own, &seeds)
+        } else {
+            LaneBits::new(&trees, &seeds)
+        };
+        Self { lanes, bits, has_other_backs, pending: Vec::new() }
+    }
+
+    /// Ends the bundle where the front is no longer shared. Each lane continues by itself.
+    pub(super) fn split(mut self) -> Vec<Lane> {
+        self.replay_pending();
+        let Self { mut lanes, bits, .. } = self;
+        lanes.iter_mut().enumerate().for_each(|(place, lane)| lane.leave_bundle(&bits, place));
+        lanes
     }
 
     /// Simulates a block in all lanes.
     pub(super) fn run(&mut self, block: &Block, tables: &Tables, recency: &mut BlockRecency) -> Result<()> {
         let mut at = 0;
-        for (number, &(position, _)) in block.controls.iter().enumerate() {
-            self.advance(&block.rows()[at..position as usize], tables);
+        for (number, (position, control)) in block.controls.iter().enumerate() {
+            let position = *position;
+            self.advance(&block.entries, at..position as usize, tables);
             at = position as usize;
-            let Self { lanes, bits, has_other_backs } = self;
+            match control {
+                Control::Mark(..) => self.replay_pending(),
+                Control::Place { request, .. } if self.bits.knows(request.page) => self.replay_pending(),
+                _ => {}
+            }
+            let Self { lanes, bits, has_other_backs, .. } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(&block.controls, number, tables, recency, (bits, place))?;
@@ -62,16 +90,42 @@ impl LaneBundle {
                 bits.put(place, page, frame);
             }
         }
-        self.advance(&block.rows()[at..], tables);
+        self.advance(&block.entries, at..block.entries(), tables);
         Ok(())
     }
 
-    /// Simulates rows without a control between them.
-    fn advance(&mut self, rows: &[Row], tables: &Tables) {
-        if rows.is_empty() {
-            return;
+    /// Simulates entries without a control between them.
+    fn advance(&mut self, entries: &Entries, range: Range<usize>, tables: &Tables) {
+        match entries {
+            _ if range.is_empty() => {}
+            Entries::Rows(rows) => self.access(&rows[range], tables),
+            Entries::Requests(requests) => {
+                let requests = &requests[range];
+                let mut left = requests;
+                while !left.is_empty() {
+                    let (now, later) = left.split_at(left.len().min(PENDING - self.pending.len()));
+                    self.pending.extend_from_slice(now);
+                    left = later;
+                    if self.pending.len() == PENDING {
+                        self.replay_pending();
+                    }
+                }
+                if self.has_other_backs {
+                    self.lanes.iter_mut().for_each(|lane| lane.replay_behind(requests, tables));
+                }
+            }
         }
-        let Self { lanes, bits, has_other_backs } = self;
+    }
+
+    /// Simulates the requests that wait.
+    fn replay_pending(&mut self) {
+        self.bits.replay(&self.pending);
+        self.pending.clear();
+    }
+
+    /// Simulates rows.
+    fn access(&mut self, rows: &[Row], tables: &Tables) {
+        let Self { lanes, bits, has_other_backs, .. } = self;
         let translation = LaneTranslation { tables, frames: None };
         let page_of = |mapping| translation.page(MappingId(mapping));
         if !*has_other_backs {
@@ -92,7 +146,8 @@ impl LaneBundle {
     }
 
     /// Ends the simulation. Returns the lanes with their final counts.
-    pub(super) fn into_lanes(self) -> Vec<Lane> {
+    pub(super) fn into_lanes(mut self) -> Vec<Lane> {
+        self.replay_pending();
         let Self { mut lanes, bits, .. } = self;
         let in_bits = lanes[0].trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
         let mut backs: Vec<_> = (0..in_bits).map(|back| bits.backs(back).into_iter()).collect();

@@ -10,7 +10,8 @@
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
 //! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
-//!   number of lanes, for each line of each page in each cache behind level 1, and room for the accesses of a block.
+//!   number of lanes, for each line of each page in each cache behind level 1, under LRU a time for each line, and room for
+//!   the accesses of a block. Where the sharing of a front ends, each lane gets caches of its own beside the bundle's.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -27,7 +28,7 @@
 use binhop_base::{Bytes, Problem};
 use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request};
 
-use super::lane_bundle::{PIECE, bundles, lanes_of_bundle};
+use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
@@ -37,7 +38,7 @@ use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row};
 use crate::results::meter::{OF_STREAM, SLOTS};
 use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
-use crate::sharing::{FrontGroup, FrontSharing};
+use crate::sharing::{FEWEST_SEEDS_IN_BITS, FrontGroup, FrontSharing};
 use crate::sharing::{LaneCells, SharingPlan};
 use crate::softvm::PageEntries;
 use crate::translation::{HUGE_PAGE, RUN, TranslationBytes};
@@ -205,14 +206,24 @@ pub(crate) struct MemoryEstimate {
     tables: Sum,
     /// The setting that takes the most memory in one lane.
     largest: Option<LargestSetting>,
+    /// The memory of a round of fewer seeds than are simulated in bits, where more seeds are.
+    without_bits: Option<Box<MemoryEstimate>>,
 }
 
 impl MemoryEstimate {
     /// Estimates a round of these machines, with the tables of `all` machines of the run.
     pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions) -> Self {
+        let seeds = options.seeds.len();
+        let few = (seeds >= FEWEST_SEEDS_IN_BITS)
+            .then(|| Box::new(Self::of_seeds(machines, all, options, FEWEST_SEEDS_IN_BITS - 1)));
+        Self { without_bits: few, ..Self::of_seeds(machines, all, options, seeds) }
+    }
+
+    /// Estimates a round with the plan for so many seeds.
+    fn of_seeds(machines: &[Machine], all: &[Machine], options: &RunOptions, seeds: usize) -> Self {
         let sharing_plan = SharingPlan::of(
             machines,
-            options.seeds.len(),
+            seeds,
             options.shares_stages(),
             options.subscription(),
             options.switched_off(),
@@ -275,12 +286,16 @@ impl MemoryEstimate {
     ) {
         let sharing = group.sharing;
         let in_bits = group.paths.takes(FastPath::LaneBits);
-        if in_bits {
-            let fixed = BLOCK_ROWS as u64 * SORTED_ACCESS;
+        let has_bundles = group.has_bundles();
+        let takes_back = |machine: &Machine| has_bundles && LaneBits::takes_back(machine.tree(), !in_bits);
+        if has_bundles {
+            // Requests wait, and are sorted.
+            let of_requests = 2 * (PENDING * size_of::<Request>()) as u64;
+            let fixed = if in_bits { BLOCK_ROWS as u64 * SORTED_ACCESS } else { of_requests };
             self.bundle.add(Sum { fixed, ..Sum::default() });
-            let others = cells.machines.iter().any(|&cell| !LaneBits::takes_back(machines[cell].tree()));
+            let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
             // A row makes two requests at most. Lists of requests double.
-            let waiting = if others { 4 * PIECE * size_of::<Request>() } else { 0 };
+            let waiting = if in_bits && others { 4 * PIECE * size_of::<Request>() } else { 0 };
             self.seed.add(Sum { fixed: waiting as u64, page: size_of::<u32>() as u64, ..Sum::default() });
         }
         let first = &machines[cells.machines[0]];
@@ -332,8 +347,11 @@ impl MemoryEstimate {
             for (number, cache) in config.caches.iter().enumerate() {
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
-                    if in_bits && !stacked && LaneBits::takes_back(machine.tree()) {
+                    if !stacked && takes_back(machine) {
                         self.add_bits(cache, machine);
+                        let safe = machine.safe_frames();
+                        let split = |safe| WhenFull { safe, sum, most: u64::MAX };
+                        self.when_full.extend(safe.filter(|_| !in_bits).map(split));
                         continue;
                     }
                     // A machine in a stack has no back of its own.
@@ -368,7 +386,8 @@ impl MemoryEstimate {
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine) {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
-        self.bundle.add(Sum { page: lines.div_ceil(8), ..Sum::default() });
+        let page = lines.div_ceil(8) + lines * LaneBits::bytes_of_times(cache);
+        self.bundle.add(Sum { page, ..Sum::default() });
         let fixed = LaneBits::lane_bytes(cache);
         self.seed.add(Sum { fixed, ..Sum::default() });
         self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed);
@@ -399,6 +418,9 @@ impl MemoryEstimate {
 
     /// Returns the bytes that a run takes with `seeds` seeds at once, of `all` seeds.
     pub(crate) fn bytes(&self, seeds: usize, all: usize, growth: Growth) -> u64 {
+        if let Some(few) = self.without_bits.as_ref().filter(|_| seeds < FEWEST_SEEDS_IN_BITS) {
+            return few.bytes(seeds, all, growth);
+        }
         let all_pages = self.with_own_pages(growth);
         let tables = self.tables.of(growth).saturating_mul(all as u64);
         let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
@@ -471,6 +493,9 @@ impl MemoryEstimate {
         all: usize,
         growth: Growth,
     ) -> Box<Problem> {
+        if let Some(few) = &self.without_bits {
+            return few.too_large(machines, memory, all, growth);
+        }
         let estimated_memory = self.bytes(1, all, growth);
         let names: Vec<&str> = machines.iter().map(Machine::name).collect();
         let after = if growth.pages > 0 {

@@ -122,6 +122,10 @@ impl<P: PackedPolicy> PackedArray<P> {
     pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
         clean_ways(self.parts(set).1, selected, cleaned);
     }
+
+    pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
+        self.policy.set_victims(set, victims);
+    }
 }
 
 impl<P: PackedPolicy> Sets for PackedArray<P> {

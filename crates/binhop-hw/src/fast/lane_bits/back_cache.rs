@@ -1,21 +1,32 @@
-//! `BackCache` is the only cache behind level 1, in every lane.
+//! `BackCache` is one cache behind level 1, in every lane.
 
 use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
-    LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames, lane_sets::LaneSets,
+    LinesOf, LinesOfLanes, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames, lane_sets::LaneSets,
     line_masks::LineMasks,
 };
-use crate::{CacheConfig, CacheCounters, Resident, cache::is_first, request::is_data};
+use crate::{
+    CacheConfig, CacheCounters, Resident,
+    cache::{Cache, is_first, lines::Word},
+    request::is_data,
+};
 
-/// `BackCache` is one cache in every lane, whose replacement ignores hits. Each line of each page has a word of the lanes
-/// that hold the line, and a word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to
-/// find the victim.
+/// A request for a line of a cache. Data may be smaller than the line: then it `is_part` of the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BitsRequest {
+    pub(super) key: u64,
+    pub(super) kind: Kind,
+    pub(super) is_part: bool,
+}
+
+/// `BackCache` is one cache in every lane. Each line of each page has a word of the lanes that hold the line, and a word of
+/// the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
 #[derive(Clone, Debug)]
 pub(super) struct BackCache {
     /// The number of the cache in its tree.
     pub(super) number: usize,
-    lines_of: LinesOf,
+    pub(super) lines_of: LinesOf,
     lines: LineMasks,
     sets: LaneSets,
     touched: Vec<u64>,
@@ -37,7 +48,7 @@ impl BackCache {
         Self {
             number,
             lines_of,
-            lines: LineMasks::new(seeds.len()),
+            lines: LineMasks::new(lines_of, seeds.len()),
             sets: LaneSets::new(number, cache, lines_of, seeds),
             touched: Vec::new(),
             accesses: PerKind::default(),
@@ -53,28 +64,27 @@ impl BackCache {
 
     /// Makes room for the lines of a page.
     pub(super) fn make_room(&mut self, page: PageId) {
-        self.lines.make_room((page.index() + 1) << self.lines_of.log2);
+        self.lines.make_room(page);
+        self.sets.make_room(page);
     }
 
-    /// Handles a request of some lanes, for a line of level 1 or with its data. `all` are all lanes, and `above` names the
-    /// lines of the cache that asks.
+    /// Handles a request of some lanes, without counting the access. `all` are all lanes. Returns the lanes that miss. In
+    /// these lanes the line takes its place, and `written_back` gets the dirty lines that have to leave.
     #[inline]
     pub(super) fn request(
         &mut self,
-        key: u64,
-        above: LinesOf,
-        kind: Kind,
+        request: BitsRequest,
         lanes: Mask,
         all: Mask,
         frames: &LaneFrames,
-    ) {
-        self.accesses[kind].add(lanes);
-        let smaller = self.lines_of.line_log2 - above.line_log2;
-        let key = key >> smaller;
+        written_back: &mut Vec<WrittenBack>,
+    ) -> Mask {
+        let BitsRequest { key, kind, is_part } = request;
         let written = if is_data(kind) { lanes } else { 0 };
         let [resident, dirty] = self.lines.get(key);
         let missed = lanes & !resident;
         let dirtied = written & !dirty;
+        self.sets.touch(key);
         if dirtied != 0 {
             self.dirtied.add(dirtied);
         }
@@ -82,21 +92,57 @@ impl BackCache {
             self.lines.set(key, [resident | lanes, dirty | written]);
         }
         if missed == 0 {
-            return;
+            return 0;
         }
         self.misses[kind].add(missed);
-        if is_data(kind) && smaller > 0 {
+        if is_data(kind) && is_part {
             self.in_part.add(missed);
         }
         // The first request for a line comes from all lanes at once.
         if missed == all && is_first(&mut self.touched, key) {
             self.compulsory[kind] += 1;
         }
-        self.replace(key, missed, frames);
+        self.replace(key, missed, frames, written_back);
+        missed
+    }
+
+    /// Counts an access of some lanes.
+    #[inline]
+    pub(super) fn count_access(&mut self, kind: Kind, lanes: Mask) {
+        self.accesses[kind].add(lanes);
+    }
+
+    /// Handles lines that the cache above writes back, at most one line of each lane. Appends the lines that this cache lacks
+    /// to `missing`.
+    pub(super) fn take_data(
+        &mut self,
+        lines: &[WrittenBack],
+        above: LinesOf,
+        missing: &mut Vec<WrittenBack>,
+    ) {
+        let smaller = self.lines_of.line_log2 - above.line_log2;
+        let (mut asking, mut dirtied) = (0, 0);
+        for &(key, lanes) in lines {
+            asking |= lanes;
+            let [resident, dirty] = self.lines.get(key >> smaller);
+            if resident & lanes != lanes {
+                missing.push((key, lanes));
+                continue;
+            }
+            self.sets.touch(key >> smaller);
+            if lanes & !dirty != 0 {
+                dirtied |= lanes & !dirty;
+                self.lines.set(key >> smaller, [resident, dirty | lanes]);
+            }
+        }
+        self.accesses[Kind::Writeback].add(asking);
+        if dirtied != 0 {
+            self.dirtied.add(dirtied);
+        }
     }
 
     /// Puts a line into its set in the lanes that lacked it. The line that lay there leaves.
-    fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames) {
+    fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames, written_back: &mut Vec<WrittenBack>) {
         let Self { lines_of, lines, sets, .. } = self;
         let number = lines_of.line(key);
         let (mut evicted, mut evicted_dirty) = (0, 0);
@@ -105,13 +151,35 @@ impl BackCache {
             let [resident, dirty] = lines.get(victim);
             debug_assert!(resident & bit != 0, "the occupant of a way lies there");
             evicted |= bit;
-            evicted_dirty |= dirty & bit;
+            if dirty & bit != 0 {
+                evicted_dirty |= bit;
+                written_back.push((victim, bit));
+            }
             lines.set(victim, [resident & !bit, dirty & !bit]);
         });
-        self.evictions.add(evicted);
+        if evicted != 0 {
+            self.evictions.add(evicted);
+        }
         if evicted_dirty != 0 {
             self.written_back.add(evicted_dirty);
         }
+    }
+
+    /// Makes an empty cache what this cache is in one lane.
+    pub(super) fn restore(&self, lane: usize, cache: &mut Cache) {
+        let Self { lines_of, lines, sets, touched, .. } = self;
+        cache.counters = self.counters(lane);
+        cache.touched.clone_from(touched);
+        sets.each_set(lane, |set, pages, victims| {
+            let number = (set as u64) & ((1 << lines_of.log2) - 1);
+            for page in pages {
+                let key = u64::from(page.0) << lines_of.log2 | number;
+                let dirty = lines.get(key)[1] >> lane & 1 == 1;
+                let victim = cache.lines.put(set, Word::new(key, dirty));
+                debug_assert!(victim.is_none(), "a set holds as many lines as it has ways");
+            }
+            cache.lines.set_victims(set, victims);
+        });
     }
 
     /// Removes the lines of a page from one lane.
@@ -127,6 +195,11 @@ impl BackCache {
             self.lines.set(key, [resident & !bit, dirty & !bit]);
             self.sets.remove(key, lane, frames);
         }
+    }
+
+    /// Returns the dirty lines of a lane that were flushed.
+    pub(super) fn purged_dirty(&self, lane: usize) -> u64 {
+        self.purged[lane][1]
     }
 
     /// Returns the demand misses of a lane.
@@ -166,14 +239,18 @@ impl BackCache {
         }
     }
 
+    fn keys(&self) -> std::ops::Range<u64> {
+        0..self.lines.pages() << self.lines_of.log2
+    }
+
     /// Returns for each lane how many lines it holds, and how many of them are dirty.
     pub(super) fn resident(&self) -> LinesOfLanes {
-        LinesOfLanes::of((0..self.lines.lines()).map(|key| self.lines.get(key)))
+        LinesOfLanes::of(self.keys().map(|key| self.lines.get(key)))
     }
 
     /// Visits the lines that a lane holds.
     pub(super) fn each(&self, lane: usize, mut visit: impl FnMut(Resident)) {
-        for key in 0..self.lines.lines() {
+        for key in self.keys() {
             let [resident, dirty] = self.lines.get(key);
             if resident >> lane & 1 == 1 {
                 visit(self.lines_of.resident(key, dirty >> lane & 1 == 1));

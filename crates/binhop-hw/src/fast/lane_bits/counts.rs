@@ -38,15 +38,9 @@ pub struct CountsOfLane {
 }
 
 impl CountsOfLane {
-    /// The counts of a back and of its memory.
-    pub(super) fn of_back(
-        cache: usize,
-        (counters, memory): (CacheCounters, MemoryCounters),
-        resident: (u64, u64),
-    ) -> Self {
-        let mut counts = Self { memory, ..Self::default() };
-        counts.put(cache, counters, resident);
-        counts
+    /// The counts of memory.
+    pub(super) fn of_memory(memory: MemoryCounters) -> Self {
+        Self { memory, ..Self::default() }
     }
 
     /// Puts the counts of a cache, its resident lines and the dirty lines among them.

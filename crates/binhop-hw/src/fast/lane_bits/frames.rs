@@ -21,6 +21,11 @@ impl LaneFrames {
         Self { lanes, bin_bits, bits: Vec::new(), lower: Vec::new() }
     }
 
+    /// Returns whether there is room for a page.
+    pub(super) fn know(&self, page: PageId) -> bool {
+        page.index() * self.lanes < self.lower.len()
+    }
+
     /// Notes the frame of a page in one lane.
     pub(super) fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
         let (bits, first) = (self.bin_bits as usize, page.index() * self.bin_bits as usize);

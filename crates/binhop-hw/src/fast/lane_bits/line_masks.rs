@@ -1,6 +1,8 @@
 //! `LineMasks` keeps two words for each line of each page: the lanes that hold the line, and those in which it is dirty.
 
-use super::Mask;
+use binhop_base::PageId;
+
+use super::{LinesOf, Mask, page_rows::PageRows};
 
 macro_rules! line_masks {
     ($($variant:ident($word:ty),)*) => {
@@ -8,30 +10,30 @@ macro_rules! line_masks {
         /// few lanes with many pages take little memory.
         #[derive(Clone, Debug)]
         pub(super) enum LineMasks {
-            $($variant(Vec<[$word; 2]>),)*
+            $($variant(PageRows<[$word; 2]>),)*
         }
 
         impl LineMasks {
             /// The words of no line, for so many lanes.
-            pub(super) fn new(lanes: usize) -> Self {
+            pub(super) fn new(lines_of: LinesOf, lanes: usize) -> Self {
                 $(if lanes <= <$word>::BITS as usize {
-                    return Self::$variant(Vec::new());
+                    return Self::$variant(PageRows::new(lines_of));
                 })*
                 unreachable!("{lanes} lanes in a word")
             }
 
             /// Returns the bytes that the two words of a line take.
             pub(super) fn bytes(lanes: usize) -> u64 {
-                match Self::new(lanes) {
-                    $(Self::$variant(_) => size_of::<[$word; 2]>() as u64,)*
-                }
+                $(if lanes <= <$word>::BITS as usize {
+                    return size_of::<[$word; 2]>() as u64;
+                })*
+                unreachable!("{lanes} lanes in a word")
             }
 
-            /// Makes room for the lines whose keys are lower than `lines`.
-            pub(super) fn make_room(&mut self, lines: usize) {
+            /// Makes room for the lines of a page.
+            pub(super) fn make_room(&mut self, page: PageId) {
                 match self {
-                    $(Self::$variant(words) if words.len() < lines => words.resize(lines, [0; 2]),)*
-                    _ => {}
+                    $(Self::$variant(words) => words.make_room(page.index()),)*
                 }
             }
 
@@ -39,7 +41,7 @@ macro_rules! line_masks {
             #[inline(always)]
             pub(super) fn get(&self, key: u64) -> [Mask; 2] {
                 match self {
-                    $(Self::$variant(words) => words[key as usize].map(Mask::from),)*
+                    $(Self::$variant(words) => words.get(key).map(Mask::from),)*
                 }
             }
 
@@ -47,14 +49,14 @@ macro_rules! line_masks {
             #[inline(always)]
             pub(super) fn set(&mut self, key: u64, masks: [Mask; 2]) {
                 match self {
-                    $(Self::$variant(words) => words[key as usize] = masks.map(|mask| mask as $word),)*
+                    $(Self::$variant(words) => words.set(key, masks.map(|mask| mask as $word)),)*
                 }
             }
 
-            /// Returns the number of lines that there is room for.
-            pub(super) fn lines(&self) -> u64 {
+            /// Returns the number of pages that there is room for.
+            pub(super) fn pages(&self) -> u64 {
                 match self {
-                    $(Self::$variant(words) => words.len() as u64,)*
+                    $(Self::$variant(words) => words.pages() as u64,)*
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! `LaneBits` simulates many lanes at once: a lane is a bit.
 //!
 //! # Rules
-//! - Level 1 is direct-mapped, write-back and allocating. Every lane makes the same accesses in the same order; only the
-//!   frames differ. A back is simulated in the same words if it is one cache whose replacement ignores hits: a direct-mapped
-//!   cache, or one with random or first-in, first-out replacement. Other backs get the requests of each lane, and are
-//!   simulated lane by lane.
+//! - Every lane makes the same accesses in the same order; only the frames differ. Level 1 is direct-mapped, write-back and
+//!   allocating. Or level 1 does not depend on the placement, is simulated once for all lanes, and every lane gets the same
+//!   requests.
+//! - A back is simulated in the same words if it is a chain of caches whose replacement ignores hits: direct-mapped caches,
+//!   or caches with random or first-in, first-out replacement. Behind a shared level 1, the first cache may also replace the
+//!   least recently used line: see `lru_sets.rs`. Other backs get the requests of each lane, and are simulated lane by lane.
 //! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page), and
 //!   the frame of a page chooses among the sets of this number. For each line of each page, one word says in which lanes
 //!   the line is resident, and one word in which lanes it is dirty.
@@ -12,15 +14,17 @@
 //!   the same bits. Afterwards it is resident in every lane.
 //! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
 //!   for each page, so that one operation says in which lanes two pages meet.
-//! - The cache behind has too many bins for this. A lane that misses there is visited by itself.
+//! - The caches behind have too many bins for this. A lane that misses there is visited by itself. The lanes that miss make
+//!   one request of the next cache together.
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
 //! # Cost
-//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In the cache behind level 1, a
-//! line of a page takes 16 B for 64 lanes, less for fewer, and a way 4 B for each lane.
+//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level 1, a
+//! line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more under LRU. A way takes 4 B for each lane.
 
 mod back_cache;
+mod back_chain;
 mod bucket;
 mod counter;
 mod counts;
@@ -28,14 +32,19 @@ mod frames;
 mod front_cache;
 mod lane_sets;
 mod line_masks;
+mod lru_sets;
+mod page_rows;
 
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
-    Access, CacheConfig, CacheCounters, CostRule, FastPath, MEMORY, MemoryCounters, Next, Origin, Request,
-    Resident, Tree, WritebackOrder, fast::back_in_bits,
+    Access, CacheConfig, CacheCounters, FastPath, MEMORY, MemoryCounters, Next, Origin, Request, Resident,
+    Tree, WritebackOrder,
+    cache::Cache,
+    fast::{back_in_bits, behind_shared_front},
 };
-use back_cache::BackCache;
+use back_cache::{BackCache, BitsRequest};
+use back_chain::BackChain;
 use bucket::BucketOf;
 pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
@@ -131,20 +140,18 @@ impl Port {
     }
 }
 
-/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of caches that stand behind it, each for itself.
-/// Other backs get the requests of each lane.
+/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of backs that stand behind it, each for itself.
+/// Other backs get the requests of each lane. Behind a shared front, it holds the backs alone.
 #[derive(Clone, Debug)]
 pub struct LaneBits {
     /// One bit for each lane.
     all: Mask,
     frames: LaneFrames,
-    /// The caches of level 1: one cache, or that of instructions and that of data.
+    /// The caches of level 1: one cache, or that of instructions and that of data; none behind a shared front.
     fronts: Vec<FrontCache>,
     /// For fetches, and for data.
     ports: [Port; 2],
-    backs: Vec<BackCache>,
-    /// The tree of each back.
-    trees: Vec<Tree>,
+    backs: Vec<BackChain>,
     /// The requests of each lane; empty if every back is one of `backs`.
     requests: Vec<Vec<Request>>,
     bucket: BucketOf,
@@ -152,6 +159,7 @@ pub struct LaneBits {
     written_back: Vec<WrittenBack>,
     starts: Vec<u32>,
     sorted: Vec<PageAccess>,
+    sorted_requests: Vec<Request>,
 }
 
 impl LaneBits {
@@ -198,11 +206,9 @@ impl LaneBits {
             }
         };
         let (own, others): (Vec<_>, Vec<_>) = trees.iter().partition(|(_, in_bits)| *in_bits);
-        let trees: Vec<Tree> = own.iter().map(|(tree, _)| (*tree).clone()).collect();
-        let back = |tree: &Tree| {
-            let number = back_in_bits(tree).expect("the caller has asked whether the back may be here");
-            let cache = &tree.config().caches[number];
-            BackCache::new(number, cache, lines_of(cache), seeds)
+        let back = |(tree, _): &(&Tree, bool)| {
+            let chain = back_in_bits(tree).expect("the caller has asked whether the back may be here");
+            BackChain::new(tree, &chain, seeds)
         };
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
@@ -212,19 +218,57 @@ impl LaneBits {
             ports: [config.fetch, config.data].map(port),
             bucket: BucketOf::new(all_caches(), config.page),
             fronts,
-            backs: trees.iter().map(back).collect(),
-            trees,
+            backs: own.iter().map(back).collect(),
             requests: if others.is_empty() { Vec::new() } else { vec![Vec::new(); lanes] },
             written_back: Vec::new(),
             starts: Vec::new(),
             sorted: Vec::new(),
+            sorted_requests: Vec::new(),
         }
     }
 
-    /// Returns whether the cache behind the front of a tree may be simulated in bits.
+    /// Empty backs of these trees, which have one front that all lanes share: see [`LaneBits::replay`]. Each lane has a
+    /// generator, from which policies draw that need random numbers.
+    ///
+    /// # Panics
+    /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
+    /// [`FastPath::BackBits`].
     #[must_use]
-    pub fn takes_back(tree: &Tree) -> bool {
-        back_in_bits(tree).is_ok()
+    pub fn behind_shared_front(trees: &[&Tree], seeds: &[Rng]) -> Self {
+        let lanes = seeds.len();
+        assert!((1..=MOST_LANES).contains(&lanes), "{lanes} lanes");
+        let config = trees.first().expect("there is a tree").config();
+        let back = |tree: &&Tree| {
+            let chain = behind_shared_front(tree).expect("the caller has asked whether the back may be here");
+            BackChain::new(tree, &chain, seeds)
+        };
+        let backs: Vec<BackChain> = trees.iter().map(back).collect();
+        let caches = backs
+            .iter()
+            .flat_map(|back| back.levels.iter().map(|level| &back.tree.config().caches[level.cache.number]));
+        // No access is made here, so the ports are never asked.
+        let first = backs[0].levels[0].cache.lines_of;
+        let port = Port { lines_of: first, front: 0, writes_first: false, to: MEMORY, unit: first.line_log2 };
+        Self {
+            all: Mask::MAX >> (MOST_LANES - lanes),
+            frames: LaneFrames::new(lanes, 0),
+            ports: [port; 2],
+            bucket: BucketOf::new(caches, config.page),
+            fronts: Vec::new(),
+            backs,
+            requests: Vec::new(),
+            written_back: Vec::new(),
+            starts: Vec::new(),
+            sorted: Vec::new(),
+            sorted_requests: Vec::new(),
+        }
+    }
+
+    /// Returns whether the levels behind the front of a tree may be simulated in bits: behind a shared front, or behind
+    /// level 1 in bits.
+    #[must_use]
+    pub fn takes_back(tree: &Tree, shared_front: bool) -> bool {
+        if shared_front { behind_shared_front(tree).is_ok() } else { back_in_bits(tree).is_ok() }
     }
 
     /// Returns the bytes that the sets of a cache behind level 1 take here for each lane.
@@ -233,10 +277,22 @@ impl LaneBits {
         LaneSets::lane_bytes(cache)
     }
 
-    /// Returns the bytes that a line of a page takes here, in a cache behind level 1, for so many lanes together.
+    /// Returns the bytes that a line of a page takes here, in any cache behind level 1, for so many lanes together.
     #[must_use]
     pub fn line_bytes(lanes: usize) -> u64 {
         LineMasks::bytes(lanes)
+    }
+
+    /// Returns the bytes that a line of a page takes here in addition, in this cache behind level 1, for all lanes together.
+    #[must_use]
+    pub fn bytes_of_times(cache: &CacheConfig) -> u64 {
+        LaneSets::line_bytes(cache)
+    }
+
+    /// Returns whether a page may have a frame in some lane.
+    #[must_use]
+    pub fn knows(&self, page: PageId) -> bool {
+        self.frames.know(page)
     }
 
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
@@ -273,35 +329,80 @@ impl LaneBits {
             return rows.iter().for_each(|row| self.access(access(row)));
         }
         let mut sorted = std::mem::take(&mut self.sorted);
-        self.sort(rows, access, &mut sorted);
+        let logs = self.ports.map(|port| port.lines_of.line_log2);
+        let bucket = self.bucket;
+        let number = |row: &A| bucket.of(row.at().line, logs[usize::from(row.kind() != Kind::Fetch)]);
+        self.sort(rows, number, access, &mut sorted);
         sorted.iter().for_each(|&access| self.access(access));
         self.sorted = sorted;
     }
 
-    /// Sorts accesses by bucket, and leaves the accesses of one bucket in their order.
-    fn sort<A: Access>(
+    /// Every lane makes these requests of the first cache of each back, in order: the requests that the shared front has let
+    /// through.
+    pub fn replay(&mut self, requests: &[Request]) {
+        if requests.is_empty() {
+            return;
+        }
+        if requests.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
+            return self.replay_all(requests);
+        }
+        let mut sorted = std::mem::take(&mut self.sorted_requests);
+        let (bucket, log2) = (self.bucket, self.backs[0].levels[0].cache.lines_of.line_log2);
+        self.sort(requests, |request| bucket.of(request.at.line, log2), |&request| request, &mut sorted);
+        self.replay_all(&sorted);
+        self.sorted_requests = sorted;
+    }
+
+    fn replay_all(&mut self, requests: &[Request]) {
+        let Self { all, frames, backs, .. } = self;
+        for back in backs {
+            let (lines_of, number) = (back.levels[0].cache.lines_of, back.levels[0].cache.number);
+            for request in requests {
+                debug_assert_eq!(usize::from(request.to), number, "level 1 asks the back");
+                let key = u64::from(request.at.id) << lines_of.log2 | u64::from(request.at.line);
+                let is_part = u32::from(request.data) != lines_of.line_log2;
+                back.request_in_all(BitsRequest { key, kind: request.kind, is_part }, *all, frames);
+            }
+        }
+    }
+
+    /// Returns the tree of a back, by the back's place among the backs that are simulated here.
+    pub(crate) fn tree(&self, back: usize) -> &Tree {
+        &self.backs[back].tree
+    }
+
+    /// Returns the numbers of the caches of a back in their tree.
+    pub(crate) fn caches(&self, back: usize) -> impl Iterator<Item = usize> {
+        self.backs[back].levels.iter().map(|level| level.cache.number)
+    }
+
+    /// Makes an empty cache what the cache of a back with this number is in one lane.
+    pub(crate) fn restore(&self, lane: usize, back: usize, number: usize, cache: &mut Cache) {
+        self.backs[back].cache(number).restore(lane, cache);
+    }
+
+    /// Sorts items by the bucket that `bucket_of` returns, and leaves the items of one bucket in their order.
+    fn sort<A, T: Copy>(
         &mut self,
-        rows: &[A],
-        access: impl Fn(&A) -> PageAccess,
-        sorted: &mut Vec<PageAccess>,
+        items: &[A],
+        bucket_of: impl Fn(&A) -> usize,
+        make: impl Fn(&A) -> T,
+        sorted: &mut Vec<T>,
     ) {
-        let Self { starts, ports, bucket, .. } = self;
-        let logs = ports.map(|port| port.lines_of.line_log2);
-        let number = |line: u32, kind: Kind| bucket.of(line, logs[usize::from(kind != Kind::Fetch)]);
+        let Self { starts, bucket, .. } = self;
         starts.clear();
         starts.resize(bucket.buckets() + 1, 0);
-        for row in rows {
-            starts[number(row.at().line, row.kind()) + 1] += 1;
+        for item in items {
+            starts[bucket_of(item) + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         sorted.clear();
-        sorted.resize(rows.len(), PageAccess { page: 0, line: 0, kind: Kind::Fetch });
-        for row in rows {
-            let access = access(row);
-            let start = &mut starts[number(access.line, access.kind)];
-            sorted[*start as usize] = access;
+        sorted.resize(items.len(), make(&items[0]));
+        for item in items {
+            let start = &mut starts[bucket_of(item)];
+            sorted[*start as usize] = make(item);
             *start += 1;
         }
     }
@@ -317,15 +418,15 @@ impl LaneBits {
             return;
         }
         for back in backs {
-            let writes = |back: &mut BackCache| {
+            let writes = |back: &mut BackChain| {
                 for &(key, lanes) in &*written_back {
-                    back.request(key, lines_of, Kind::Writeback, lanes, *all, frames);
+                    back.request((key, lines_of), Kind::Writeback, lanes, *all, frames);
                 }
             };
             if port.writes_first {
                 writes(back);
             }
-            back.request(key, lines_of, kind, missed, *all, frames);
+            back.request((key, lines_of), kind, missed, *all, frames);
             if !port.writes_first {
                 writes(back);
             }
@@ -346,10 +447,14 @@ impl LaneBits {
         front.expect("the cache belongs to level 1").demand_misses(lane)
     }
 
-    /// Returns the demand misses of a back in one lane, by its place among the backs that are simulated here.
+    /// Returns the demand misses of a cache of a back in one lane. `back` is its place among the backs that are simulated
+    /// here.
+    ///
+    /// # Panics
+    /// The cache does not belong to the back.
     #[must_use]
-    pub fn back_misses(&self, lane: usize, back: usize) -> u64 {
-        self.backs[back].demand_misses(lane)
+    pub fn back_misses(&self, lane: usize, back: usize, cache: usize) -> u64 {
+        self.backs[back].cache(cache).demand_misses(lane)
     }
 
     /// Returns what a cache of level 1 has counted in one lane.
@@ -376,33 +481,53 @@ impl LaneBits {
         (0..self.lanes()).map(counts).collect()
     }
 
-    /// Returns for each lane what a back and its memory have counted, and how many lines the back holds, by the back's
-    /// place among the backs that are simulated here.
+    /// Returns for each lane what a back and its memory have counted, and how many lines the back's caches hold, by the
+    /// back's place among the backs that are simulated here.
     #[must_use]
     pub fn backs(&self, back: usize) -> Vec<CountsOfLane> {
-        let resident = self.backs[back].resident();
+        let caches = || self.backs[back].levels.iter().map(|level| &level.cache);
+        let resident: Vec<LinesOfLanes> = caches().map(BackCache::resident).collect();
         let counts = |lane| {
-            let (counters, memory, _) = self.back_counters(lane, back);
-            CountsOfLane::of_back(self.backs[back].number, (counters, memory), resident.of_lane(lane))
+            let mut counts = CountsOfLane::of_memory(self.memory(lane, back));
+            for (cache, resident) in caches().zip(&resident) {
+                counts.put(cache.number, cache.counters(lane), resident.of_lane(lane));
+            }
+            counts
         };
         (0..self.lanes()).map(counts).collect()
+    }
+
+    /// Returns whether level 1 is simulated here; false behind a shared front.
+    #[must_use]
+    pub fn has_fronts(&self) -> bool {
+        !self.fronts.is_empty()
     }
 
     fn lanes(&self) -> usize {
         self.all.count_ones() as usize
     }
 
-    /// Returns what a back and its memory have counted in one lane, and the cycles that the processor waited for them.
+    /// Returns what a cache of a back has counted in one lane.
+    ///
+    /// # Panics
+    /// The cache does not belong to the back.
     #[must_use]
-    pub fn back_counters(&self, lane: usize, back: usize) -> (CacheCounters, MemoryCounters, u64) {
-        let (config, back) = (self.trees[back].config(), &self.backs[back]);
-        let counters = back.counters(lane);
-        let mut accesses = counters.sent;
+    pub fn back_counters(&self, lane: usize, back: usize, cache: usize) -> CacheCounters {
+        self.backs[back].cache(cache).counters(lane)
+    }
+
+    /// Returns what the memory of a back has counted in one lane.
+    #[must_use]
+    pub fn memory(&self, lane: usize, back: usize) -> MemoryCounters {
+        let MemoryCounters { mut accesses } = self.backs[back].memory(lane);
         accesses[Kind::System] += self.fronts.iter().map(|front| front.purged_dirty(lane)).sum::<u64>();
-        let cost = config.caches[back.number].cost;
-        let waited =
-            counters.waited(cost, config.cost_rule == CostRule::Add) + accesses.demand() * config.memory_cost;
-        (counters, MemoryCounters { accesses }, waited)
+        MemoryCounters { accesses }
+    }
+
+    /// Returns the cycles that the processor waited for a back in one lane.
+    #[must_use]
+    pub fn waited(&self, lane: usize, back: usize) -> u64 {
+        self.backs[back].waited(lane)
     }
 
     /// Returns the lines that a cache of level 1 holds in one lane, in no particular order.
@@ -415,11 +540,14 @@ impl LaneBits {
         lines
     }
 
-    /// Returns the lines that a back holds in one lane, in no particular order.
+    /// Returns the lines that a cache of a back holds in one lane, in no particular order.
+    ///
+    /// # Panics
+    /// The cache does not belong to the back.
     #[must_use]
-    pub fn back_contents(&self, lane: usize, back: usize) -> Vec<Resident> {
+    pub fn back_contents(&self, lane: usize, back: usize, cache: usize) -> Vec<Resident> {
         let mut lines = Vec::new();
-        self.backs[back].each(lane, |line| lines.push(line));
+        self.backs[back].cache(cache).each(lane, |line| lines.push(line));
         lines
     }
 }

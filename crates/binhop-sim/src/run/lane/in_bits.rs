@@ -1,7 +1,7 @@
 //! This part of a lane serves the bundle that simulates the lane's caches as bits.
 
 use binhop_base::{FrameNo, PageId, Result};
-use binhop_hw::{CountsOfLane, LaneBits, Request, Tree};
+use binhop_hw::{CountsOfLane, FastPaths, LaneBits, Request, Tree};
 
 use super::{Here, Lane};
 use crate::frame_map::{LaneTranslation, Tables};
@@ -9,13 +9,22 @@ use crate::prepare::Control;
 use crate::run::recency::BlockRecency;
 
 /// `InBits` is what a lane keeps for the bundle that simulates its caches.
-#[derive(Default)]
 pub(super) struct InBits {
+    /// True if the bundle simulates the backs alone, behind a shared front.
+    shared_front: bool,
+    /// The fast paths that the lane takes when it leaves the bundle.
+    paths: FastPaths,
     /// The page that was placed last, until the bundle takes it.
     pub(super) placed: Option<PlacedPage>,
     /// The final counts of level 1, and of each back that was simulated in bits.
     pub(super) front: CountsOfLane,
     pub(super) backs: Vec<CountsOfLane>,
+}
+
+impl InBits {
+    pub(super) fn new(shared_front: bool, paths: FastPaths) -> Self {
+        Self { shared_front, paths, placed: None, front: CountsOfLane::default(), backs: Vec::new() }
+    }
 }
 
 /// `PlacedPage` is a page that has got a frame.
@@ -54,6 +63,17 @@ impl Lane {
         self.bits.is_some()
     }
 
+    /// Returns whether a bundle simulates the backs of this lane behind a shared front.
+    pub(crate) fn is_behind_shared_front(&self) -> bool {
+        self.bits.as_ref().is_some_and(|in_bits| in_bits.shared_front)
+    }
+
+    /// The lane leaves its bundle, where it has a place, with everything that its caches hold and have counted.
+    pub(crate) fn leave_bundle(&mut self, bits: &LaneBits, place: usize) {
+        let in_bits = self.bits.take().expect("the lane is in a bundle");
+        self.backs.iter_mut().for_each(|back| back.leave_bits(bits, place, self.seed, &in_bits.paths));
+    }
+
     /// Returns the trees of the lane's backs, and for each whether the back is simulated in bits.
     pub(crate) fn trees_in_bits(&self) -> Vec<(&Tree, bool)> {
         self.backs.iter().map(|back| (back.tree(), back.place_in_bits().is_some())).collect()
@@ -72,7 +92,7 @@ impl Lane {
     }
 
     /// Handles requests in every back that is not simulated in bits.
-    fn replay_behind(&mut self, requests: &[Request], tables: &Tables) {
+    pub(crate) fn replay_behind(&mut self, requests: &[Request], tables: &Tables) {
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         self.backs.iter_mut().for_each(|back| back.replay(requests, None, &translation));
         self.stacks.iter_mut().for_each(|stack| stack.replay(requests, &translation));
@@ -96,6 +116,7 @@ impl Lane {
 
     /// Takes the final counts of level 1, and of each back in bits, from the bundle.
     pub(crate) fn end_in_bundle(&mut self, front: CountsOfLane, backs: Vec<CountsOfLane>) {
-        self.bits = Some(InBits { placed: None, front, backs });
+        let in_bits = self.bits.as_mut().expect("the lane is in a bundle");
+        (in_bits.front, in_bits.backs) = (front, backs);
     }
 }

@@ -118,12 +118,13 @@ impl Lane {
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = options.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
-        let in_bits = paths.takes(FastPath::LaneBits);
+        let front_in_bits = paths.takes(FastPath::LaneBits);
+        let in_bits = front_in_bits || paths.takes(FastPath::BackBits);
         let mut places = 0..;
         let mut model = |&cell: &usize| {
             let place = match cells.stack_of(cell, machines) {
                 Some((stack, ways)) => BackPlace::Stack(stack, ways),
-                None if in_bits && LaneBits::takes_back(machines[cell].tree()) => {
+                None if in_bits && LaneBits::takes_back(machines[cell].tree(), !front_in_bits) => {
                     BackPlace::Bits(places.next().expect("numbers do not end"))
                 }
                 None => BackPlace::Own,
@@ -132,7 +133,8 @@ impl Lane {
             let account = Account::new(tree.config().caches.len(), options.interval.is_some(), setup.spill);
             BackModel::new(cell, tree, seed, account, watched, place, paths)
         };
-        let mut front = (!setup.shared_front && !in_bits).then(|| Front::with(tree, Rng::new(seed), paths));
+        let mut front =
+            (!setup.shared_front && !front_in_bits).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
@@ -160,7 +162,7 @@ impl Lane {
                 .then(|| KnownHitFilter::new(&cells.trees(machines)))
                 .flatten(),
             stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
-            bits: in_bits.then(InBits::default),
+            bits: in_bits.then(|| InBits::new(!front_in_bits, *paths)),
             immediate: tree.answers_at_once() || options.tap || options.front_tap,
             clock: Clock::default(),
             mappings: Vec::new(),
@@ -655,10 +657,15 @@ impl Lane {
             handlers.check(&self.frame_map, tables, self.seed)?;
         }
         if let Some(InBits { front, backs, .. }) = &mut self.bits {
-            self.backs[0].add_hits_to_bits(front);
+            if shared.is_none() {
+                self.backs[0].add_hits_to_bits(front);
+            }
             let check = |back: &BackModel| {
                 let bits = back.place_in_bits().map(|place| &backs[place]);
-                back.check(front, &self.stacks, bits, self.seed)
+                match shared {
+                    Some(shared) => back.check(shared, &self.stacks, bits, self.seed),
+                    None => back.check(front, &self.stacks, bits, self.seed),
+                }
             };
             return self.backs.iter().try_for_each(check);
         }

@@ -1,0 +1,163 @@
+//! `BackChain` holds the caches behind level 1 of one tree, in every lane.
+
+use binhop_base::{Kind, PageId, Rng};
+
+use super::{
+    LinesOf, Mask, WrittenBack,
+    back_cache::{BackCache, BitsRequest},
+    frames::LaneFrames,
+};
+use crate::{CacheCounters, CostRule, MemoryCounters, Tree, WritebackOrder, request::is_data};
+
+/// `BackChain` holds caches that ask each other; the last asks memory. Each counts what the requests of some lanes do to it
+/// before the next cache gets the requests that follow from them, in the order in which the stepper makes them.
+#[derive(Clone, Debug)]
+pub(super) struct BackChain {
+    pub(super) tree: Tree,
+    pub(super) levels: Vec<BackLevel>,
+}
+
+/// A cache of the chain, with room for the lines that it writes back.
+#[derive(Clone, Debug)]
+pub(super) struct BackLevel {
+    pub(super) cache: BackCache,
+    writes_first: bool,
+    written_back: Vec<WrittenBack>,
+    /// The lines written back by the cache above that this cache lacks.
+    missing: Vec<WrittenBack>,
+}
+
+impl BackChain {
+    /// The caches of a tree with these numbers, empty.
+    pub(super) fn new(tree: &Tree, chain: &[usize], seeds: &[Rng]) -> Self {
+        let level = |&number: &usize| {
+            let cache = &tree.config().caches[number];
+            let lines_of = LinesOf::new(cache, tree.config().page);
+            BackLevel {
+                cache: BackCache::new(number, cache, lines_of, seeds),
+                writes_first: cache.writeback_order == WritebackOrder::BeforeFill,
+                written_back: Vec::new(),
+                missing: Vec::new(),
+            }
+        };
+        Self { tree: tree.clone(), levels: chain.iter().map(level).collect() }
+    }
+
+    /// Handles a request of some lanes for a line of level 1, or with its data. `all` are all lanes, and `above` names the
+    /// lines of level 1.
+    #[inline]
+    pub(super) fn request(
+        &mut self,
+        (key, above): (u64, LinesOf),
+        kind: Kind,
+        lanes: Mask,
+        all: Mask,
+        frames: &LaneFrames,
+    ) {
+        let smaller = self.levels[0].cache.lines_of.line_log2 - above.line_log2;
+        let request = BitsRequest { key: key >> smaller, kind, is_part: smaller > 0 };
+        ask(&mut self.levels, request, lanes, all, frames);
+    }
+
+    /// Every lane, `all`, makes a request of the first cache.
+    #[inline]
+    pub(super) fn request_in_all(&mut self, request: BitsRequest, all: Mask, frames: &LaneFrames) {
+        ask(&mut self.levels, request, all, all, frames);
+    }
+
+    /// Makes room for the lines of a page.
+    pub(super) fn make_room(&mut self, page: PageId) {
+        self.levels.iter_mut().for_each(|level| level.cache.make_room(page));
+    }
+
+    /// Removes the lines of a page from one lane.
+    pub(super) fn flush_page(&mut self, lane: usize, page: PageId, frames: &LaneFrames) {
+        self.levels.iter_mut().for_each(|level| level.cache.flush_page(lane, page, frames));
+    }
+
+    /// Returns the cache with a number.
+    ///
+    /// # Panics
+    /// No cache of the chain has the number.
+    pub(super) fn cache(&self, number: usize) -> &BackCache {
+        let cache = self.levels.iter().map(|level| &level.cache).find(|cache| cache.number == number);
+        cache.expect("the cache belongs to the chain")
+    }
+
+    /// Returns what memory has counted in one lane, without what level 1 has written past the chain.
+    pub(super) fn memory(&self, lane: usize) -> MemoryCounters {
+        let (last, before) = self.levels.split_last().expect("a chain has a cache");
+        let mut accesses = last.cache.counters(lane).sent;
+        accesses[Kind::System] += before.iter().map(|level| level.cache.purged_dirty(lane)).sum::<u64>();
+        MemoryCounters { accesses }
+    }
+
+    /// Returns the cycles that the processor waited in one lane.
+    pub(super) fn waited(&self, lane: usize) -> u64 {
+        let config = self.tree.config();
+        let of = |level: &BackLevel| {
+            let counters: CacheCounters = level.cache.counters(lane);
+            counters.waited(config.caches[level.cache.number].cost, config.cost_rule == CostRule::Add)
+        };
+        self.levels.iter().map(of).sum::<u64>() + self.memory(lane).accesses.demand() * config.memory_cost
+    }
+}
+
+/// Handles a request of some lanes in the first of these caches, and what follows from it in the caches behind.
+fn ask(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, frames: &LaneFrames) {
+    levels[0].cache.count_access(request.kind, lanes);
+    handle(levels, request, lanes, all, frames);
+}
+
+/// [`ask`] for an access that was counted.
+#[inline]
+fn handle(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, frames: &LaneFrames) {
+    let (level, behind) = levels.split_first_mut().expect("a chain has a cache");
+    level.written_back.clear();
+    let missed = level.cache.request(request, lanes, all, frames, &mut level.written_back);
+    if missed == 0 || behind.is_empty() {
+        return;
+    }
+    let above = level.cache.lines_of;
+    let writes = |behind: &mut [BackLevel]| {
+        if !level.written_back.is_empty() {
+            write_back(behind, &level.written_back, above, all, frames);
+        }
+    };
+    if level.writes_first {
+        writes(behind);
+    }
+    // Data reads only what it lacks of its line.
+    let read = match is_data(request.kind) {
+        false => Some(request.kind),
+        true => request.is_part.then_some(Kind::Fill),
+    };
+    if let Some(kind) = read {
+        let smaller = behind[0].cache.lines_of.line_log2 - above.line_log2;
+        let read = BitsRequest { key: request.key >> smaller, kind, is_part: false };
+        ask(behind, read, missed, all, frames);
+    }
+    if !level.writes_first {
+        writes(behind);
+    }
+}
+
+/// The cache above writes lines back, at most one line of each lane.
+fn write_back(
+    levels: &mut [BackLevel],
+    lines: &[WrittenBack],
+    above: LinesOf,
+    all: Mask,
+    frames: &LaneFrames,
+) {
+    let level = &mut levels[0];
+    let mut missing = std::mem::take(&mut level.missing);
+    level.cache.take_data(lines, above, &mut missing);
+    let smaller = level.cache.lines_of.line_log2 - above.line_log2;
+    for &(key, lanes) in &missing {
+        let request = BitsRequest { key: key >> smaller, kind: Kind::Writeback, is_part: smaller > 0 };
+        handle(levels, request, lanes, all, frames);
+    }
+    missing.clear();
+    levels[0].missing = missing;
+}

@@ -1,0 +1,153 @@
+//! `LruSets` knows which line lies in each way of an LRU cache, in every lane, where all lanes ask for the same lines in the
+//! same order.
+//!
+//! Whether a request hits or misses, the requested line becomes the most recently used line of its set. So every lane that
+//! holds a line used it last at the same request. One time for each line serves all lanes, and a request that hits in every
+//! lane stores one time. A lane that misses looks for the oldest of its lines.
+
+use binhop_base::PageId;
+
+use super::{LinesOf, Mask, frames::LaneFrames, page_rows::PageRows};
+use crate::CacheConfig;
+
+/// The ways of one LRU cache in every lane. `W` = 0 means a number of ways that is known only at run time.
+#[derive(Clone, Debug)]
+pub(super) struct LruSets<const W: usize> {
+    lines_of: LinesOf,
+    ways: usize,
+    lanes: usize,
+    /// The bits of a frame that choose the set.
+    bin_mask: u32,
+    /// For each line number within the page, each bin, each lane and each way, the page whose line lies there: its number
+    /// plus 1. An empty way is 0.
+    occupants: Vec<u32>,
+    /// The time of the last request for each line, by the number of its page plus 1, in requests for lines of its number.
+    /// The time of number 0 is 0: an empty way is older than every line.
+    times: PageRows<u32>,
+    /// The time of the last request for a line of each number.
+    clocks: Vec<u32>,
+}
+
+impl<const W: usize> LruSets<W> {
+    pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
+        let (ways, sets) = (cache.ways as usize, cache.sets() as usize);
+        assert!(W == 0 || W == ways);
+        Self {
+            lines_of,
+            ways,
+            lanes,
+            bin_mask: ((cache.sets() >> lines_of.log2) - 1) as u32,
+            occupants: vec![0; sets * lanes * ways],
+            times: PageRows::new(lines_of),
+            clocks: vec![0; 1 << lines_of.log2],
+        }
+    }
+
+    /// The number of ways. The compiler knows it unless `W` is 0.
+    #[inline(always)]
+    fn ways(&self) -> usize {
+        if W == 0 { self.ways } else { W }
+    }
+
+    /// Makes room for the lines of a page.
+    pub(super) fn make_room(&mut self, page: PageId) {
+        self.times.make_room(page.index() + 1);
+    }
+
+    /// Every lane asks for a line.
+    #[inline(always)]
+    pub(super) fn touch(&mut self, key: u64) {
+        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        if self.clocks[number] == u32::MAX {
+            self.clocks[number] = renumber(self.times.row_mut(number));
+        }
+        self.clocks[number] += 1;
+        self.times.row_mut(number)[page.index() + 1] = self.clocks[number];
+    }
+
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the bit of each lane in which a line has to
+    /// leave, and the page of that line.
+    #[inline]
+    pub(super) fn put(
+        &mut self,
+        key: u64,
+        mut lanes: Mask,
+        frames: &LaneFrames,
+        mut evicted: impl FnMut(Mask, PageId),
+    ) {
+        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        let (ways, of_bin) = (self.ways(), self.lanes * self.ways());
+        let lower = frames.lower(page);
+        let Self { bin_mask, occupants, times, .. } = self;
+        let times = times.row(number);
+        let bins = *bin_mask as usize + 1;
+        let occupants = &mut occupants[number * bins * of_bin..][..bins * of_bin];
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            let bit = lanes & lanes.wrapping_neg();
+            lanes ^= bit;
+            let bin = (lower[lane] & *bin_mask) as usize;
+            let of_lane = &mut occupants[bin * of_bin + lane * ways..][..ways];
+            let way = oldest(of_lane, times);
+            let victim = std::mem::replace(&mut of_lane[way], page.0 + 1);
+            if victim != 0 {
+                evicted(bit, PageId(victim - 1));
+            }
+        }
+    }
+
+    /// No lane loses a line besides a victim.
+    pub(super) fn remove(&mut self, _key: u64, _lane: usize, _frames: &LaneFrames) {
+        unreachable!("lanes stand apart before the first page is flushed")
+    }
+
+    /// Calls `visit` with each set that holds lines in a lane, and the pages whose lines lie there, the least recently used
+    /// first.
+    pub(super) fn each_set(&self, lane: usize, mut visit: impl FnMut(usize, &[PageId], u64)) {
+        let (ways, bins) = (self.ways(), self.bin_mask as usize + 1);
+        for (place, of_lane) in self.occupants.chunks(ways).enumerate().skip(lane).step_by(self.lanes) {
+            let (number, bin) = (place / self.lanes / bins, place / self.lanes % bins);
+            let mut held: Vec<u32> = of_lane.iter().copied().filter(|&occupant| occupant != 0).collect();
+            if held.is_empty() {
+                continue;
+            }
+            let times = self.times.row(number);
+            held.sort_by_key(|&occupant| times[occupant as usize]);
+            let pages: Vec<PageId> = held.into_iter().map(|occupant| PageId(occupant - 1)).collect();
+            visit(bin << self.lines_of.log2 | number, &pages, 0);
+        }
+    }
+}
+
+/// Returns the way whose line was used longest ago, or an empty way.
+#[inline(always)]
+fn oldest(ways: &[u32], times: &[u32]) -> usize {
+    // The number of times is a power of two, and every occupant is smaller. The mask tells the compiler.
+    let mask = times.len() - 1;
+    let age = |(way, &occupant): (usize, &u32)| u64::from(times[occupant as usize & mask]) << 32 | way as u64;
+    let oldest = ways.iter().enumerate().map(age).min().expect("a set has a way");
+    oldest as u32 as usize
+}
+
+/// Replaces times by smaller times in the same order. Returns the latest.
+#[cold]
+fn renumber(times: &mut [u32]) -> u32 {
+    let mut order: Vec<u32> = times.iter().copied().filter(|&time| time != 0).collect();
+    order.sort_unstable();
+    for time in times.iter_mut().filter(|time| **time != 0) {
+        *time = order.binary_search(time).expect("every time is among them") as u32 + 1;
+    }
+    order.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renumbered_times_keep_their_order() {
+        let mut times = [0, 7, u32::MAX, 0, 1_000_000, 3];
+        assert_eq!(renumber(&mut times), 4);
+        assert_eq!(times, [0, 2, 4, 0, 3, 1]);
+    }
+}
