@@ -37,8 +37,8 @@ pub use dma::{
     DeviceDataCounters, DmaCacheConfig, DmaCounters, ESI, FateCounters, FixedLatency, HeldLine, IO_ESI,
     IO_MOESI, LastLevelConfig, LineAction, LineCounters, LineEvent, LineMemory, LineState, LineUse, MOESI,
     PROTOCOLS, PostedMemory, ReferenceCounters, Scheme, SchemeConfig, SchemeKind, ServedBy, TapAnswer,
-    TapClass, TapEvent, Transition, TransitionTable, check_cycles, check_scheme, check_table, make_scheme, reached_states,
-    transition,
+    TapClass, TapEvent, Transition, TransitionTable, check_cycles, check_scheme, check_table, make_scheme,
+    reached_states, transition,
 };
 pub use dram::{
     AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,

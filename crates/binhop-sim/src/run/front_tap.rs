@@ -121,7 +121,11 @@ impl FrontTap {
                 _ if self.told.contains(&line) => continue,
                 _ => {
                     self.told.push(line);
-                    if writes || self.flushes_pages { TapEvent::WriteBack { line } } else { TapEvent::Cleaned { line } }
+                    if writes || self.flushes_pages {
+                        TapEvent::WriteBack { line }
+                    } else {
+                        TapEvent::Cleaned { line }
+                    }
                 }
             };
             self.events.push(FrontEvent::Line(event));
