@@ -11,10 +11,10 @@ use std::sync::Arc;
 use arrow_array::{UInt8Array, UInt32Array, UInt64Array};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
-use parquet::basic::Encoding;
+use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageReader};
 use parquet::errors::Result;
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
@@ -40,21 +40,33 @@ impl Columns {
         row_group: &RowGroupMetaData,
         has_args: [bool; 2],
     ) -> Result<Option<Self>> {
-        let Ok(rows) = usize::try_from(row_group.num_rows()) else { return Ok(None) };
-        let chunk = |name: &str| -> Result<Option<Chunk>> {
-            let column = row_group.columns().iter().find(|column| column.column_path().string() == name);
-            column.map_or(Ok(None), |column| {
+        // Rows with arguments are numbered by 32 bits.
+        let Ok(rows) = u32::try_from(row_group.num_rows()) else { return Ok(None) };
+        let rows = rows as usize;
+        // Returns the pages of a column of this type, with these levels: 1 if a row may lack a value, else 0.
+        let chunk = |name: &str, kind: Type, levels: i16| -> Result<Option<Chunk>> {
+            let is_column = |column: &&ColumnChunkMetaData| {
+                let description = column.column_descr();
+                column.column_path().string() == name
+                    && column.column_type() == kind
+                    && (description.max_def_level(), description.max_rep_level()) == (levels, 0)
+            };
+            row_group.columns().iter().find(is_column).map_or(Ok(None), |column| {
                 Chunk::read(SerializedPageReader::new(Arc::clone(bytes), column, rows, None)?, rows)
             })
         };
         // A row has eight bytes of address, so no number of rows is too large for the memory from here on.
-        let Some(addr) = chunk("addr")?.and_then(|chunk| chunk.plain::<u64>(rows)) else { return Ok(None) };
-        let small = |name: &str| -> Result<_> { Ok(chunk(name)?.and_then(|chunk| Small::of(&chunk, rows))) };
+        let Some(addr) = chunk("addr", Type::INT64, 0)?.and_then(|chunk| chunk.plain::<u64>(rows)) else {
+            return Ok(None);
+        };
+        let small = |name: &str| -> Result<_> {
+            Ok(chunk(name, Type::INT32, 0)?.and_then(|chunk| Small::of(&chunk, rows)))
+        };
         let args = |at: usize, name: &str| -> Result<_> {
             if !has_args[at] {
                 return Ok(Some(SparseColumn::default()));
             }
-            Ok(chunk(name)?.and_then(|chunk| SparseColumn::of(&chunk, rows)))
+            Ok(chunk(name, Type::INT64, 1)?.and_then(|chunk| SparseColumn::of(&chunk, rows)))
         };
         let columns = (small("op")?, small("size")?, small("count")?, args(0, "arg0")?, args(1, "arg1")?);
         let (Some(op), Some(size), Some(count), Some(arg0), Some(arg1)) = columns else { return Ok(None) };
@@ -226,7 +238,8 @@ impl SparseColumn {
                 }
                 row = end;
             } else {
-                for _ in 0..length {
+                // The last group may reach beyond the rows, and has no value there.
+                for _ in 0..length.min((rows - row).div_ceil(8)) {
                     let byte = runs.byte()?;
                     present.extend((0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| (row + bit) as u32));
                     row += 8;
@@ -234,7 +247,7 @@ impl SparseColumn {
             }
         }
         let (values, rest) = values.as_chunks::<8>();
-        let whole = rest.is_empty() && values.len() == present.len();
+        let whole = rest.is_empty() && values.len() == present.len() && runs.at == levels.len();
         let inside = present.last().is_none_or(|&last| (last as usize) < rows);
         let values = values.iter().map(|value| u64::from_le_bytes(*value)).collect();
         (whole && inside).then_some(Self { present, values })
@@ -358,6 +371,26 @@ mod tests {
         })
     }
 
+    /// A page of levels that end elsewhere than the rows is refused, and takes no memory for values that it does not have.
+    #[test]
+    fn levels_beyond_the_rows_are_refused() {
+        let column = |levels: &[u8], values: &[u64]| {
+            let mut page = (levels.len() as u32).to_le_bytes().to_vec();
+            page.extend_from_slice(levels);
+            page.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+            let chunk = Chunk { dictionary: None, data: page.into(), encoding: Encoding::PLAIN };
+            SparseColumn::of(&chunk, 10).map(|column| (column.present, column.values))
+        };
+        assert_eq!(column(&[2 << 1 | 1, 0b10, 0b10], &[7, 8]), Some((vec![1, 9], vec![7, 8])));
+        assert_eq!(column(&[10 << 1, 1], &[3; 10]), Some(((0..10).collect(), vec![3; 10])));
+        assert_eq!(column(&[2 << 1 | 1, 0, 0b100], &[7]), None);
+        assert_eq!(column(&[3 << 1 | 1, 0b10, 0, 0], &[7]), None);
+        assert_eq!(column(&[11 << 1, 1], &[3; 11]), None);
+        assert_eq!(column(&[10 << 1, 2], &[]), None);
+        assert_eq!(column(&[10 << 1, 1], &[3; 9]), None);
+        assert_eq!(column(&[5 << 1, 1], &[3; 5]), None);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -374,7 +407,8 @@ mod tests {
             prop_assert_eq!(read(&bytes, most), Some(rows));
         }
 
-        /// Pages of the `parquet` crate's writer are either decoded like the crate does, or refused.
+        /// Pages of the `parquet` crate's writer are either decoded as the crate decodes them, or refused. Plain pages, one
+        /// for each column, are decoded.
         #[test]
         fn rows_that_another_writer_wrote_are_right_or_refused(
             rows in rows(), dictionary in any::<bool>(), zstd in any::<bool>(), page in 1..2000_usize,
@@ -393,7 +427,9 @@ mod tests {
             writer.write(&RecordBatch::try_new(schema(), columns).unwrap()).unwrap();
             writer.close().unwrap();
             let bytes = Bytes::from(bytes);
-            prop_assert!(read(&bytes, 100).is_none_or(|here| here == rows));
+            let here = read(&bytes, 100);
+            prop_assert!(here.is_some() || dictionary || page < rows.len());
+            prop_assert!(here.is_none_or(|here| here == rows));
         }
     }
 }

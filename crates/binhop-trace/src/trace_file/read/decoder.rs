@@ -51,7 +51,7 @@ impl Decoder {
     /// Decodes the next batch.
     pub(super) fn next(&mut self, place: &str, first_row: u64) -> Result<Option<EventBatch>> {
         match self {
-            Self::Own(columns) => Ok(columns.next(BATCH_ROWS)),
+            Self::Own(columns) => guarded(place, || Ok(columns.next(BATCH_ROWS))),
             Self::Parquet(reader) => {
                 let batch = guarded(place, || reader.next().transpose().map_err(ParquetError::from))?;
                 let name =
