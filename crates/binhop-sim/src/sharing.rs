@@ -169,6 +169,8 @@ pub(crate) struct FrontGroup {
 pub(crate) struct LaneCells {
     pub(crate) machines: Vec<usize>,
     pub(crate) stacks: Vec<StackedBacks>,
+    /// True if the lanes are simulated in bundles: their level 1 in bits or, behind a shared front, a back at least.
+    pub(crate) bundled: bool,
 }
 
 /// `StackedBacks` are machines whose backs differ in ways only.
@@ -190,7 +192,7 @@ impl LaneCells {
             Some(StackedBacks { shape, ways, machines: riders })
         };
         let stacks = group(&able, |a, b| shape(a) == shape(b)).into_iter().filter_map(stacked).collect();
-        Self { machines: cells, stacks }
+        Self { machines: cells, stacks, bundled: false }
     }
 
     /// Returns the trees of the machines.
@@ -327,14 +329,20 @@ impl FrontGroup {
                 FastPath::TwoPhase => bits.then_some("level 1 is simulated in bits"),
                 // When the sharing ends, each back continues by itself.
                 FastPath::Chain | FastPath::KnownHits if shared_front => None,
+                FastPath::LruStack | FastPath::DirectMapped if shared_front && !all_in_bits => {
+                    Some("some backs are simulated in bits")
+                }
                 _ => all_in_bits.then_some(EVERY_BACK_IN_BITS),
             };
             paths.why_not(path).or(replaced)
         });
         // A direct-mapped filter works for backs that are simulated one by one.
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
-        let lanes: Vec<LaneCells> =
-            lanes.into_iter().map(|cells| LaneCells::of(machines, cells, may_stack)).collect();
+        let lane_cells = |cells: Vec<usize>| {
+            let bundled = bits || shared_front && cells.iter().any(|&cell| in_bits(cell));
+            LaneCells { bundled, ..LaneCells::of(machines, cells, may_stack) }
+        };
+        let lanes: Vec<LaneCells> = lanes.into_iter().map(lane_cells).collect();
         let paths = FastPaths::decide(|path| match path {
             FastPath::LruStack if lanes.iter().any(|cells| !cells.stacks.is_empty()) => None,
             FastPath::LruStack => paths.why_not(path).or(Some(if paths.takes(FastPath::DirectMapped) {
@@ -349,9 +357,9 @@ impl FrontGroup {
         Self { sharing, lanes, paths, all_in_bits }
     }
 
-    /// Returns whether the lanes are simulated in bundles: their level 1 or, behind a shared front, their backs.
+    /// Returns whether some lanes are simulated in bundles.
     pub(crate) fn has_bundles(&self) -> bool {
-        self.paths.takes(FastPath::LaneBits) || self.paths.takes(FastPath::BackBits)
+        self.lanes.iter().any(|cells| cells.bundled)
     }
 
     /// Returns the machines of the group, in order.

@@ -206,6 +206,44 @@ fn many_lanes_in_bundles_are_each_lane_alone() {
     assert_same(&bits, &threads, "one thread or three");
 }
 
+/// Of machines with one front, the lanes of some have backs in bits, and the lanes of others have none. No stack takes the
+/// backs of a lane that has a back in bits.
+#[test]
+fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
+    let data = |at: u64| Event::Data {
+        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
+        page: (at * at % 41) as u8,
+        offset: (at * 52 % 4096) as u16,
+        size: 4,
+    };
+    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
+    let set = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+        Machine::parse(&machine(1).resolved(), "back", &settings).unwrap()
+    };
+    let (lru, plru) = ("cache.l2.replacement=lru", "cache.l2.replacement=plru");
+    let one = set(&["cache.l2.ways=4", lru]);
+    let more = set(&["cache.l2.size=32KiB", "cache.l2.ways=8", lru]);
+    let other = set(&["cache.l2.ways=4", plru]);
+    let elsewhere = set(&["cache.l2.ways=4", plru, "placement.policy=bin-hopping"]);
+    for machines in
+        [vec![one.clone(), elsewhere.clone()], vec![elsewhere, one.clone()], vec![one, more, other]]
+    {
+        let options = options(0..5);
+        let outcomes = |options: &RunOptions| {
+            let source = Box::new(Fixed::new(events.clone(), 1000));
+            simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
+        };
+        let bits = outcomes(&options);
+        let lanes = outcomes(&without(&options, FastPath::BackBits));
+        let threads = outcomes(&RunOptions { threads: 3, ..options });
+        for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
+            assert_same(bits, lanes, "in bits or not");
+            assert_same(bits, threads, "one thread or three");
+        }
+    }
+}
+
 /// Behind a shared front, the backs of many lanes are bits: in memory that is ample, and until a page is evicted. Of two
 /// machines, one has a level 3, and one has a back that is no bit.
 #[test]

@@ -19,6 +19,9 @@ pub(super) const PIECE: usize = 4096;
 /// The requests of a shared front that wait until they are simulated together: see [`LaneBundle::pending`].
 pub(super) const PENDING: usize = 1 << 15;
 
+/// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
+const CONTROL: usize = 256;
+
 /// Returns the number of bundles of some lanes.
 pub(super) fn bundles(lanes: usize, workers: usize) -> usize {
     if lanes == 0 { 0 } else { lanes.div_ceil(lanes_of_bundle(lanes, workers)) }
@@ -64,8 +67,15 @@ impl LaneBundle {
         lanes
     }
 
-    /// Simulates a block in all lanes.
-    pub(super) fn run(&mut self, block: &Block, tables: &Tables, recency: &mut BlockRecency) -> Result<()> {
+    /// Simulates a block in all lanes. `check` hears of work that is not counted by entries, in entries of equal cost, and
+    /// its error ends the run.
+    pub(super) fn run(
+        &mut self,
+        block: &Block,
+        tables: &Tables,
+        recency: &mut BlockRecency,
+        check: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
         let mut at = 0;
         for (number, (position, control)) in block.controls.iter().enumerate() {
             let position = *position;
@@ -76,6 +86,7 @@ impl LaneBundle {
                 Control::Place { request, .. } if self.bits.knows(request.page) => self.replay_pending(),
                 _ => {}
             }
+            check(self.lanes.len() * CONTROL)?;
             let Self { lanes, bits, has_other_backs, .. } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =

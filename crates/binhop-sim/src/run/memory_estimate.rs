@@ -286,7 +286,7 @@ impl MemoryEstimate {
     ) {
         let sharing = group.sharing;
         let in_bits = group.paths.takes(FastPath::LaneBits);
-        let has_bundles = group.has_bundles();
+        let has_bundles = cells.bundled;
         let takes_back = |machine: &Machine| has_bundles && LaneBits::takes_back(machine.tree(), !in_bits);
         if has_bundles {
             // Requests wait, and are sorted.

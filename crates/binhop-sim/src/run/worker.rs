@@ -91,8 +91,9 @@ pub(crate) struct Worker {
 /// `WorkerGroup` holds the lanes of one front group on one thread, with what is the same for all of them.
 #[derive(Default)]
 struct WorkerGroup {
+    /// The lanes that are simulated one by one.
     lanes: Vec<Lane>,
-    /// The lanes that are bits. A group has lanes or bundles.
+    /// The lanes that are simulated together.
     bundles: Vec<LaneBundle>,
     /// Room for the requests that a lane's front lets through between two controls. All lanes use the same
     /// memory, one after the other.
@@ -177,22 +178,23 @@ impl WorkerGroup {
             lanes.extend(bundles.drain(..).flat_map(LaneBundle::split));
         }
         let last = lanes.len() + bundles.len() - 1;
-        let mut begin = |number: usize, work: usize, recency: &mut BlockRecency| {
+        let mut check = |work: usize| {
             *unchecked += work;
             if *unchecked > ENTRIES_BETWEEN_CHECKS {
                 *unchecked = 0;
                 check_interrupt()?;
             }
-            recency.begin(number < last);
             Result::Ok(())
         };
         for (number, lane) in lanes.iter_mut().enumerate() {
-            begin(number, block.entries(), recency)?;
+            check(block.entries())?;
+            recency.begin(number < last);
             lane.run(block, tables, recency, requests)?;
         }
         for (number, bundle) in bundles.iter_mut().enumerate() {
-            begin(lanes.len() + number, bundle.work(block.entries()), recency)?;
-            bundle.run(block, tables, recency)?;
+            check(bundle.work(block.entries()))?;
+            recency.begin(lanes.len() + number < last);
+            bundle.run(block, tables, recency, &mut check)?;
         }
         recency.end(&block.controls);
         Ok(())

@@ -119,7 +119,7 @@ impl Lane {
         let tree = machine.tree();
         let watched = options.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
         let front_in_bits = paths.takes(FastPath::LaneBits);
-        let in_bits = front_in_bits || paths.takes(FastPath::BackBits);
+        let in_bits = cells.bundled;
         let mut places = 0..;
         let mut model = |&cell: &usize| {
             let place = match cells.stack_of(cell, machines) {
