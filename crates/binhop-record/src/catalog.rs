@@ -23,9 +23,10 @@ pub(crate) struct Catalog {
     shared_memory: BTreeMap<u64, u64>,
     /// The number of each file, and its number for calls that pass the page cache by.
     files: BTreeMap<(FileKey, bool), u64>,
+    /// The first name of each file. Readers of a trace join calls and mappings by it.
     paths: BTreeMap<FileKey, String>,
     /// When each file was made, in nanoseconds, where the file system knows it.
-    births: BTreeMap<FileKey, Option<NonZeroU64>>,
+    births: BTreeMap<FileKey, NonZeroU64>,
     bytes: BTreeMap<FileKey, u64>,
     meta: Meta,
     next_segment: u64,
@@ -33,10 +34,11 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// Sets a file's path, and the time at which it was made and its bytes, if they are known. The recorder names a file
-    /// before it uses the file; if it does so again, the first bytes stay.
+    /// before it uses the file; if it does so again, the first path and the first bytes stay.
     ///
     /// An inode that was made at another time is another file. The same file may have another path: it was renamed, or has
-    /// several names. Where no time is known, another path means another file.
+    /// several names. A mapping keeps its inode, so it is of the same file even if its time is unknown. Where no time was
+    /// known before, another path means another file.
     pub(crate) fn name_file(
         &mut self,
         file: FileKey,
@@ -44,12 +46,18 @@ impl Catalog {
         bytes: Option<u64>,
         path: &str,
     ) {
-        let before = self.paths.insert(file, path.to_owned());
-        let born_before = self.births.insert(file, birth).flatten();
-        let is_another = match (born_before, birth) {
-            (Some(one), Some(other)) => one != other,
-            _ => before.is_some_and(|before| before != path),
+        let before = self.paths.get(&file);
+        let is_another = match (self.births.get(&file), birth) {
+            (Some(&one), Some(other)) => one != other,
+            (Some(_), None) => false,
+            (None, _) => before.is_some_and(|before| before != path),
         };
+        if is_another || before.is_none() {
+            self.paths.insert(file, path.to_owned());
+        }
+        if let Some(birth) = birth {
+            self.births.insert(file, birth);
+        }
         if is_another {
             self.segments.remove(&file);
             self.files.remove(&(file, false));

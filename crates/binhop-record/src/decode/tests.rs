@@ -257,23 +257,71 @@ fn a_list_that_is_longer_than_its_buffers_is_no_data() {
     assert_eq!(call(47, -11, &[0x8000, 56]), [(syscall, 0, 0, 47), (range, 0x8000, 56, 1)]);
 }
 
-/// An inode belongs to another file if it was made at another time, and to a file with another name if it was not.
+/// Returns the words that name inode 7 of device 3.
+fn named(birth: u64, name: &str) -> Vec<u64> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(8, 0);
+    let path = [name.len() as u64, u64::from_le_bytes(bytes.try_into().unwrap())];
+    record(wire::FILE, &[&[3, 7, birth, 5000][..], &path].concat())
+}
+
+/// An inode belongs to another file if it was made at another time. A mapping whose path no longer leads to its file does not
+/// know the time, but keeps the inode.
 #[test]
 fn a_file_keeps_its_number_under_another_name() {
     let mut decoder = decoder(FetchRows::Run);
     let mut name = |birth: u64, name: &str| {
-        let mut bytes = name.as_bytes().to_vec();
-        bytes.resize(8, 0);
-        let path = [name.len() as u64, u64::from_le_bytes(bytes.try_into().unwrap())];
-        decoder.feed(&record(wire::FILE, &[&[3, 7, birth, 5000][..], &path].concat())).unwrap();
+        decoder.feed(&named(birth, name)).unwrap();
         decoder.catalog().file((3, 7), false)
     };
     assert_eq!(name(100, "/a"), 1);
     assert_eq!(name(100, "/b"), 1, "renamed, or a hard link");
     assert_eq!(name(200, "/b"), 2, "made anew");
+    assert_eq!(name(wire::NO_BIRTH, "/b"), 2, "mapped");
+    assert_eq!(name(200, "/c"), 2, "the time is still known");
+    assert_eq!(name(wire::NO_BIRTH, "/d"), 2, "mapped");
+    assert_eq!(name(300, "/d"), 3, "made anew");
+}
+
+/// Where the file system does not know when a file was made, the name decides.
+#[test]
+fn a_file_of_unknown_birth_is_known_by_its_name() {
+    let mut decoder = decoder(FetchRows::Run);
+    let mut name = |birth: u64, name: &str| {
+        decoder.feed(&named(birth, name)).unwrap();
+        decoder.catalog().file((3, 7), false)
+    };
+    assert_eq!(name(wire::NO_BIRTH, "/a"), 1);
+    assert_eq!(name(wire::NO_BIRTH, "/a"), 1);
     assert_eq!(name(wire::NO_BIRTH, "/b"), 2);
-    assert_eq!(name(200, "/c"), 3, "no time was known before, so the name decides");
-    assert_eq!(name(wire::NO_BIRTH, "/d"), 4);
+    assert_eq!(name(100, "/b"), 2);
+    assert_eq!(name(100, "/c"), 2, "the time is known since");
+    assert_eq!(name(200, "/c"), 3);
+}
+
+/// The calls, the direct calls and the mapping of a renamed file have one path, by which readers of a trace join them. A file
+/// that is made anew has the new path.
+#[test]
+fn a_renamed_file_has_one_path() {
+    let mut decoder = decoder(FetchRows::Run);
+    let mut paths = |birth: u64| {
+        decoder.feed(&named(birth, "/t")).unwrap();
+        let calls = decoder.catalog().file((3, 7), false);
+        decoder.feed(&named(birth, "/final")).unwrap();
+        let direct = decoder.catalog().file((3, 7), true);
+        let segment = decoder.catalog().file_segment((3, 7));
+        let mut meta = binhop_trace::Meta::default();
+        decoder.catalog().write_to(&mut meta);
+        let path = |file: u64| meta.files[&file].clone();
+        [path(calls), path(direct), meta.segments[&segment].file.clone().unwrap()]
+    };
+    assert_eq!(paths(100), ["/t", "/t", "/t"]);
+    assert_eq!(paths(200), ["/t", "/t", "/t"]);
+    decoder.feed(&named(300, "/final")).unwrap();
+    let anew = decoder.catalog().file_segment((3, 7));
+    let mut meta = binhop_trace::Meta::default();
+    decoder.catalog().write_to(&mut meta);
+    assert_eq!(meta.segments[&anew].file.as_deref(), Some("/final"));
 }
 
 /// A call between two files names both, each with its offset, and the bytes that it moved.
