@@ -102,8 +102,8 @@ static ULong birth_of(Int fd, const HChar *path)
 
 /* A small table of the files whose names this process image wrote. A name may be written twice, which costs little, but no name
    may be left out. Each image writes its names anew, so all must write the same name for a file: the kernel's, never the
-   program's. The reader takes an inode with another name for another file, unless it knows that both were made at
-   one time. */
+   program's. Where the file system does not know when a file was made, the reader takes an inode with another name for
+   another file. */
 #define NAMED 1024
 static struct {
    ULong device, inode, birth;
@@ -282,6 +282,9 @@ static void find_replaced_file(Thread *thread, Int from, Addr old, Int to, Addr 
    if (known) find_deleted_file(thread, to, name, &taker);
 }
 
+/* Returns whether open cuts the file. With O_PATH the kernel ignores O_TRUNC. */
+static Bool opens_and_cuts(ULong flags) { return (flags & (VKI_O_TRUNC | O_PATH)) == VKI_O_TRUNC; }
+
 /* Finds the file of a call that cuts or deletes by a name. */
 static void find_named_file(Thread *thread)
 {
@@ -290,15 +293,15 @@ static void find_named_file(Thread *thread)
    case __NR_truncate: find_cut_file(thread, VKI_AT_FDCWD, given[0], given[1]); return;
    case __NR_creat: find_cut_file(thread, VKI_AT_FDCWD, given[0], 0); return;
    case __NR_open:
-      if ((given[1] & VKI_O_TRUNC) != 0) find_cut_file(thread, VKI_AT_FDCWD, given[0], 0);
+      if (opens_and_cuts(given[1])) find_cut_file(thread, VKI_AT_FDCWD, given[0], 0);
       return;
    case __NR_openat:
-      if ((given[2] & VKI_O_TRUNC) != 0) find_cut_file(thread, (Int)given[0], given[1], 0);
+      if (opens_and_cuts(given[2])) find_cut_file(thread, (Int)given[0], given[1], 0);
       return;
    case __NR_openat2:
       /* The flags are the first word of its structure. */
       if (VG_(am_is_valid_for_client)(given[2], sizeof(ULong), VKI_PROT_READ)
-          && (*(const ULong *)given[2] & VKI_O_TRUNC) != 0)
+          && opens_and_cuts(*(const ULong *)given[2]))
          find_cut_file(thread, (Int)given[0], given[1], 0);
       return;
    case __NR_unlink: find_deleted_file(thread, VKI_AT_FDCWD, given[0], NULL); return;

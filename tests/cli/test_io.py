@@ -459,6 +459,8 @@ int main(void)
    unlink("h");
    make("i", 3); /* may get the inode of h */
    renameat2(AT_FDCWD, "i", AT_FDCWD, "d", RENAME_EXCHANGE); /* deletes nothing */
+   make("j", 2);
+   close(open("j", O_PATH | O_TRUNC)); /* cuts nothing */
    return map[0];
 }
 """
@@ -470,8 +472,8 @@ def test_a_recorded_program_cuts_and_replaces_files_by_other_calls(
 ) -> None:
     path = _recorded(FILES_WITH_OTHER_NAMES, command, tmp_path, monkeypatch)
     assert path["unseen"] == 0
-    assert path["written"] == (8 + 4 + 3 + 2 + 1 + 5 + 1 + 2 + 2 + 3) * 4096
-    assert path["dirty"] == 3 + 5 + 2 + 3, "d and f once each, g, and i"
+    assert path["written"] == (8 + 4 + 3 + 2 + 1 + 5 + 1 + 2 + 2 + 3 + 2) * 4096
+    assert path["dirty"] == 3 + 5 + 2 + 3 + 2, "d and f once each, g, i, and j"
     assert path["pages_written"] == 0
 
 
