@@ -11,8 +11,8 @@ use super::rings::Data;
 
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
-/// The pieces that a call between two files moves before the flusher works: the pages of a pipe (Linux,
-/// `PIPE_DEF_BUFFERS`).
+/// The pieces that a call between two files moves in one write, before the flusher works: the pages of a pipe (Linux,
+/// `PIPE_DEF_BUFFERS`). A write knows nothing of the next one, so it reads a page of which it leaves bytes.
 const COPIED_AT_ONCE: usize = 16;
 
 impl IoPath {

@@ -394,6 +394,26 @@ fn pages_that_are_overwritten_whole_are_not_read() {
     assert_eq!(of_part.0, [(true, 0, 1), (true, 1, 1)]);
 }
 
+/// A copy writes 16 pieces at once, as Linux writes the pages of a pipe. A page that lies half in the next write keeps bytes
+/// that this write does not overwrite, so it is read, and the next write looks it up again.
+#[test]
+fn a_page_of_two_writes_of_a_copy_is_read() {
+    const TARGET: FileId = FileId(8);
+    let mut path = IoPath::new(linux()).unwrap();
+    path.set_bytes(FILE, 21 * PAGE);
+    path.set_bytes(TARGET, 22 * PAGE);
+    let mut steps = Vec::new();
+    path.read(FILE, 0, 21 * PAGE, USER, &mut |step| steps.push(step));
+    steps.clear();
+    let before = (path.counts().cache_hits, path.counts().cache_misses);
+    path.copy_file((FILE, 100), (TARGET, 1000), 20 * PAGE, &mut |step| steps.push(step));
+    // The first and the last page of the target keep bytes. Two pieces make a page, so writes meet in pages 8 and 16. They are
+    // found by the second write, as the 21 pages of the other file are.
+    assert_eq!(requests(&steps), [0, 8, 16, 20].map(|page| (true, page, 1)));
+    let after = (path.counts().cache_hits, path.counts().cache_misses);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (21 + 2, 21));
+}
+
 /// A full cache drops the page used least recently, and writes it first if it is dirty.
 #[test]
 fn eviction() {
