@@ -57,7 +57,8 @@ void BH_(fix_random)(ThreadId tid);
 void BH_(track_calls)(void);
 /* Allocates the table of threads. Called once the largest number of threads is known. */
 void BH_(prepare_threads)(void);
-/* Writes a file's path, if it was not written lately. */
+/* Writes the path, the length and the birth of a mapped file, if they were not written lately. If `bytes` is
+   WIRE_NO_BYTES, the path may lead to another file, so the birth is written as unknown. */
 void BH_(name_mapped_file)(ULong device, ULong inode, ULong bytes, const HChar *path);
 
 #endif

@@ -34,7 +34,8 @@
                            device, inode and offset of the file that a call between two files writes to, then pairs:
                            start, bytes | WIRE_BY_KERNEL if the kernel wrote them | WIRE_OF_A_MESSAGE if they are a
                            buffer of a message (sendmsg, recvmsg, sendmmsg, recvmmsg) */
-#define WIRE_FILE 6     /* device, inode, time in nanoseconds at which the file was made (or WIRE_NO_BIRTH), bytes of a regular file at this moment (or WIRE_NO_BYTES), string: its path */
+#define WIRE_FILE 6     /* device, inode, time in nanoseconds at which the file was made (or WIRE_NO_BIRTH), bytes of a
+                           regular file at this moment (or WIRE_NO_BYTES), string: its path */
 #define WIRE_MAP 7      /* start, bytes, flags, device, inode, offset */
 #define WIRE_UNMAP 8    /* start, bytes */
 #define WIRE_PROTECT 9  /* start, bytes, flags */

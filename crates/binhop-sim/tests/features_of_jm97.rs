@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::common::Fixed;
 use crate::whole_engine::counts;
 use binhop_base::Problem;
-use binhop_hw::{SchemeKind, ServedBy, TapEvent};
+use binhop_hw::{SchemeKind, TapEvent};
 use binhop_sim::device_data::{FrontEvent, compare_schemes};
 use binhop_sim::io_path::RUNNING_SPACE;
 use binhop_sim::{Machine, Outcome, RunOptions, front_stream, simulate};
@@ -455,7 +455,7 @@ fn a_device_transfers_pages_that_are_flushed_before() {
     let fates = scheme.counters.fates;
     assert_eq!((fates.written, fates.read_from_memory), (1, 1));
     assert!(scheme.last_level.is_none() && scheme.dma_cache.is_none());
-    assert_eq!(scheme.counters.device_data.io_hits, 0, "{:?}", ServedBy::Memory);
+    assert_eq!(scheme.counters.device_data.io_hits, 0, "memory serves every device");
     let refused = machine.scheme_setup(SchemeKind::SnoopingCache, "snooping-cache").unwrap_err();
     assert_eq!(refused.place, "machine softvm: cache.l1i.tag=asid");
 }

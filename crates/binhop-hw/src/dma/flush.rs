@@ -3,7 +3,8 @@
 //! the processor until it ends. So device data are in memory alone while a device works.
 //!
 //! - The front is all caches of the machine, the last level too, and it does the flush: every dirty line of the page is
-//!   written back, and every clean line leaves, those that the device does not touch or overwrites as a whole, too.
+//!   written back, and every clean line leaves. This includes lines that the device does not touch, and lines that it
+//!   overwrites as a whole.
 //! - What passes below the front is what memory serves. No reference costs an access to a cache.
 //! - A transfer takes no time in a trace: a row of the trace flushes a page, moves its data and gives the page back. So
 //!   no reference to a withheld page has to wait.

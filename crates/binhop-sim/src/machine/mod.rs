@@ -185,10 +185,12 @@ impl Machine {
     }
 
     /// Returns the front of this machine: the caches before the last level, in place of which schemes for device data
-    /// stand. Of a machine with virtual tags, the front is all caches ([`SchemeKind::Flush`]). The front has no footprints of the kernel, because the path of device data says what the kernel references.
+    /// stand. Of a machine with virtual tags, the front is all caches ([`SchemeKind::Flush`]). The front has no footprints
+    /// of the kernel, because the path of device data says what the kernel references.
     ///
     /// # Errors
-    /// The machine has several last levels or a single level, or the last level has longer lines than a cache before it.
+    /// The machine counts by cachegrind's rules, or its caches have lines of different sizes. A machine without virtual
+    /// tags is also refused if it has several last levels or a single level.
     pub fn front(&self) -> Result<Self> {
         let (config, place) = (self.tree().config(), format!("machine {}", self.name()));
         let tree = if self.has_virtual_tags() {

@@ -48,7 +48,7 @@ ops! {
     Modify = 3 "modify", "A load and a store of the same bytes by one instruction: addr first byte, size bytes, count 1.";
     Switch = 4 "switch", "Another thread runs from here: addr asid, size tid, count cpu, arg0 cause (see Cause), arg1 system call number.";
     Syscall = 5 "syscall", "A system call's main range: addr user buffer, size bytes moved, count number, arg0 file id, arg1 offset.";
-    Range = 6 "range", "A further range of the call before it: addr start, size bytes, count 1 if the kernel read it and 2 if it wrote it; 4 and 5 are the same of a further buffer of a message. With count 3, the file, socket or pipe to which a call between two files writes: size bytes moved, arg0 file id, arg1 offset.";
+    Range = 6 "range", "A further range of the call before it: addr start, size bytes, count 1 if the kernel read it and 2 if it wrote it; 4 if the kernel read a further buffer of a message, 5 if it wrote one. With count 3, the file, socket or pipe to which a call between two files writes: size bytes moved, arg0 file id, arg1 offset.";
     Map = 7 "map", "Pages appear (over a live range they replace it): addr start, size flags, count pages, arg0 segment, arg1 first byte in the segment.";
     Protect = 8 "protect", "Protection changes: addr start, size flags, count pages.";
     Unmap = 9 "unmap", "Pages disappear: addr start, count pages.";
