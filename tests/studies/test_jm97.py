@@ -141,6 +141,23 @@ def test_changes_of_protection_are_those_of_each_program(smoke: Path, tmp_path: 
     assert row["overhead"] == pytest.approx(2763 / instructions, abs=1e-8)
 
 
+def test_counts_without_changes_of_protection_show_none(smoke: Path, tmp_path: Path) -> None:
+    counts = pl.read_parquet(smoke / "counts.parquet")
+    lacking = OF_MULT2 & pl.col("metric").str.starts_with("translation.protection.")
+    counts.filter(~lacking).write_parquet(tmp_path / "counts.parquet")
+    (tmp_path / "provenance.json").write_bytes((smoke / "provenance.json").read_bytes())
+    jm97.report(tmp_path)
+    measured = ("changes_per_million", "pages_per_million", "level_1_lines", "level_2_lines", "overhead")
+    for row in pl.read_csv(tmp_path / "table-5.csv").rows(named=True):
+        if row["program"] in ("mult2", "weighted"):
+            assert [row[name] for name in measured] == [None] * 5, row
+        else:
+            assert (row["changes_per_million"], row["overhead"]) == (0, 0), row
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    (shown,) = (line for line in page.splitlines() if line.startswith("| weighted | -"))
+    assert [cell.strip() for cell in shown.split("|")[1:-1]] == ["weighted", *"-----", "11.3"]
+
+
 def test_the_page_is_redrawn_from_the_counts_alone(smoke: Path, tmp_path: Path) -> None:
     for name in ("counts.parquet", "provenance.json"):
         (tmp_path / name).write_bytes((smoke / name).read_bytes())

@@ -298,29 +298,29 @@ def table_5(data: Jm97Data) -> pl.DataFrame:
     """Returns the programs' own changes of protection, measured without write-backs, beside Table 5.
 
     A change is an event that changed the protection of pages in the page table. Lines are those of changed
-    pages that the caches held.
+    pages that the caches held. A program has no figures if its counts hold none of its changes.
     """
+    metrics = [
+        f"{PROTECTION}.{part}"
+        for part in ("changes", "pages", "level-1.updated", "level-2.updated", "cycles")
+    ]
     rows = []
     for name, programs in {**{name: [name] for name in data.programs}, "weighted": data.programs}.items():
+        counted = all(
+            metric in counts for one in programs for counts in data.runs(one, KEPT) for metric in metrics
+        )
         changes, pages, level_1, level_2, cycles = (
-            float(data.samples(programs, KEPT, lambda counts, what=what: counts.get(what, 0.0)).mean())
-            for what in (
-                f"{PROTECTION}.changes",
-                f"{PROTECTION}.pages",
-                f"{PROTECTION}.level-1.updated",
-                f"{PROTECTION}.level-2.updated",
-                f"{PROTECTION}.cycles",
-            )
+            float(data.samples(programs, KEPT, metric).mean()) if counted else None for metric in metrics
         )
         theirs = paper.column("Table 5", "per-million-instructions")
         stands = paper.WEIGHTED if name == "weighted" else TABLE_5_NAMES.get(data.stands_for[name], "")
         rows.append(
             {
                 "program": name,
-                "changes_per_million": 1e6 * changes,
-                "pages_per_million": 1e6 * pages,
-                "level_1_lines": level_1 / pages if pages else None,
-                "level_2_lines": level_2 / pages if pages else None,
+                "changes_per_million": None if changes is None else 1e6 * changes,
+                "pages_per_million": None if pages is None else 1e6 * pages,
+                "level_1_lines": level_1 / pages if pages and level_1 is not None else None,
+                "level_2_lines": level_2 / pages if pages and level_2 is not None else None,
                 "overhead": cycles,
                 "paper_per_million": float(theirs[stands]) if stands else None,
             }
@@ -335,11 +335,11 @@ def _protection(data: Jm97Data) -> str:
     measured = [
         [
             row["program"],
-            f"{row['changes_per_million']:.3g}",
-            f"{row['pages_per_million']:.3g}",
+            shown(row["changes_per_million"], ".3g"),
+            shown(row["pages_per_million"], ".3g"),
             shown(row["level_1_lines"], ".1f"),
             shown(row["level_2_lines"], ".1f"),
-            f"{row['overhead']:.6f}",
+            shown(row["overhead"], ".6f"),
             shown(row["paper_per_million"], "g"),
         ]
         for row in table_5(data).iter_rows(named=True)
@@ -373,7 +373,7 @@ def _protection(data: Jm97Data) -> str:
         "lines are present. binhop measures the changes of each program and the lines that the caches hold. "
         "Built-in workloads change no protection. Recorded programs change it where the loader "
         "prepares them and where they protect memory themselves; the document's Mach 3 counts what a whole "
-        "system does.\n\n"
+        "system does. - means that a figure was not counted.\n\n"
         + of_programs
         + "\nThe document's workloads and arithmetic. The average is weighted by instructions; the document "
         "prints 11.3.\n\n" + grid(head, rows)
