@@ -168,7 +168,7 @@ pub struct Server {
     stored: Option<u64>,
     writes: u64,
     runs: u64,
-    /// How often a call or a fault found its page in the cache, and how often it did not.
+    /// The look-ups of a page by a call or a fault that found the page in the cache, and the look-ups that did not find it.
     pub looked_up: [u64; 2],
     /// The pages in memory, the one referenced longest ago at the front. A page that has died is `None`.
     pub memory: Vec<Option<MemoryPlace>>,

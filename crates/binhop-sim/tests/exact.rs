@@ -11,6 +11,7 @@ use binhop_base::Bytes;
 use binhop_hw::{FastPath, FastPathSet};
 use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate_all};
 use binhop_trace::Op;
+use binhop_trace::event::EventBatch;
 use proptest::prelude::*;
 
 fn options(seeds: std::ops::Range<u64>) -> RunOptions {
@@ -191,13 +192,7 @@ fn many_lanes_in_bundles_are_each_lane_alone() {
         "{plan}"
     );
     assert!(plan.contains("  fast paths: lane-bits\n"), "{plan}");
-    let data = |at: u64| Event::Data {
-        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
-        page: (at * at % 41) as u8,
-        offset: (at * 52 % 4096) as u16,
-        size: 4,
-    };
-    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
+    let events = data_in_many_pages();
     let options = options(0..70);
     let bits = run(&machine, &events, 1000, &options);
     let lanes = run(&machine, &events, 1000, &without(&options, FastPath::LaneBits));
@@ -206,21 +201,45 @@ fn many_lanes_in_bundles_are_each_lane_alone() {
     assert_same(&bits, &threads, "one thread or three");
 }
 
-/// Of machines with one front, the lanes of some have backs in bits, and the lanes of others have none. No stack takes the
-/// backs of a lane that has a back in bits.
-#[test]
-fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
+/// Returns loads and stores in 41 pages.
+fn data_in_many_pages() -> EventBatch {
     let data = |at: u64| Event::Data {
         op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
         page: (at * at % 41) as u8,
         offset: (at * 52 % 4096) as u16,
         size: 4,
     };
-    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
-    let set = |settings: &[&str]| {
-        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
-        Machine::parse(&machine(1).resolved(), "back", &settings).unwrap()
+    batch(&(0..6000).map(data).collect::<Vec<_>>())
+}
+
+/// Returns a small machine with these settings changed.
+fn changed(number: usize, settings: &[&str]) -> Machine {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+    Machine::parse(&machine(number).resolved(), "back", &settings).unwrap()
+}
+
+/// Simulates machines together, with backs in bits and without, on one thread and on three.
+fn assert_bits_change_nothing(machines: &[Machine], events: &EventBatch, options: RunOptions) {
+    let outcomes = |options: &RunOptions| {
+        let source = Box::new(Fixed::new(events.clone(), 1000));
+        simulate_all(machines, source, options, None, &mut |_| Ok(())).unwrap()
     };
+    let bits = outcomes(&options);
+    let lanes = outcomes(&without(&options, FastPath::BackBits));
+    let threads = outcomes(&RunOptions { threads: 3, ..options });
+    assert_eq!([bits.len(), lanes.len(), threads.len()], [machines.len(); 3]);
+    for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
+        assert_same(bits, lanes, "in bits or not");
+        assert_same(bits, threads, "one thread or three");
+    }
+}
+
+/// Of machines with one front, the lanes of some have backs in bits, and the lanes of others have none. No stack takes the
+/// backs of a lane that has a back in bits.
+#[test]
+fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
+    let events = data_in_many_pages();
+    let set = |settings: &[&str]| changed(1, settings);
     let (lru, plru) = ("cache.l2.replacement=lru", "cache.l2.replacement=plru");
     let one = set(&["cache.l2.ways=4", lru]);
     let more = set(&["cache.l2.size=32KiB", "cache.l2.ways=8", lru]);
@@ -229,18 +248,7 @@ fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
     for machines in
         [vec![one.clone(), elsewhere.clone()], vec![elsewhere, one.clone()], vec![one, more, other]]
     {
-        let options = options(0..5);
-        let outcomes = |options: &RunOptions| {
-            let source = Box::new(Fixed::new(events.clone(), 1000));
-            simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
-        };
-        let bits = outcomes(&options);
-        let lanes = outcomes(&without(&options, FastPath::BackBits));
-        let threads = outcomes(&RunOptions { threads: 3, ..options });
-        for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
-            assert_same(bits, lanes, "in bits or not");
-            assert_same(bits, threads, "one thread or three");
-        }
+        assert_bits_change_nothing(&machines, &events, options(0..5));
     }
 }
 
@@ -248,18 +256,9 @@ fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
 /// machines, one has a level 3, and one has a back that is no bit.
 #[test]
 fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
-    let data = |at: u64| Event::Data {
-        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
-        page: (at * at % 41) as u8,
-        offset: (at * 52 % 4096) as u16,
-        size: 4,
-    };
-    let events = batch(&(0..6000).map(data).collect::<Vec<_>>());
+    let events = data_in_many_pages();
     for (number, back) in [(1, "random"), (1, "lru"), (2, "fifo"), (2, "lru")] {
-        let set = |settings: &[&str]| {
-            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
-            Machine::parse(&machine(number).resolved(), "back", &settings).unwrap()
-        };
+        let set = |settings: &[&str]| changed(number, settings);
         let (ways, replacement) = ("cache.l2.ways=4", &*format!("cache.l2.replacement={back}"));
         let level3 = ["cache.l2.next=l3", "cache.l3.size=64KiB", "cache.l3.line=128B", "cache.l3.ways=2"];
         let random = ["cache.l3.replacement=random", "cache.l3.next=memory"];
@@ -271,18 +270,7 @@ fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
             "{plan}"
         );
         let machines = [in_bits, set(&["cache.l2.ways=4", "cache.l2.replacement=plru"])];
-        let options = options(0..70);
-        let outcomes = |options: &RunOptions| {
-            let source = Box::new(Fixed::new(events.clone(), 1000));
-            simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
-        };
-        let bits = outcomes(&options);
-        let lanes = outcomes(&without(&options, FastPath::BackBits));
-        let threads = outcomes(&RunOptions { threads: 3, ..options });
-        for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
-            assert_same(bits, lanes, "in bits or not");
-            assert_same(bits, threads, "one thread or three");
-        }
+        assert_bits_change_nothing(&machines, &events, options(0..70));
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct World {
     last: u64,
 }
 
-/// What a byte holds that was never written.
+/// The value of a byte that was never written.
 const GARBAGE: u64 = u64::MAX;
 
 impl World {

@@ -214,7 +214,7 @@ pub struct FrontCounts {
     /// What each cache of the front has counted of each agent other than the user, cache by cache; empty if there is no
     /// such agent.
     pub agents: Vec<Vec<AgentCounters>>,
-    /// What the front has counted of walks that no lane needs to know of.
+    /// The front's counts of walks that no lane needs to know of.
     pub translation: TranslationCounts,
 }
 
@@ -227,7 +227,7 @@ pub struct EndedFront {
     pub direct_mapped: Option<DirectMappedFilter>,
     /// The cycles waited within the front so far.
     pub waited: u64,
-    /// What the front has counted of walks.
+    /// The front's counts of walks.
     pub translation: TranslationCounts,
 }
 

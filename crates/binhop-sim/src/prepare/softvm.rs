@@ -55,7 +55,7 @@ pub(super) struct MissTables {
     looked_at: BTreeMap<(Asid, u64), Option<u32>>,
     /// The slots of the lines of the handlers' code.
     code: Vec<u32>,
-    /// What the last levels surely hold.
+    /// The lines that the last levels surely hold.
     last_level: LastLevel,
     data_shape: Shape,
     page_log2: u32,
