@@ -1,4 +1,4 @@
-"""Repeats the studies of papers: tables, figures and claims, the paper's figures beside binhop's.
+"""Repeats the studies of papers, and shows the papers' figures beside binhop's in tables, figures and claims.
 
 A paper is a module of this package with two functions. The first function is
 

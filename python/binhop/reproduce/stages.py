@@ -96,8 +96,8 @@ class StudyTables:
         write_provenance(directory, self.provenance, self.notes)
 
 
-class ToldOfJobs:
-    """`ToldOfJobs` adds up the references of jobs, which follow each other."""
+class JobsProgress:
+    """`JobsProgress` adds up the references of jobs, which follow each other."""
 
     def __init__(self, watch: Watch | None) -> None:
         self._watch = watch

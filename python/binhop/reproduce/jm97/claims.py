@@ -179,7 +179,7 @@ def _j3(data: Jm97Data) -> Claim:
 
 
 def _mean_of_lines(overhead: Mapping[Organization, float], line: int) -> float:
-    """Returns the mean overhead over all sizes of the caches, with this line in both levels."""
+    """Returns the mean overhead over all sizes of the caches, with lines of this size in both levels."""
     found = [value for caches, value in overhead.items() if (caches.line_1, caches.line_2) == (line, line)]
     return sum(found) / len(found)
 

@@ -76,7 +76,7 @@ class Jm97Data:
         return [*self.stands_for]
 
     def program_of(self, name: str) -> str | None:
-        """Returns the program that stands for a program of the document; None if none does."""
+        """Returns the program that stands for a program of the document; None if there is no such program."""
         return next((program for program, of in self.stands_for.items() if of == name), None)
 
     @cached_property
@@ -108,7 +108,7 @@ class Jm97Data:
         kind: str = OF_DESIGNS,
         caches: Organization = REFERENCE,
     ) -> NDArray[np.float64]:
-        """Returns a figure per instruction of some programs together, one number for each placement."""
+        """Returns a figure per instruction over some programs together, one number for each placement."""
         take = (lambda counts: counts[value]) if isinstance(value, str) else value
         every = [self.runs(program, design, kind, caches) for program in programs]
         above = np.array([[take(counts) for counts in runs] for runs in every], np.float64).sum(axis=0)
@@ -117,7 +117,7 @@ class Jm97Data:
         return made
 
     def measure(self, programs: Iterable[str], design: str, value: str = OVERHEAD) -> Measure:
-        """Returns a figure per instruction of some programs together, with its interval over placements."""
+        """Returns a figure per instruction over some programs together, with its interval over placements."""
         return measure(self.samples(programs, design, value), self.confidence)
 
     def overhead(
@@ -134,7 +134,7 @@ class Jm97Data:
 
     @cached_property
     def last_levels(self) -> list[int]:
-        """The sizes of the last level of which the designs were run, in bytes a side."""
+        """The sizes of the last level with which the designs were run, in bytes for each side."""
         return sorted({cell[3].level_2 for cell in self.cells if cell[0] == OF_LAST_LEVELS})
 
     def saved(self, program: str, softvm: str, other: str, size: int, value: str = OVERHEAD) -> Measure:
@@ -146,7 +146,7 @@ class Jm97Data:
         return measure(theirs - own, self.confidence)
 
     def crossover(self, program: str, softvm: str, other: str, value: str = OVERHEAD) -> int | None:
-        """Returns the last level's size from which on software costs less than a design; None without one.
+        """Returns the least size of the last level from which on software costs less than a design, or None.
 
         A difference counts if its interval lies above zero.
         """

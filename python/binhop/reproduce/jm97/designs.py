@@ -18,9 +18,9 @@ class Design:
     """`Design` is a way to translate.
 
     Attributes:
-        text: What it is, in words.
+        text: The design in words.
         machine: The bundled machine from which it is made.
-        settings: The settings that make it.
+        settings: The settings that turn this machine into the design.
         own_tlbs: Whether the settings state the TLBs and the page table, in the place of the machine's.
     """
 

@@ -152,7 +152,7 @@ def _last_levels(data: Jm97Data) -> Any:
         orient="row",
     )
     sizes = rows["size"].unique().sort().to_list()
-    # An overhead of nothing has no place on a logarithmic axis.
+    # A logarithmic axis cannot show an overhead of 0.
     shown = rows.filter(pl.col("overhead") > 0)
     values = shown["overhead"].to_list()
     panels = []

@@ -88,7 +88,7 @@ ENDING = ".parquet"
 
 
 def suite(recordings: Path | None) -> list[Program]:
-    """Returns the programs of a study: the recordings of a directory, and built-in ones for what is missing.
+    """Returns a study's programs: recordings of a directory, and built-in programs for missing recordings.
 
     Raises:
         RequestError: The directory holds no recording with a name of `RECORDED`.
@@ -111,7 +111,7 @@ def suite(recordings: Path | None) -> list[Program]:
 
 
 def missing(programs: Sequence[Program]) -> list[str]:
-    """Returns the document's programs for which none of these stands.
+    """Returns the document's programs for which none of the given programs stands.
 
     >>> missing(BUILT_IN)
     ['m88ksim', 'go', 'ijpeg']

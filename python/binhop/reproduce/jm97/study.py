@@ -4,7 +4,8 @@ A job is one run of a program on several machines, so its references are decoded
 
 - `designs`: every design, with the caches of Tables 1, 3 and 4.
 - `last-level`: every design, with last levels of several sizes. It shows from which size on software wins.
-- `caches`: software at cache misses, with the caches of Figure 8. One job has all sizes of one pair of lines.
+- `caches`: software at cache misses, with the caches of Figure 8. A job has one pair of line sizes, and
+  every size of the caches.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
 from binhop.reproduce.jm97.designs import DESIGNS, KEPT, KIB, REFERENCE, Organization, machine
 from binhop.reproduce.jm97.programs import FIGURE_8, Program, missing, suite
-from binhop.reproduce.stages import StudyTables, ToldOfJobs
+from binhop.reproduce.stages import JobsProgress, StudyTables
 from binhop.results import notes_once
 from binhop.run import simulate_all
 
@@ -58,12 +59,12 @@ class Jm97Scale:
 
     Attributes:
         references: The references of each program on every design (Tables 1, 3 and 4).
-        placements: The placements of these runs, and of those with several last levels.
+        placements: The placements of these runs, and of the runs with several last levels.
         last_references: The references of each program with several last levels.
         last_levels: The sizes of the last level, in bytes.
         cache_references: The references of each program of Figure 8.
         levels_1: The sizes of level 1 in Figure 8, in bytes.
-        pairs: The lines of both levels in Figure 8.
+        pairs: The line sizes of both levels in Figure 8.
     """
 
     references: int
@@ -151,7 +152,7 @@ def run(
     chosen = SCALES[scale]
     programs = suite(recordings)
     store = None if kept is None else KeptRuns(kept)
-    told = ToldOfJobs(progress)
+    told = JobsProgress(progress)
     parts: list[pl.DataFrame] = []
     traces: list[dict[str, Any]] = []
     notes: dict[str, list[str]] = {}
@@ -226,6 +227,6 @@ def _once(
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """Returns the notes of a run but those on placements, which do not matter to virtual caches."""
+    """Returns the notes of a run without notes on placements, which do not matter to virtual caches."""
     every = (note for result in results for note in result.notes)
     return [note for note in dict.fromkeys(every) if "placement" not in note]

@@ -214,7 +214,7 @@ def figure_11(data: Kh90Data, paper: Kh90Paper) -> Any:
 
 
 def _worth(table: pl.DataFrame, by: str) -> tuple[float, float | None]:
-    """Returns hierarchical's misses at 1 MiB direct-mapped, and where along `by` random has as few."""
+    """Returns hierarchical's misses at 1 MiB direct-mapped, and where along `by` random has equally few."""
     other = "size" if by == "ways" else "ways"
     along = table.filter(pl.col(other) == 1)
     careful = along.filter((pl.col("heuristic") == "hierarchical") & (pl.col(by) == 1))["ours"][0]

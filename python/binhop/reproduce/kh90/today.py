@@ -1,4 +1,4 @@
-"""Measures, beyond the paper, what placement changes on today's machines, and which policy removes it.
+"""Measures how much placement changes misses on today's machines, and which policy removes the change.
 
 Between two runs of a cell only the placement differs: the study gives these machines LRU throughout. The
 coefficient of variation of misses over placements therefore measures only luck of placement: its share of the

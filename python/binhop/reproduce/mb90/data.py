@@ -89,7 +89,7 @@ class Mb90Data:
     def of_trial(
         self, design: str, workload: str, trial: int, column: str = DOCUMENT, drain: int = 1
     ) -> NDArray[np.float64]:
-        """Returns a column of `overheads`, one number for each placement. Undefined is 0 here: no excess."""
+        """Returns a column of `overheads`, one number for each placement. An undefined excess is 0."""
         rows = self.overheads.filter(design=design, workload=workload, trial=trial, drain=drain).sort("seed")
         return rows[column].cast(pl.Float64).fill_null(0.0).to_numpy()
 

@@ -106,7 +106,7 @@ def _about(data: Mb90Data) -> str:
 
 
 def _with(value: Measure, shown: Any) -> str:
-    """Returns a mean, and its interval if it has one that shows."""
+    """Returns a mean as text, with its interval if the ends of the interval differ as shown."""
     if value.n < 2 or shown(value.low) == shown(value.high):
         return str(shown(value.mean))
     return f"{shown(value.mean)} ({shown(value.low)} to {shown(value.high)})"

@@ -18,7 +18,7 @@ from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
 from binhop.reproduce.mb90.paper import DESIGNS, SWITCHES, WORKLOADS, Mb90Paper
-from binhop.reproduce.stages import StudyTables, ToldOfJobs
+from binhop.reproduce.stages import JobsProgress, StudyTables
 from binhop.results import notes_once
 from binhop.switch_cost import by_cause, costs_by, costs_by_cache, costs_by_level, interval_length, overheads
 from binhop.traces import Trace
@@ -45,7 +45,7 @@ class StudyScale:
         switches: The switches of each trial.
         trials: The trials of each workload, at most as many as the paper has.
         placements: The placements of each trial.
-        further: The placements of the runs with slow write buffers, and of those with the kernel.
+        further: The placements of the runs with slow write buffers, and of the runs with the kernel.
     """
 
     switches: int
@@ -68,7 +68,7 @@ class Job:
     Attributes:
         workload: The built-in workload.
         trial: The number of the trial, which is the seed of the workload.
-        designs: The designs of this trial: those for which the paper has so many trials.
+        designs: The designs for which the paper has a trial of this number.
         drain: The factor by which write buffers drain more slowly than the designs say.
         placements: The number of placements.
         switches: The switches after which the trial ends.
@@ -146,7 +146,7 @@ def run(
     """Runs every trial, one after the other. A trial that `kept` holds is not run again."""
     chosen = jobs(SCALES[scale])
     store = None if kept is None else KeptRuns(kept)
-    told = ToldOfJobs(progress)
+    told = JobsProgress(progress)
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     traces: list[dict[str, Any]] = []
     trials: dict[str, dict[str, Any]] = {}
@@ -192,7 +192,7 @@ def _once(
         machines,
         Trace.workload(job.workload, seed=job.trial),
         seeds=job.placements,
-        # With one instruction more, the next switch would begin a segment of none.
+        # With one instruction more, the next switch would begin a segment without instructions.
         instructions=trial["instructions"] - 1,
         threads=threads,
         progress=tell,
@@ -212,7 +212,7 @@ def _once(
 
 
 def reduced(job: Job, results: list[SwitchResult]) -> dict[str, pl.DataFrame]:
-    """Returns what the study keeps of a trial: sums over lives, and curves of the length that fits."""
+    """Returns what the study keeps of a trial: sums over all processes, and curves of one interval length."""
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for design, result in zip(job.designs, results, strict=True):
         costs, curves = result.costs, result.curves

@@ -1,7 +1,7 @@
 """Judges TB10's claims, each by its own rule.
 
-Speed-ups are in percent: cycles of the memory's clock under snooping-cache over those under the scheme, less
-one, each with the same size of the last level. Samples are placements.
+A speed-up is the cycles of the memory's clock under snooping-cache, divided by the cycles under the scheme,
+less one, in percent. Both have the same size of the last level. Samples are placements.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def _rates(data: Tb10Data) -> Any:
 
 
 def _conflicts(data: Tb10Data) -> Any:
-    """Draws what Figures 18 and 19 are about: the row conflicts of each class, by write policy."""
+    """Draws the row conflicts of each class by write policy, the subject of Figures 18 and 19."""
     forms = [
         ("baseline", BASELINE),
         ("shared, back", Form(SHARED, write=BACK)),

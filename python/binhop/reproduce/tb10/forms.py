@@ -1,4 +1,4 @@
-"""Lists the forms of schemes that the study compares: those of TB10's figures and tables, and ours.
+"""Lists the forms of schemes that the study compares: those of TB10's figures and tables, and our own.
 
 A form is a scheme with the size of the last level, the write policy of device data, and the size, ways and
 prefetcher of a DMA cache. All forms stand behind the front of the machine `tb10`.
@@ -137,5 +137,5 @@ SENSITIVITY = {
 
 
 def sensitive_forms() -> list[Form]:
-    """Returns the main forms under each other choice of what is ours."""
+    """Returns the main forms, once for each of our own choices that is changed."""
     return [replace(form, setting=setting) for setting in SENSITIVITY for form in MAIN]

@@ -225,7 +225,7 @@ def size_table(data: Tb10Data) -> pl.DataFrame:
 
 
 def sensitivity_table(data: Tb10Data) -> pl.DataFrame:
-    """Returns the speed-ups of the main forms under each other choice of what is ours."""
+    """Returns the speed-ups of the main forms, with each of our own choices changed."""
     rows: list[tuple[Any, ...]] = [
         (workload, form.setting, form.name.removesuffix(f" {form.setting}"), *_speed(data, workload, form))
         for workload in WORKLOADS

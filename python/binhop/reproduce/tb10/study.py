@@ -14,7 +14,7 @@ from binhop.device_traffic import device_data
 from binhop.kept_runs import KeptRuns, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of
-from binhop.reproduce.stages import StudyTables, ToldOfJobs
+from binhop.reproduce.stages import JobsProgress, StudyTables
 from binhop.reproduce.tb10.forms import BASELINE, MAIN, Form, every_form, sensitive_forms
 from binhop.results import notes_once
 from binhop.traces import Trace
@@ -38,7 +38,7 @@ class Tb10Scale:
     """`Tb10Scale` is how much of the study is run.
 
     Attributes:
-        references: The references of each workload's trace. Below level 2 remain 45%, 9.4% and 8.3% of them.
+        references: The references of each workload's trace. Level 2 passes on 45%, 9.4% and 8.3% of them.
         placements: The placements.
         further: The share of these references that the sensitivity table and the second tap have.
     """
@@ -114,7 +114,7 @@ def run(
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     traces: list[dict[str, Any]] = []
     notes: dict[str, list[str]] = {}
-    told = ToldOfJobs(progress)
+    told = JobsProgress(progress)
     for job in jobs(chosen):
         tables, rest = _once(job, store, threads, told.of(f"{job.name}, {len(job.forms)} forms"))
         for name in TABLES:
