@@ -13,7 +13,7 @@ use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 use binhop_base::{Bin, FrameNo, PowerOfTwo};
 
-use super::{PageRequest, bin_tree::BinTree, content::Content};
+use super::{PageRequest, bin_tree::BinTree, content::Contents};
 
 /// `BinCounts` declares what a policy asks the pool about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +273,7 @@ impl Bins {
 
     /// Returns whether lists and counts agree with the pool's frames, in order, and with the contents of
     /// frames.
-    pub(super) fn are_consistent(&self, pool: impl Iterator<Item = u32>, content: &[Content]) -> bool {
+    pub(super) fn are_consistent(&self, pool: impl Iterator<Item = u32>, contents: &Contents) -> bool {
         let mut lists = vec![Vec::new(); self.ends.len()];
         let mut available = vec![0; self.layout.len()];
         for frame in pool {
@@ -289,14 +289,14 @@ impl Bins {
         let counted = self.used.as_ref().is_none_or(|used| {
             let mut counts = vec![0; used.counts.len()];
             let mut pages = vec![0; used.owners.len()];
-            for (frame, _) in content
-                .iter()
-                .enumerate()
-                .filter(|(_, content)| content.page().is_some() && !content.is_wired())
-            {
-                let slot = used.slot_of[frame];
+            let holds_user_page = |&frame: &u32| {
+                let content = contents.of(frame);
+                content.page().is_some() && !content.is_wired()
+            };
+            for frame in (0..self.links.len() as u32).filter(holds_user_page) {
+                let slot = used.slot_of[frame as usize];
                 let start = slot as usize * used.layout.len();
-                used.layout.add(&mut counts[start..start + used.layout.len()], self.bin(frame as u32), 1);
+                used.layout.add(&mut counts[start..start + used.layout.len()], self.bin(frame), 1);
                 pages[slot as usize] += 1;
             }
             counts == used.counts && pages.iter().eq(used.owners.iter().map(|(_, pages)| pages))

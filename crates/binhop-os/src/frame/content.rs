@@ -1,4 +1,6 @@
-//! `Content` is the page that a frame holds, or held last.
+//! `Content` is the page that a frame holds, or held last; `Contents` holds the contents of all frames.
+
+use alloc::{vec, vec::Vec};
 
 use binhop_base::PageId;
 
@@ -48,5 +50,75 @@ impl Content {
     pub(crate) fn release(&mut self) {
         assert!(!self.wired, "a wired page does not die");
         self.held = false;
+    }
+}
+
+/// Logarithm of the most frames of a chunk.
+const CHUNK_LOG2: u32 = 4;
+
+/// `Contents` holds the content of each frame. Frames that were never used take no memory, chunk by chunk: a large memory
+/// of which few frames are used would otherwise cost each lane more than its caches.
+pub(crate) struct Contents {
+    frames: usize,
+    /// Logarithm of the frames of a chunk. A small memory is one chunk.
+    chunk_log2: u32,
+    /// For each chunk, its number among `chunks` plus 1; 0 for a chunk of which no frame was used.
+    numbers: Vec<u32>,
+    /// The contents of the chunks, one chunk after another.
+    chunks: Vec<Content>,
+}
+
+impl Contents {
+    /// Makes frames that were never used.
+    pub(crate) fn new(frames: usize) -> Self {
+        let chunk_log2 = frames.max(1).ilog2().min(CHUNK_LOG2);
+        Self { frames, chunk_log2, numbers: vec![0; frames.div_ceil(1 << chunk_log2)], chunks: Vec::new() }
+    }
+
+    /// Returns the content of a frame, if the frame exists.
+    #[inline]
+    pub(crate) fn get(&self, frame: u64) -> Option<Content> {
+        (frame < self.frames as u64).then(|| self.of(frame as u32))
+    }
+
+    /// Returns the content of a frame.
+    ///
+    /// # Panics
+    /// There is no such frame.
+    #[inline]
+    pub(crate) fn of(&self, frame: u32) -> Content {
+        match self.numbers[frame as usize >> self.chunk_log2] {
+            0 => Content::default(),
+            number => self.chunks[self.place(number, frame)],
+        }
+    }
+
+    /// Returns the content of a frame, to be changed.
+    ///
+    /// # Panics
+    /// There is no such frame.
+    #[inline]
+    pub(crate) fn of_mut(&mut self, frame: u32) -> &mut Content {
+        let chunk = frame as usize >> self.chunk_log2;
+        if self.numbers[chunk] == 0 {
+            let (used, size) = (self.chunks.len(), 1 << self.chunk_log2);
+            if used == self.chunks.capacity() {
+                self.chunks.reserve_exact(size.max(used / 4));
+            }
+            self.chunks.resize(used + size, Content::default());
+            self.numbers[chunk] = (used / size) as u32 + 1;
+        }
+        let place = self.place(self.numbers[chunk], frame);
+        &mut self.chunks[place]
+    }
+
+    #[inline]
+    fn place(&self, number: u32, frame: u32) -> usize {
+        (number as usize - 1) << self.chunk_log2 | frame as usize & ((1 << self.chunk_log2) - 1)
+    }
+
+    /// Returns the contents of all frames that were ever used, and of frames beside them, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Content> {
+        self.chunks.iter().copied()
     }
 }

@@ -5,6 +5,7 @@
 //! P), whatever the size of the pool.
 
 use alloc::{vec, vec::Vec};
+use core::cell::{Cell, OnceCell};
 
 use binhop_base::{Rng, Stream};
 
@@ -17,8 +18,11 @@ pub(super) struct Fresh {
     rng: Rng,
     /// The stream that draws the initial order (KH90 §4.1.2).
     stream: Stream,
-    /// The place of each frame in the order, for frames before `drawn`.
-    places: Vec<u32>,
+    /// The frame that was found last by its rank, and its place. A policy that picks by rank is asked about this frame
+    /// only, and then `places` takes no memory.
+    found: Cell<Option<(u32, usize)>>,
+    /// The place of each frame in the order, for frames before `drawn`, from the first question about another frame on.
+    places: OnceCell<Vec<u32>>,
     /// The ranks of the places whose frames were not taken.
     ranks: Ranks,
     /// The number of frames that were taken.
@@ -35,23 +39,36 @@ impl Fresh {
 
     /// Makes all frames in an order of which nothing is drawn yet.
     fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
-        let (places, ranks) = (vec![0; order.len()], Ranks::new(order.len()));
-        Self { drawn: 0, rng, stream, places, ranks, used: 0, order }
+        let ranks = Ranks::new(order.len());
+        Self { drawn: 0, rng, stream, found: Cell::new(None), places: OnceCell::new(), ranks, used: 0, order }
     }
 
     /// Draws the order up to place `end`.
     fn draw(&mut self, end: usize) {
         if end > self.drawn {
             self.rng.shuffle_places(self.stream, &mut self.order, self.drawn..end);
-            self.note_places(self.drawn..end);
+            if let Some(places) = self.places.get_mut() {
+                note_places(places, &self.order, self.drawn..end);
+            }
             self.drawn = end;
         }
     }
 
-    fn note_places(&mut self, places: core::ops::Range<usize>) {
-        for place in places {
-            self.places[self.order[place] as usize] = place as u32;
+    /// Returns the place of a frame in the order, if the frame is drawn.
+    #[inline]
+    fn place_of(&self, frame: u32) -> Option<usize> {
+        if let Some((found, place)) = self.found.get()
+            && found == frame
+        {
+            return Some(place);
         }
+        let places = self.places.get_or_init(|| {
+            let mut places = vec![0; self.order.len()];
+            note_places(&mut places, &self.order, 0..self.drawn);
+            places
+        });
+        let place = *places.get(frame as usize)? as usize;
+        (place < self.drawn && self.order[place] == frame).then_some(place)
     }
 
     /// Returns the number of frames, including taken frames.
@@ -72,7 +89,10 @@ impl Fresh {
 
     /// Returns the frame at a rank among the frames that were not taken. The frame must be drawn.
     pub(super) fn at(&self, rank: usize) -> u32 {
-        self.order[self.ranks.place(rank)]
+        let place = self.ranks.place(rank);
+        let frame = self.order[place];
+        self.found.set(Some((frame, place)));
+        frame
     }
 
     /// Returns the frames that were not taken, as far as the order is drawn.
@@ -96,16 +116,13 @@ impl Fresh {
     /// Returns whether a frame is drawn and was not taken.
     #[inline]
     pub(super) fn holds(&self, frame: u32) -> bool {
-        self.places.get(frame as usize).is_some_and(|&place| {
-            let place = place as usize;
-            place < self.drawn && self.order[place] == frame && !self.ranks.has_left(place)
-        })
+        self.place_of(frame).is_some_and(|place| !self.ranks.has_left(place))
     }
 
     /// Takes out a drawn frame. Returns the frame that is the `size`-th from now on, if at least `size` frames
     /// are left.
     pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
-        self.ranks.leave(self.places[frame as usize] as usize);
+        self.ranks.leave(self.place_of(frame).expect("the frame is drawn"));
         self.used += 1;
         // No place from `entering` on was ever within the pool, so no frame there was taken.
         let entering = self.used + size - 1;
@@ -116,13 +133,19 @@ impl Fresh {
     }
 }
 
+/// Notes the frames of some places of an order.
+fn note_places(places: &mut [u32], order: &[u32], range: core::ops::Range<usize>) {
+    for place in range {
+        places[order[place] as usize] = place as u32;
+    }
+}
+
 #[cfg(test)]
 impl Fresh {
     /// Makes all frames in a given order.
     pub(super) fn in_order(order: Vec<u32>) -> Self {
         let mut fresh = Self::untouched(order, Rng::new(0), Stream::new(binhop_base::Domain::FrameOrder, 0));
         fresh.drawn = fresh.order.len();
-        fresh.note_places(0..fresh.drawn);
         fresh
     }
 }
@@ -141,6 +164,7 @@ mod tests {
             part in 0.0..1.0f64,
             seed in any::<u64>(),
             takes in prop::collection::vec(any::<u32>(), 0..500),
+            asked in any::<bool>(),
         ) {
             let size = 1 + (f64::from(frames - 1) * part) as usize;
             let (rng, stream) = (Rng::new(seed), Stream::new(Domain::FrameOrder, 0));
@@ -152,14 +176,18 @@ mod tests {
                 let pool = size.min(model.len());
                 prop_assert_eq!(fresh.iter().take(pool).collect::<Vec<_>>(), &model[..pool]);
                 for (rank, &frame) in model[..pool].iter().enumerate() {
+                    if asked {
+                        prop_assert!(fresh.holds(frame));
+                    }
                     prop_assert_eq!((fresh.at(rank), fresh.holds(frame)), (frame, true));
                 }
-                prop_assert!(used.iter().all(|&frame| !fresh.holds(frame)));
-                prop_assert!(model[pool..].iter().all(|&frame| !fresh.holds(frame)));
+                prop_assert!(!asked || used.iter().all(|&frame| !fresh.holds(frame)));
+                prop_assert!(!asked || model[pool..].iter().all(|&frame| !fresh.holds(frame)));
                 if pool == 0 {
                     break;
                 }
                 let rank = take as usize % pool;
+                prop_assert_eq!(fresh.at(rank), model[rank]);
                 let frame = model.remove(rank);
                 used.push(frame);
                 prop_assert_eq!(fresh.take(frame, size), model.get(size - 1).copied());

@@ -20,7 +20,7 @@
 //! the lane's last placement, or at the used part of the pool where this part is smaller. Each frame that was
 //! touched since the list last looked at it costs O(log P), spread over placements.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec;
 
 use binhop_base::{Domain, PageId, Rng, Stream};
 
@@ -28,7 +28,7 @@ use super::{
     PageRequest, Recency,
     age_queue::AgeQueue,
     bins::{BinCounts, Bins},
-    content::Content,
+    content::{Content, Contents},
     fresh::Fresh,
     used_pool::UsedPool,
 };
@@ -39,7 +39,7 @@ pub(crate) struct LruList {
     fresh: Fresh,
     /// The number of wired frames, which are used and not in the list.
     wired: usize,
-    content: Vec<Content>,
+    contents: Contents,
     /// The used frames by age. `None` until the first placement that needs recency.
     followed: Option<Followed>,
     /// The counts by bin, if the policy asks about bins.
@@ -55,10 +55,10 @@ struct Followed {
 
 impl Followed {
     /// Follows every used frame that is not wired. All of them are outside the pool.
-    fn of(size: usize, fresh: &Fresh, content: &[Content]) -> Self {
+    fn of(size: usize, fresh: &Fresh, contents: &Contents) -> Self {
         let mut age_queue = AgeQueue::default();
         for frame in fresh.iter_used() {
-            let content = content[frame as usize];
+            let content = contents.of(frame);
             if !content.is_wired() {
                 age_queue.add(frame, content.last());
             }
@@ -82,14 +82,7 @@ impl LruList {
 
     fn of(fresh: Fresh, size: usize, counts: Option<BinCounts>) -> Self {
         let bins = counts.map(|counts| Bins::new(counts, fresh.frames(), fresh.first(size)));
-        Self {
-            size,
-            wired: 0,
-            content: vec![Content::default(); fresh.frames()],
-            fresh,
-            followed: None,
-            bins,
-        }
+        Self { size, wired: 0, contents: Contents::new(fresh.frames()), fresh, followed: None, bins }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -129,7 +122,7 @@ impl LruList {
     }
 
     pub(crate) fn content(&self, frame: u32) -> Content {
-        self.content[frame as usize]
+        self.contents.of(frame)
     }
 
     /// Returns the counts by bin.
@@ -154,9 +147,9 @@ impl LruList {
         let available = self.fresh.used() - self.wired;
         let wanted = (self.size - self.never_used()).min(available);
         let portion = self.len() / 8;
-        let Self { size, fresh, content, followed, bins, .. } = self;
+        let Self { size, fresh, contents, followed, bins, .. } = self;
         let Followed { pool, age_queue } =
-            followed.get_or_insert_with(|| Followed::of(*size, fresh, content));
+            followed.get_or_insert_with(|| Followed::of(*size, fresh, contents));
         pool.validate(recency, |entry| {
             age_queue.put_back(entry);
             if let Some(bins) = bins {
@@ -175,9 +168,8 @@ impl LruList {
 
     /// Returns whether a frame is in the pool.
     pub(crate) fn holds(&self, frame: u64) -> bool {
-        let Some((frame, content)) = u32::try_from(frame).ok().zip(self.content.get(frame as usize)) else {
-            return false;
-        };
+        let Some(content) = self.contents.get(frame) else { return false };
+        let frame = frame as u32;
         let used = || self.followed.as_ref().is_some_and(|it| it.pool.holds(frame, content.last()));
         self.fresh.holds(frame) || used()
     }
@@ -189,7 +181,7 @@ impl LruList {
 
     /// Counts the wired frames.
     pub(crate) fn wired(&self) -> u64 {
-        self.content.iter().filter(|content| content.is_wired()).count() as u64
+        self.contents.iter().filter(|content| content.is_wired()).count() as u64
     }
 
     /// Returns the number of frames that are not wired.
@@ -201,7 +193,7 @@ impl LruList {
     fn take_out(&mut self, frame: u32) {
         let next = match &mut self.followed {
             Some(followed) if !self.fresh.holds(frame) => {
-                followed.pool.take(self.content[frame as usize].last());
+                followed.pool.take(self.contents.of(frame).last());
                 None
             }
             _ => self.fresh.take(frame, self.size),
@@ -234,7 +226,7 @@ impl LruList {
 
     /// Returns a wired frame whose page has died to the list, as the youngest frame.
     pub(crate) fn unwire(&mut self, frame: u32) {
-        let content = &mut self.content[frame as usize];
+        let content = self.contents.of_mut(frame);
         content.unwire();
         self.wired -= 1;
         if let Some(followed) = &mut self.followed {
@@ -244,7 +236,7 @@ impl LruList {
 
     /// Changes the content of a frame. Returns the page that the frame held.
     fn replace(&mut self, frame: u32, content: Content) -> Option<PageId> {
-        let old = core::mem::replace(&mut self.content[frame as usize], content).page();
+        let old = core::mem::replace(self.contents.of_mut(frame), content).page();
         if let (Some(bins), Some(_)) = (&mut self.bins, old) {
             bins.empty(frame);
         }
@@ -253,7 +245,7 @@ impl LruList {
 
     /// Frees a frame whose page has died. The frame keeps its place.
     pub(crate) fn release(&mut self, frame: u32) {
-        self.content[frame as usize].release();
+        self.contents.of_mut(frame).release();
         if let Some(bins) = &mut self.bins {
             bins.empty(frame);
         }
@@ -261,7 +253,7 @@ impl LruList {
 
     /// Counts the frames that hold a page.
     pub(crate) fn held(&self) -> u64 {
-        self.content.iter().filter(|content| content.page().is_some()).count() as u64
+        self.contents.iter().filter(|content| content.page().is_some()).count() as u64
     }
 
     /// Returns whether every frame stands in the list exactly once, and the counts agree with the frames.
@@ -276,7 +268,7 @@ impl LruList {
         let mut used = vec![false; self.len()];
         let mut wired = 0;
         for frame in self.fresh.iter_used() {
-            let is_wired = self.content[frame as usize].is_wired();
+            let is_wired = self.contents.of(frame).is_wired();
             used[frame as usize] = true;
             wired += usize::from(is_wired);
             // A wired frame is in no list. A used frame is in no list either, as long as nobody needs the
@@ -288,14 +280,14 @@ impl LruList {
         }
         seen.iter().all(|&times| times == 1)
             && wired == self.wired
-            && self.bins.as_ref().is_none_or(|bins| bins.are_consistent(self.pool(), &self.content))
+            && self.bins.as_ref().is_none_or(|bins| bins.are_consistent(self.pool(), &self.contents))
     }
 }
 
 #[cfg(test)]
 impl LruList {
     /// Makes a list in a given order.
-    pub(crate) fn in_order(order: Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
+    pub(crate) fn in_order(order: alloc::vec::Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::in_order(order), size, counts)
     }
 

@@ -68,6 +68,7 @@ pub(super) static POLICY: Policy = Policy {
         largest_run_log2: Some(ORDERS as u32 - 1),
         reads_recency: true,
         is_random: |settings| settings.fragmentation > 0,
+        has_lists: false,
     }),
 };
 

@@ -39,6 +39,7 @@ pub(super) static POLICY: Policy = Policy {
         largest_run_log2: None,
         reads_recency: true,
         is_random: |_| true,
+        has_lists: true,
     }),
 };
 

@@ -31,6 +31,10 @@ pub struct Policy {
 pub struct LaneBytes {
     /// The bytes at the start.
     pub start: u64,
+    /// The bytes for each page that gets a frame.
+    pub page: u64,
+    /// The maximum number of bytes that all these pages take together.
+    pub all_pages: u64,
     /// The further bytes once placements read recency.
     pub once: u64,
     /// The further bytes for each page in memory from then on.
@@ -68,6 +72,8 @@ pub struct AllocatorPolicy {
     pub reads_recency: bool,
     /// Returns whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
+    /// Whether the frames are in lists as those of a pool; otherwise each frame takes memory from the start.
+    pub has_lists: bool,
 }
 
 impl Policy {
@@ -167,28 +173,35 @@ impl Policy {
         // Each frame has an entry of 16 B, in a list that grows by doubling.
         let entry = 32;
         let full = frames.saturating_mul(entry);
-        // The used part of the pool has 1.5 places for each frame, with ranks, and a table of its pages.
-        let once = settings.pool.saturating_mul(25 + 22);
+        // The used part of the pool has 1.5 places for each frame, with ranks, and a table of its pages. From then on
+        // frames that were never used are sought by their numbers, too.
+        let once = settings.pool.saturating_mul(25 + 22).saturating_add(frames.saturating_mul(4));
         // A policy with colors has a list for each color.
         let lists = |bytes: usize| settings.colors.saturating_mul(bytes as u64);
+        // A page fills a chunk of contents by itself, as long as few frames are used.
+        let pages = LaneBytes { page: 160, all_pages: frames.saturating_mul(8), ..LaneBytes::default() };
         match self.mechanism {
             Mechanism::Identity => LaneBytes::default(),
-            Mechanism::Allocator(_) => LaneBytes {
-                start: frames.saturating_mul(24).saturating_add(lists(LruList::BYTES)),
+            Mechanism::Allocator(AllocatorPolicy { has_lists, .. }) => LaneBytes {
+                start: frames
+                    .saturating_mul(if has_lists { 5 } else { 24 })
+                    .saturating_add(lists(LruList::BYTES)),
+                page: if has_lists { pages.page } else { 0 },
+                all_pages: pages.all_pages,
                 once: lists(LruList::BYTES_FOLLOWED),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
                 ..LaneBytes::default()
             },
             Mechanism::Pool(build) => {
-                let start = frames.saturating_mul(17);
+                let start = frames.saturating_mul(5);
                 let Some(counts) = build(settings).bin_counts() else {
-                    return LaneBytes { start, once, entry, full, owner: 0 };
+                    return LaneBytes { start, once, entry, full, ..pages };
                 };
                 let bins = counts.bins.bytes();
-                let start = frames.saturating_mul(33).saturating_add(bins.saturating_mul(20));
+                let start = frames.saturating_mul(25).saturating_add(bins.saturating_mul(20));
                 let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
-                LaneBytes { start, once, entry, full, owner }
+                LaneBytes { start, once, entry, full, owner, ..pages }
             }
         }
     }

@@ -40,6 +40,7 @@ pub(super) static POLICY: Policy = Policy {
         largest_run_log2: None,
         reads_recency: false,
         is_random: |_| false,
+        has_lists: false,
     }),
 };
 

@@ -301,6 +301,8 @@ impl MemoryEstimate {
         let first = &machines[cells.machines[0]];
         let (settings, frames) =
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
+        let sum = Sum { page_alone: frames.page, ..Sum::default() };
+        self.when_full.push(WhenFull { safe: 0, sum, most: frames.all_pages });
         if let Some(safe) = first.safe_frames() {
             // An entry for each frame in use, and what the pool takes.
             let sum = Sum { page: frames.entry, ..Sum::default() };
@@ -323,7 +325,8 @@ impl MemoryEstimate {
                 self.when_full.push(WhenFull { safe: 0, sum, most });
             }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
-            let most = frames.start.saturating_add(frames.once).saturating_add(frames.full);
+            let parts = [frames.start, frames.all_pages, frames.once, frames.full];
+            let most = parts.into_iter().fold(0, u64::saturating_add);
             self.note("memory.size".to_string(), size, most);
         }
         let of_page = 16 + if options.log { LOGGED } else { 0 };

@@ -1,0 +1,358 @@
+//! `Occupants` knows which line lies in each way of a cache, in the lanes and bins in which this matters.
+//!
+//! # Roomy bins
+//! As long as a bin has no more pages than the cache has ways, each set of the bin has room for every line that may come.
+//! No line leaves, so nobody asks in which way a line lies. Such a bin is *roomy*: its ways take no memory, and a lane that
+//! misses there is not visited. When one page more comes, the bin is *crowded* from then on, and its lines take their ways
+//! in the order in which they came. Every lane asks for a line for the first time at the same request, so one order serves
+//! all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may come again.
+
+use binhop_base::PageId;
+
+use super::{LinesOf, Mask, line_masks::LineMasks, page_rows::PageRows};
+use crate::CacheConfig;
+
+/// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways that is
+/// known only at run time.
+#[derive(Clone, Debug)]
+pub(super) struct Occupants<const W: usize> {
+    lines_of: LinesOf,
+    ways: usize,
+    lanes: usize,
+    /// The most pages of a roomy bin.
+    most_in_roomy: u32,
+    /// The bits of a frame that choose the set.
+    bin_mask: u32,
+    /// For each bin and lane.
+    bins: Vec<BinPages>,
+    /// For each page and lane: the place of the page's bin if it is crowded, else the bin's page before this page.
+    pages: Vec<u32>,
+    /// For each page, the lanes in which the page has a frame, and those in which the page's bin is crowded.
+    placed: Vec<[Mask; 2]>,
+    /// The lanes that have lost a page.
+    have_lost: Mask,
+    /// The order in which lines came to roomy bins, if the policy depends on it.
+    arrivals: Option<Arrivals>,
+    /// The crowded bins of all lanes.
+    places: usize,
+    /// Logarithm of the places of a block.
+    block_log2: u32,
+    blocks: Vec<Block>,
+}
+
+/// `Block` holds the ways of some crowded bins.
+#[derive(Clone, Debug)]
+struct Block {
+    /// The places of this block. Their number is a power of two, besides that of the last block.
+    places: usize,
+    /// For each line number within the page, each place and each way, the page whose line lies there: its number plus 1. An
+    /// empty way is 0.
+    ways: Vec<u32>,
+}
+
+impl Block {
+    /// Returns the ways of a set, by the line number and the place within the block.
+    #[inline(always)]
+    fn of(&self, number: usize, place: usize, ways: usize) -> &[u32] {
+        &self.ways[(number * self.places + place) * ways..][..ways]
+    }
+
+    /// [`Block::of`], to be changed.
+    #[inline(always)]
+    fn of_mut(&mut self, number: usize, place: usize, ways: usize) -> &mut [u32] {
+        &mut self.ways[(number * self.places + place) * ways..][..ways]
+    }
+}
+
+/// The blocks of a cache with several ways: few, so that the ways of one line number lie together. A cache with one way has
+/// one block, because all of its bins are crowded sooner or later.
+const BLOCKS: usize = 16;
+
+/// `BinPages` says which pages lie in a bin of a lane.
+#[derive(Clone, Copy, Debug)]
+enum BinPages {
+    /// There are so few pages that no set can be too small. `last` is the number of the page that came last, plus 1.
+    Roomy { pages: u32, last: u32 },
+    /// The ways of the bin's sets have this place.
+    Crowded { place: u32 },
+}
+
+/// `Arrivals` holds for each line the number of lines of its line number that were asked for before.
+#[derive(Clone, Debug)]
+struct Arrivals {
+    before: PageRows<u32>,
+    /// The lines of each line number that were asked for.
+    lines: Vec<u32>,
+}
+
+impl<const W: usize> Occupants<W> {
+    /// Empty sets. The ways of lines in a crowded bin depend on the order in which the lines came if the cache `is_ordered`.
+    pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize, is_ordered: bool) -> Self {
+        let ways = cache.ways as usize;
+        assert!(W == 0 || W == ways);
+        let bins = (cache.sets() >> lines_of.log2) as usize;
+        let arrivals = || Arrivals { before: PageRows::new(lines_of), lines: vec![0; 1 << lines_of.log2] };
+        Self {
+            lines_of,
+            ways,
+            lanes,
+            // A bin with room for a single page is roomy for so short a time that its lines cost more when it ends.
+            most_in_roomy: if ways == 1 { 0 } else { cache.ways },
+            bin_mask: bins as u32 - 1,
+            bins: vec![BinPages::Roomy { pages: 0, last: 0 }; bins * lanes],
+            pages: Vec::new(),
+            placed: Vec::new(),
+            have_lost: 0,
+            arrivals: is_ordered.then(arrivals),
+            places: 0,
+            block_log2: (bins * lanes)
+                .div_ceil(if ways == 1 { 1 } else { BLOCKS })
+                .next_power_of_two()
+                .ilog2(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Returns the bytes that the sets take. `loses` says whether a lane may lose a page.
+    pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
+        let (ways, lines) = (u64::from(cache.ways), 1 << lines_of.log2);
+        let of_bins = (cache.sets() >> lines_of.log2) * size_of::<BinPages>() as u64;
+        let all = cache.sets() * ways * size_of::<u32>() as u64;
+        let page = size_of::<u32>() as u64;
+        if ways == 1 {
+            return SetsBytes { fixed: of_bins + all, page, crowding: 0, most: 0 };
+        }
+        let fixed = of_bins + all * 2 / BLOCKS as u64;
+        // A crowded bin has more pages than ways, unless the lane has lost a page.
+        let pages = if loses { 1 } else { ways + 1 };
+        let crowding = (lines * ways * size_of::<u32>() as u64).div_ceil(pages);
+        SetsBytes { fixed, page, crowding, most: all }
+    }
+
+    /// The number of ways. The compiler knows it unless `W` is 0.
+    #[inline(always)]
+    fn ways(&self) -> usize {
+        if W == 0 { self.ways } else { W }
+    }
+
+    /// Returns what numbers the sets.
+    pub(super) fn sets(&self) -> SetNumbers {
+        SetNumbers { bin_mask: self.bin_mask, log2: self.lines_of.log2 }
+    }
+
+    /// A page comes to a frame in one lane. `lines` says which lines the lane holds. If the page's bin becomes crowded, `take`
+    /// gives each line of the bin its way: it gets the ways of a set, the set's number and the number of a page plus 1.
+    pub(super) fn put(
+        &mut self,
+        (lane, page, lower): (usize, PageId, u32),
+        lines: &LineMasks,
+        mut take: impl FnMut(&mut [u32], usize, u32),
+    ) {
+        if page.index() >= self.placed.len() {
+            self.placed.resize(page.index() + 1, [0; 2]);
+            self.pages.resize((page.index() + 1) * self.lanes, 0);
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.before.make_room(page.index());
+            }
+        }
+        let (bit, bin) = (1 << lane, (lower & self.bin_mask) as usize);
+        if self.placed[page.index()][0] & bit != 0 {
+            // The page had another frame. The list of its old bin still has it.
+            self.lose(lane, lines, &mut take);
+        }
+        self.placed[page.index()][0] |= bit;
+        let (at, of_page) = (bin * self.lanes + lane, page.index() * self.lanes + lane);
+        if let BinPages::Roomy { pages, .. } = self.bins[at]
+            && (pages >= self.most_in_roomy || self.have_lost & bit != 0)
+        {
+            self.crowd(lane, bin, lines, &mut take);
+        }
+        match &mut self.bins[at] {
+            BinPages::Crowded { place } => {
+                self.pages[of_page] = *place;
+                self.placed[page.index()][1] |= bit;
+            }
+            BinPages::Roomy { pages, last } => {
+                self.pages[of_page] = *last;
+                (*pages, *last) = (*pages + 1, page.0 + 1);
+            }
+        }
+    }
+
+    /// A lane is about to lose a page. Its bins are crowded from now on: see [`Occupants::put`].
+    pub(super) fn lose(
+        &mut self,
+        lane: usize,
+        lines: &LineMasks,
+        mut take: impl FnMut(&mut [u32], usize, u32),
+    ) {
+        let bit = 1 << lane;
+        if self.have_lost & bit != 0 {
+            return;
+        }
+        self.have_lost |= bit;
+        for bin in 0..=self.bin_mask as usize {
+            let BinPages::Roomy { pages, .. } = self.bins[bin * self.lanes + lane] else { continue };
+            if pages > 0 {
+                self.crowd(lane, bin, lines, &mut take);
+            }
+        }
+    }
+
+    /// Makes a roomy bin crowded.
+    fn crowd(
+        &mut self,
+        lane: usize,
+        bin: usize,
+        lines: &LineMasks,
+        take: &mut impl FnMut(&mut [u32], usize, u32),
+    ) {
+        let pages = self.pages_of(lane, bin);
+        let (place, ways) = (self.places, self.ways());
+        if self.place(place).0 == self.blocks.len() {
+            let places = (self.bins.len() - place).min(1 << self.block_log2);
+            self.blocks.push(Block { places, ways: vec![0; (places * ways) << self.lines_of.log2] });
+        }
+        self.places += 1;
+        let (block, within) = self.place(place);
+        let mut held = Vec::with_capacity(pages.len());
+        let numbers = if pages.is_empty() { 0 } else { 1 << self.lines_of.log2 };
+        for number in 0..numbers {
+            self.hold(lane, number, &pages, lines, &mut held);
+            let of_place = self.blocks[block].of_mut(number, within, ways);
+            for page in &held {
+                take(of_place, bin << self.lines_of.log2 | number, page.0 + 1);
+            }
+        }
+        for page in pages {
+            self.pages[page.index() * self.lanes + lane] = place as u32;
+            self.placed[page.index()][1] |= 1 << lane;
+        }
+        self.bins[bin * self.lanes + lane] = BinPages::Crowded { place: place as u32 };
+    }
+
+    /// Returns the block of a place, and the place within the block.
+    #[inline(always)]
+    fn place(&self, place: usize) -> (usize, usize) {
+        (place >> self.block_log2, place & ((1 << self.block_log2) - 1))
+    }
+
+    /// Returns the pages of a roomy bin.
+    fn pages_of(&self, lane: usize, bin: usize) -> Vec<PageId> {
+        let BinPages::Roomy { mut last, .. } = self.bins[bin * self.lanes + lane] else {
+            unreachable!("the bin is roomy")
+        };
+        let mut pages = Vec::new();
+        while last != 0 {
+            let page = PageId(last - 1);
+            pages.push(page);
+            last = self.pages[page.index() * self.lanes + lane];
+        }
+        pages
+    }
+
+    /// Makes `held` those pages of a roomy bin whose line of a number a lane holds, in the order in which these lines came.
+    fn hold(&self, lane: usize, number: usize, pages: &[PageId], lines: &LineMasks, held: &mut Vec<PageId>) {
+        let key = |page: PageId| u64::from(page.0) << self.lines_of.log2 | number as u64;
+        held.clear();
+        held.extend(pages.iter().filter(|&&page| lines.get(key(page))[0] >> lane & 1 == 1));
+        if let (Some(arrivals), 2..) = (&self.arrivals, held.len()) {
+            held.sort_unstable_by_key(|&page| arrivals.before.get(key(page)));
+        }
+    }
+
+    /// Some lanes miss a line. Calls `visit` with each of these lanes in which the page's bin is crowded, the lane's bit, and
+    /// the ways of the set.
+    #[inline]
+    pub(super) fn miss(&mut self, key: u64, lanes: Mask, mut visit: impl FnMut(usize, Mask, &mut [u32])) {
+        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        let ways = self.ways();
+        let Self { placed, arrivals, pages, blocks, block_log2, .. } = self;
+        let [_, crowded] = placed[page.index()];
+        if let (Some(arrivals), true) = (arrivals, lanes & !crowded != 0) {
+            arrivals.before.set(key, arrivals.lines[number]);
+            arrivals.lines[number] += 1;
+        }
+        let places = &pages[page.index() * self.lanes..][..self.lanes];
+        let (block_log2, within) = (*block_log2, (1 << *block_log2) - 1);
+        let mut lanes = lanes & crowded;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            let bit = lanes & lanes.wrapping_neg();
+            lanes ^= bit;
+            let place = places[lane] as usize;
+            visit(lane, bit, blocks[place >> block_log2].of_mut(number, place & within, ways));
+        }
+    }
+
+    /// Returns the ways of the set in which a lane that has lost a page holds a line.
+    pub(super) fn ways_of(&mut self, key: u64, lane: usize) -> &mut [u32] {
+        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        debug_assert!(self.have_lost >> lane & 1 == 1);
+        let ways = self.ways();
+        let (block, within) = self.place(self.pages[page.index() * self.lanes + lane] as usize);
+        self.blocks[block].of_mut(number, within, ways)
+    }
+
+    /// Calls `visit` with each set of a lane. The pages whose lines lie there come by way if the bin is crowded, and otherwise
+    /// in the order in which the lines came.
+    pub(super) fn each_set(&self, lane: usize, lines: &LineMasks, mut visit: impl FnMut(usize, SetPages)) {
+        let (ways, log2) = (self.ways(), self.lines_of.log2);
+        for (bin, of_lanes) in self.bins.chunks(self.lanes).enumerate() {
+            match of_lanes[lane] {
+                BinPages::Crowded { place } => {
+                    let (block, within) = self.place(place as usize);
+                    for number in 0..1 << log2 {
+                        let of_place = self.blocks[block].of(number, within, ways);
+                        let occupied = of_place.iter().filter(|&&occupant| occupant != 0);
+                        let pages = occupied.map(|occupant| PageId(occupant - 1)).collect();
+                        visit(bin << log2 | number, SetPages { pages, by_way: true });
+                    }
+                }
+                BinPages::Roomy { pages: 0, .. } => {}
+                BinPages::Roomy { .. } => {
+                    let of_bin = self.pages_of(lane, bin);
+                    for number in 0..1 << log2 {
+                        let mut pages = Vec::new();
+                        self.hold(lane, number, &of_bin, lines, &mut pages);
+                        visit(bin << log2 | number, SetPages { pages, by_way: false });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `SetsBytes` is the memory that the sets of one cache take for each lane, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct SetsBytes {
+    /// The bytes at the start.
+    pub fixed: u64,
+    /// The further bytes for each page.
+    pub page: u64,
+    /// The further bytes that each page may add to crowded bins.
+    pub crowding: u64,
+    /// The most bytes that all pages add to crowded bins.
+    pub most: u64,
+}
+
+/// `SetPages` holds the pages whose lines lie in a set, by way or in the order in which the lines came.
+pub(super) struct SetPages {
+    pub(super) pages: Vec<PageId>,
+    pub(super) by_way: bool,
+}
+
+/// `SetNumbers` numbers the sets of a cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetNumbers {
+    bin_mask: u32,
+    log2: u32,
+}
+
+impl SetNumbers {
+    /// Returns the set for lines of a number, in the pages of a frame. `lower` is the lower half of the frame's number.
+    #[inline(always)]
+    pub(super) fn of(self, lower: u32, number: usize) -> usize {
+        ((lower & self.bin_mask) as usize) << self.log2 | number
+    }
+}
