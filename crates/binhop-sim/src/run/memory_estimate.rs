@@ -26,7 +26,7 @@
 //! not estimated.
 
 use binhop_base::{Bytes, Problem};
-use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request};
+use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
 use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
@@ -351,7 +351,7 @@ impl MemoryEstimate {
                 let sum = of_cache(cache, machine, options);
                 if !machine.tree().in_front(number) {
                     if !stacked && takes_back(machine) {
-                        self.add_bits(cache, machine);
+                        self.add_bits(cache, machine, !in_bits);
                         let safe = machine.safe_frames();
                         let split = |safe| WhenFull { safe, sum, most: u64::MAX };
                         self.when_full.extend(safe.filter(|_| !in_bits).map(split));
@@ -386,14 +386,18 @@ impl MemoryEstimate {
     }
 
     /// Adds the cache behind level 1 of a machine, where lanes are bits.
-    fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine) {
+    fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine, shared_front: bool) {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
-        let page = lines.div_ceil(8) + lines * LaneBits::bytes_of_times(cache);
+        let of_frames = size_of::<[u64; 2]>() as u64;
+        let page = of_frames + lines.div_ceil(8) + lines * LaneBits::bytes_of_times(cache);
         self.bundle.add(Sum { page, ..Sum::default() });
-        let fixed = LaneBits::lane_bytes(cache);
-        self.seed.add(Sum { fixed, ..Sum::default() });
-        self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed);
+        let SetsBytes { fixed, page, crowding, most } =
+            LaneBits::lane_bytes(cache, machine.memory().page, shared_front);
+        self.seed.add(Sum { fixed, page, ..Sum::default() });
+        let sum = Sum { page_alone: crowding, ..Sum::default() };
+        self.when_full.push(WhenFull { safe: 0, sum, most });
+        self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed + most);
     }
 
     fn note(&mut self, key: String, size: u64, bytes: u64) {

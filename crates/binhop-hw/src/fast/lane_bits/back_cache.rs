@@ -62,10 +62,10 @@ impl BackCache {
         }
     }
 
-    /// Makes room for the lines of a page.
-    pub(super) fn make_room(&mut self, page: PageId) {
+    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number.
+    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
         self.lines.make_room(page);
-        self.sets.make_room(page);
+        self.sets.place(lane, page, lower, &self.lines);
     }
 
     /// Handles a request of some lanes, without counting the access. `all` are all lanes. Returns the lanes that miss. In
@@ -170,7 +170,7 @@ impl BackCache {
         let Self { lines_of, lines, sets, touched, .. } = self;
         cache.counters = self.counters(lane);
         cache.touched.clone_from(touched);
-        sets.each_set(lane, |set, pages, victims| {
+        sets.each_set(lane, lines, |set, pages, victims| {
             let number = (set as u64) & ((1 << lines_of.log2) - 1);
             for page in pages {
                 let key = u64::from(page.0) << lines_of.log2 | number;
@@ -185,6 +185,7 @@ impl BackCache {
     /// Removes the lines of a page from one lane.
     pub(super) fn flush_page(&mut self, lane: usize, page: PageId, frames: &LaneFrames) {
         let bit = 1 << lane;
+        self.sets.lose(lane, &self.lines);
         for key in self.lines_of.keys(page) {
             let [resident, dirty] = self.lines.get(key);
             if resident & bit == 0 {

@@ -65,9 +65,9 @@ impl BackChain {
         ask(&mut self.levels, request, all, all, frames);
     }
 
-    /// Makes room for the lines of a page.
-    pub(super) fn make_room(&mut self, page: PageId) {
-        self.levels.iter_mut().for_each(|level| level.cache.make_room(page));
+    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number.
+    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
+        self.levels.iter_mut().for_each(|level| level.cache.place(lane, page, lower));
     }
 
     /// Removes the lines of a page from one lane.

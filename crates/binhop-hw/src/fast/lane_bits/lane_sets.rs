@@ -2,7 +2,13 @@
 
 use binhop_base::{PageId, Rng};
 
-use super::{LinesOf, Mask, frames::LaneFrames, lru_sets::LruSets};
+use super::{
+    LinesOf, Mask,
+    frames::LaneFrames,
+    line_masks::LineMasks,
+    lru_sets::LruSets,
+    occupants::{Occupants, SetPages, SetsBytes},
+};
 use crate::{
     CacheConfig, Replacement,
     cache::lines::put_word,
@@ -13,74 +19,60 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct SetsOf<P, const W: usize> {
     lines_of: LinesOf,
-    ways: usize,
-    /// The bits of a frame that choose the set.
-    bin_mask: u32,
     /// The policy of each lane.
     policies: Vec<P>,
-    /// For each line number within the page, each bin, each lane and each way, the page whose line lies there: its number
-    /// plus 1, so that the operating system's fresh memory, all zeros, is empty.
-    occupants: Vec<u32>,
+    occupants: Occupants<W>,
 }
 
 impl<P: Policy, const W: usize> SetsOf<P, W> {
     fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
         let (ways, sets) = (cache.ways as usize, cache.sets() as usize);
-        assert!(W == 0 || W == ways);
         let policy = |&rng: &Rng| P::new(&ArrayShape { ways, sets, first: 0, cache: number, rng });
         Self {
             lines_of,
-            ways,
-            bin_mask: ((cache.sets() >> lines_of.log2) - 1) as u32,
             policies: seeds.iter().map(policy).collect(),
-            occupants: vec![0; sets * seeds.len() * ways],
+            occupants: Occupants::new(cache, lines_of, seeds.len(), ways > 1),
         }
     }
 
-    /// The number of ways. The compiler knows it unless `W` is 0.
-    #[inline(always)]
-    fn ways(&self) -> usize {
-        if W == 0 { self.ways } else { W }
+    /// A page comes to a frame in one lane. `lines` says which lines the lane holds.
+    fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
+        let Self { policies, occupants, .. } = self;
+        occupants.put((lane, page, lower), lines, take(&mut policies[lane]));
+    }
+
+    /// A lane is about to lose a page.
+    fn lose(&mut self, lane: usize, lines: &LineMasks) {
+        let Self { policies, occupants, .. } = self;
+        occupants.lose(lane, lines, take(&mut policies[lane]));
     }
 
     /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the bit of each lane in which a line has to
     /// leave, and the page of that line.
     #[inline]
-    fn put(&mut self, key: u64, mut lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
+    fn put(&mut self, key: u64, lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
-        let (ways, log2, of_bin) = (self.ways(), self.lines_of.log2, self.policies.len() * self.ways());
         let lower = frames.lower(page);
-        let Self { bin_mask, policies, occupants, .. } = self;
-        let bins = *bin_mask as usize + 1;
-        let occupants = &mut occupants[number * bins * of_bin..][..bins * of_bin];
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize;
-            let bit = lanes & lanes.wrapping_neg();
-            lanes ^= bit;
-            let bin = (lower[lane] & *bin_mask) as usize;
-            let of_lane = &mut occupants[bin * of_bin + lane * ways..][..ways];
-            let victim = put_word(of_lane, &mut policies[lane], bin << log2 | number, page.0 + 1);
+        let Self { policies, occupants, .. } = self;
+        let sets = occupants.sets();
+        occupants.miss(key, lanes, |lane, bit, ways| {
+            let victim = put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1);
             if let Some(victim) = victim {
                 evicted(bit, PageId(victim - 1));
             }
-        }
+        });
     }
 
     /// Removes a line that a lane holds.
     fn remove(&mut self, key: u64, lane: usize, frames: &LaneFrames) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
-        let (ways, of_bin) = (self.ways(), self.policies.len() * self.ways());
-        let bin = (frames.lower(page)[lane] & self.bin_mask) as usize;
-        let set = number * (self.bin_mask as usize + 1) + bin;
-        let of_lane = &mut self.occupants[set * of_bin + lane * ways..][..ways];
-        let way = of_lane.iter().position(|&occupant| occupant == page.0 + 1);
+        let set = self.occupants.sets().of(frames.lower(page)[lane], number);
+        let ways = self.occupants.ways_of(key, lane);
+        let way = ways.iter().position(|&occupant| occupant == page.0 + 1);
         let way = way.expect("the lane holds the line");
-        of_lane[way] = 0;
-        self.policies[lane].removed(of_lane, bin << self.lines_of.log2 | number, way);
+        ways[way] = 0;
+        self.policies[lane].removed(ways, set, way);
     }
-
-    /// Makes no room: the sets keep nothing of a page.
-    fn make_room(&mut self, _page: PageId) {}
 
     /// A request finds its line in some lanes. The policy ignores hits.
     #[inline(always)]
@@ -88,20 +80,23 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
 
     /// Calls `visit` with each set that holds lines in a lane, the pages whose lines lie there, in an order in which lines
     /// that come to an empty set lie as they do here, and the victims that the policy has chosen there.
-    fn each_set(&self, lane: usize, mut visit: impl FnMut(usize, &[PageId], u64)) {
-        let (ways, lanes, bins) = (self.ways(), self.policies.len(), self.bin_mask as usize + 1);
-        for (place, of_lane) in self.occupants.chunks(ways).enumerate().skip(lane).step_by(lanes) {
-            let (number, bin) = (place / lanes / bins, place / lanes % bins);
-            let set = bin << self.lines_of.log2 | number;
-            let mut pages: Vec<PageId> =
-                of_lane.iter().filter(|&&page| page != 0).map(|page| PageId(page - 1)).collect();
-            if P::EMPTY_WAYS_ARE_LAST {
+    fn each_set(&self, lane: usize, lines: &LineMasks, mut visit: impl FnMut(usize, &[PageId], u64)) {
+        self.occupants.each_set(lane, lines, |set, SetPages { mut pages, by_way }| {
+            if by_way && P::EMPTY_WAYS_ARE_LAST {
                 pages.reverse();
             }
             if !pages.is_empty() {
                 visit(set, &pages, self.policies[lane].victims(set));
             }
-        }
+        });
+    }
+}
+
+/// Returns a function that gives a line of a set a way under a policy.
+fn take<P: Policy>(policy: &mut P) -> impl FnMut(&mut [u32], usize, u32) {
+    |ways, set, occupant| {
+        let victim = put_word(ways, policy, set, occupant);
+        debug_assert!(victim.is_none(), "no set was full in a roomy bin");
     }
 }
 
@@ -169,21 +164,31 @@ macro_rules! sets_of_each_policy {
 each_policy!(sets_of_each_policy);
 
 impl LaneSets {
-    /// Returns the bytes that the sets of a cache take for each lane.
-    pub(super) fn lane_bytes(cache: &CacheConfig) -> u64 {
+    /// Returns the bytes that the sets of a cache take for each lane. `loses` says whether a lane may lose a page.
+    pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
         let ways = u64::from(cache.ways);
         let kept = if ways == 1 { 0 } else { cache.replacement.bytes_of_a_set(ways) };
-        cache.sets() * (ways * size_of::<u32>() as u64 + kept)
+        let of_occupants = Occupants::<0>::bytes(cache, lines_of, loses);
+        SetsBytes { fixed: of_occupants.fixed + cache.sets() * kept, ..of_occupants }
     }
 
     /// Returns the bytes that the sets of a cache take for each line of each page, for all lanes together.
     pub(super) fn line_bytes(cache: &CacheConfig) -> u64 {
-        if cache.ways > 1 && cache.replacement == Replacement::Lru { size_of::<u32>() as u64 } else { 0 }
+        if cache.ways > 1 { size_of::<u32>() as u64 } else { 0 }
     }
 
-    /// Makes room for the lines of a page.
-    pub(super) fn make_room(&mut self, page: PageId) {
-        on_sets!(self, sets => sets.make_room(page));
+    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number, and `lines` says which lines the
+    /// lane holds.
+    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
+        on_sets!(self, sets => sets.place(lane, page, lower, lines));
+    }
+
+    /// A lane is about to lose a page. `lines` says which lines the lane holds.
+    ///
+    /// # Panics
+    /// The sets serve lanes behind a shared front, where no page is flushed.
+    pub(super) fn lose(&mut self, lane: usize, lines: &LineMasks) {
+        on_sets!(self, sets => sets.lose(lane, lines));
     }
 
     /// Lanes ask for a line: all lanes, if the replacement remembers hits.
@@ -215,7 +220,7 @@ impl LaneSets {
 
     /// Calls `visit` with each set that holds lines in a lane, the pages whose lines lie there, in an order in which lines
     /// that come to an empty set lie as they do here, and the victims that the policy has chosen there.
-    pub(super) fn each_set(&self, lane: usize, visit: impl FnMut(usize, &[PageId], u64)) {
-        on_sets!(self, sets => sets.each_set(lane, visit));
+    pub(super) fn each_set(&self, lane: usize, lines: &LineMasks, visit: impl FnMut(usize, &[PageId], u64)) {
+        on_sets!(self, sets => sets.each_set(lane, lines, visit));
     }
 }

@@ -7,20 +7,20 @@
 
 use binhop_base::PageId;
 
-use super::{LinesOf, Mask, frames::LaneFrames, page_rows::PageRows};
+use super::{
+    LinesOf, Mask,
+    frames::LaneFrames,
+    line_masks::LineMasks,
+    occupants::{Occupants, SetPages},
+    page_rows::PageRows,
+};
 use crate::CacheConfig;
 
 /// The ways of one LRU cache in every lane. `W` = 0 means a number of ways that is known only at run time.
 #[derive(Clone, Debug)]
 pub(super) struct LruSets<const W: usize> {
     lines_of: LinesOf,
-    ways: usize,
-    lanes: usize,
-    /// The bits of a frame that choose the set.
-    bin_mask: u32,
-    /// For each line number within the page, each bin, each lane and each way, the page whose line lies there: its number
-    /// plus 1. An empty way is 0.
-    occupants: Vec<u32>,
+    occupants: Occupants<W>,
     /// The time of the last request for each line, by the number of its page plus 1, in requests for lines of its number.
     /// The time of number 0 is 0: an empty way is older than every line.
     times: PageRows<u32>,
@@ -30,28 +30,22 @@ pub(super) struct LruSets<const W: usize> {
 
 impl<const W: usize> LruSets<W> {
     pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
-        let (ways, sets) = (cache.ways as usize, cache.sets() as usize);
-        assert!(W == 0 || W == ways);
         Self {
             lines_of,
-            ways,
-            lanes,
-            bin_mask: ((cache.sets() >> lines_of.log2) - 1) as u32,
-            occupants: vec![0; sets * lanes * ways],
+            // The victim is the oldest line, in whichever way it lies.
+            occupants: Occupants::new(cache, lines_of, lanes, false),
             times: PageRows::new(lines_of),
             clocks: vec![0; 1 << lines_of.log2],
         }
     }
 
-    /// The number of ways. The compiler knows it unless `W` is 0.
-    #[inline(always)]
-    fn ways(&self) -> usize {
-        if W == 0 { self.ways } else { W }
-    }
-
-    /// Makes room for the lines of a page.
-    pub(super) fn make_room(&mut self, page: PageId) {
+    /// A page comes to a frame in one lane. `lines` says which lines the lane holds.
+    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
         self.times.make_room(page.index() + 1);
+        self.occupants.put((lane, page, lower), lines, |ways, _, occupant| {
+            let way = ways.iter().position(|&occupant| occupant == 0);
+            ways[way.expect("no set was full in a roomy bin")] = occupant;
+        });
     }
 
     /// Every lane asks for a line.
@@ -71,29 +65,25 @@ impl<const W: usize> LruSets<W> {
     pub(super) fn put(
         &mut self,
         key: u64,
-        mut lanes: Mask,
-        frames: &LaneFrames,
+        lanes: Mask,
+        _frames: &LaneFrames,
         mut evicted: impl FnMut(Mask, PageId),
     ) {
-        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
-        let (ways, of_bin) = (self.ways(), self.lanes * self.ways());
-        let lower = frames.lower(page);
-        let Self { bin_mask, occupants, times, .. } = self;
-        let times = times.row(number);
-        let bins = *bin_mask as usize + 1;
-        let occupants = &mut occupants[number * bins * of_bin..][..bins * of_bin];
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize;
-            let bit = lanes & lanes.wrapping_neg();
-            lanes ^= bit;
-            let bin = (lower[lane] & *bin_mask) as usize;
-            let of_lane = &mut occupants[bin * of_bin + lane * ways..][..ways];
-            let way = oldest(of_lane, times);
-            let victim = std::mem::replace(&mut of_lane[way], page.0 + 1);
+        let Self { lines_of, occupants, times, .. } = self;
+        let times = times.row(lines_of.line(key) as usize);
+        let page = lines_of.page(key);
+        occupants.miss(key, lanes, |_, bit, ways| {
+            let way = oldest(ways, times);
+            let victim = std::mem::replace(&mut ways[way], page.0 + 1);
             if victim != 0 {
                 evicted(bit, PageId(victim - 1));
             }
-        }
+        });
+    }
+
+    /// No lane loses a page.
+    pub(super) fn lose(&mut self, _lane: usize, _lines: &LineMasks) {
+        unreachable!("lanes stand apart before the first page is flushed")
     }
 
     /// No lane loses a line besides a victim.
@@ -103,19 +93,19 @@ impl<const W: usize> LruSets<W> {
 
     /// Calls `visit` with each set that holds lines in a lane, and the pages whose lines lie there, the least recently used
     /// first.
-    pub(super) fn each_set(&self, lane: usize, mut visit: impl FnMut(usize, &[PageId], u64)) {
-        let (ways, bins) = (self.ways(), self.bin_mask as usize + 1);
-        for (place, of_lane) in self.occupants.chunks(ways).enumerate().skip(lane).step_by(self.lanes) {
-            let (number, bin) = (place / self.lanes / bins, place / self.lanes % bins);
-            let mut held: Vec<u32> = of_lane.iter().copied().filter(|&occupant| occupant != 0).collect();
-            if held.is_empty() {
-                continue;
+    pub(super) fn each_set(
+        &self,
+        lane: usize,
+        lines: &LineMasks,
+        mut visit: impl FnMut(usize, &[PageId], u64),
+    ) {
+        self.occupants.each_set(lane, lines, |set, SetPages { mut pages, .. }| {
+            let times = self.times.row(self.lines_of.line(set as u64) as usize);
+            pages.sort_by_key(|page| times[page.index() + 1]);
+            if !pages.is_empty() {
+                visit(set, &pages, 0);
             }
-            let times = self.times.row(number);
-            held.sort_by_key(|&occupant| times[occupant as usize]);
-            let pages: Vec<PageId> = held.into_iter().map(|occupant| PageId(occupant - 1)).collect();
-            visit(bin << self.lines_of.log2 | number, &pages, 0);
-        }
+        });
     }
 }
 

@@ -14,14 +14,15 @@
 //!   the same bits. Afterwards it is resident in every lane.
 //! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
 //!   for each page, so that one operation says in which lanes two pages meet.
-//! - The caches behind have too many bins for this. A lane that misses there is visited by itself. The lanes that miss make
-//!   one request of the next cache together.
+//! - The caches behind have too many bins for this. A lane that misses there is visited by itself if a set may be full. The
+//!   lanes that miss make one request of the next cache together.
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
 //! # Cost
 //! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level 1, a
-//! line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more under LRU. A way takes 4 B for each lane.
+//! line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more where a set has several ways. A way takes 4 B for
+//! each lane, from the time on at which its bin has more pages than ways: see `occupants.rs`.
 
 mod back_cache;
 mod back_chain;
@@ -33,6 +34,7 @@ mod front_cache;
 mod lane_sets;
 mod line_masks;
 mod lru_sets;
+mod occupants;
 mod page_rows;
 
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
@@ -52,6 +54,7 @@ use frames::LaneFrames;
 use front_cache::{FrontCache, WrittenBack};
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
+pub use occupants::SetsBytes;
 
 /// A set of lanes.
 type Mask = u64;
@@ -271,10 +274,11 @@ impl LaneBits {
         if shared_front { behind_shared_front(tree).is_ok() } else { back_in_bits(tree).is_ok() }
     }
 
-    /// Returns the bytes that the sets of a cache behind level 1 take here for each lane.
+    /// Returns the bytes that the sets of a cache behind level 1 take here for each lane. Behind a shared front, no lane loses
+    /// a page.
     #[must_use]
-    pub fn lane_bytes(cache: &CacheConfig) -> u64 {
-        LaneSets::lane_bytes(cache)
+    pub fn lane_bytes(cache: &CacheConfig, page: PowerOfTwo, shared_front: bool) -> SetsBytes {
+        LaneSets::bytes(cache, LinesOf::new(cache, page), !shared_front)
     }
 
     /// Returns the bytes that a line of a page takes here, in any cache behind level 1, for so many lanes together.
@@ -298,7 +302,7 @@ impl LaneBits {
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
     pub fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
         self.frames.put(lane, page, frame);
-        self.backs.iter_mut().for_each(|back| back.make_room(page));
+        self.backs.iter_mut().for_each(|back| back.place(lane, page, frame.0 as u32));
     }
 
     /// The frame of a page changes hands in one lane: see [`Front::flush_page`](crate::Front::flush_page).
