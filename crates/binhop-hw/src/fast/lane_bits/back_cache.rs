@@ -3,8 +3,8 @@
 use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
-    LinesOf, LinesOfLanes, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames, lane_sets::LaneSets,
-    line_masks::LineMasks,
+    LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames,
+    lane_sets::LaneSets, line_masks::LineMasks,
 };
 use crate::{
     CacheConfig, CacheCounters, Resident,
@@ -40,6 +40,8 @@ pub(super) struct BackCache {
     dirtied: LaneCounter,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
+    /// Room for the dirty victims of a request.
+    victims: Box<[WrittenBack; MOST_LANES]>,
 }
 
 impl BackCache {
@@ -59,6 +61,7 @@ impl BackCache {
             written_back: LaneCounter::default(),
             dirtied: LaneCounter::default(),
             purged: vec![[0; 2]; seeds.len()],
+            victims: Box::new([(0, 0); MOST_LANES]),
         }
     }
 
@@ -143,20 +146,21 @@ impl BackCache {
 
     /// Puts a line into its set in the lanes that lacked it. The line that lay there leaves.
     fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames, written_back: &mut Vec<WrittenBack>) {
-        let Self { lines_of, lines, sets, .. } = self;
+        let Self { lines_of, lines, sets, victims, .. } = self;
         let number = lines_of.line(key);
-        let (mut evicted, mut evicted_dirty) = (0, 0);
-        sets.put(key, missed, frames, |bit, page| {
+        let (mut evicted, mut evicted_dirty, mut dirty_victims) = (0, 0, 0);
+        // Whether a line leaves a lane, and whether it is dirty, is hard to predict. So there is no branch on either.
+        sets.put(key, missed, frames, |leaves, page| {
             let victim = u64::from(page.0) << lines_of.log2 | number;
             let [resident, dirty] = lines.get(victim);
-            debug_assert!(resident & bit != 0, "the occupant of a way lies there");
-            evicted |= bit;
-            if dirty & bit != 0 {
-                evicted_dirty |= bit;
-                written_back.push((victim, bit));
-            }
-            lines.set(victim, [resident & !bit, dirty & !bit]);
+            debug_assert!(resident & leaves == leaves, "the occupant of a way lies there");
+            evicted |= leaves;
+            evicted_dirty |= dirty & leaves;
+            victims[dirty_victims % MOST_LANES] = (victim, leaves);
+            dirty_victims += usize::from(dirty & leaves != 0);
+            lines.set(victim, [resident & !leaves, dirty & !leaves]);
         });
+        written_back.extend_from_slice(&victims[..dirty_victims]);
         if evicted != 0 {
             self.evictions.add(evicted);
         }

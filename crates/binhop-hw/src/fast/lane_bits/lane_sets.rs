@@ -47,8 +47,8 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         occupants.lose(lane, lines, take(&mut policies[lane]));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the bit of each lane in which a line has to
-    /// leave, and the page of that line.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
+    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
     #[inline]
     fn put(&mut self, key: u64, lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -56,10 +56,15 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         let Self { policies, occupants, .. } = self;
         let sets = occupants.sets();
         occupants.miss(key, lanes, |lane, bit, ways| {
-            let victim = put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1);
-            if let Some(victim) = victim {
-                evicted(bit, PageId(victim - 1));
-            }
+            let victim = match W {
+                // The only way is empty or holds the victim, whatever the policy.
+                1 => std::mem::replace(&mut ways[0], page.0 + 1),
+                _ => {
+                    put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1).unwrap_or(0)
+                }
+            };
+            let leaves = victim != 0;
+            evicted(if leaves { bit } else { 0 }, PageId(if leaves { victim - 1 } else { page.0 }));
         });
     }
 
@@ -197,8 +202,8 @@ impl LaneSets {
         on_sets!(self, sets => sets.touch(key));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the bit of each lane in which a line has to
-    /// leave, and the page of that line.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
+    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
     #[inline]
     pub(super) fn put(
         &mut self,

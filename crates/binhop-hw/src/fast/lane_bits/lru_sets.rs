@@ -59,8 +59,8 @@ impl<const W: usize> LruSets<W> {
         self.times.row_mut(number)[page.index() + 1] = self.clocks[number];
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the bit of each lane in which a line has to
-    /// leave, and the page of that line.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
+    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -75,9 +75,8 @@ impl<const W: usize> LruSets<W> {
         occupants.miss(key, lanes, |_, bit, ways| {
             let way = oldest(ways, times);
             let victim = std::mem::replace(&mut ways[way], page.0 + 1);
-            if victim != 0 {
-                evicted(bit, PageId(victim - 1));
-            }
+            let leaves = victim != 0;
+            evicted(if leaves { bit } else { 0 }, PageId(if leaves { victim - 1 } else { page.0 }));
         });
     }
 
