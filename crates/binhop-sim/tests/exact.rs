@@ -225,7 +225,7 @@ fn assert_bits_change_nothing(machines: &[Machine], events: &EventBatch, options
         simulate_all(machines, source, options, None, &mut |_| Ok(())).unwrap()
     };
     let bits = outcomes(&options);
-    let lanes = outcomes(&without(&options, FastPath::BackBits));
+    let lanes = outcomes(&without(&without(&options, FastPath::BackBits), FastPath::LaneBits));
     let threads = outcomes(&RunOptions { threads: 3, ..options });
     assert_eq!([bits.len(), lanes.len(), threads.len()], [machines.len(); 3]);
     for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
@@ -271,6 +271,24 @@ fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
         );
         let machines = [in_bits, set(&["cache.l2.ways=4", "cache.l2.replacement=plru"])];
         assert_bits_change_nothing(&machines, &events, options(0..70));
+    }
+}
+
+/// Lanes of several placements stand in one bundle if their caches are equal: level 1 in bits, and backs in bits alone.
+#[test]
+fn lanes_of_several_placements_in_one_bundle_are_each_lane_alone() {
+    let events = data_in_many_pages();
+    for number in [SMALL.len() - 1, 1] {
+        let set = |settings: &[&str]| changed(number, &[&["cache.l2.ways=2"], settings].concat());
+        let machines = [
+            set(&["cache.l2.replacement=random"]),
+            set(&["cache.l2.replacement=random", "placement.policy=bin-hopping"]),
+            set(&["cache.l2.replacement=fifo", "placement.policy=bin-hopping"]),
+            set(&["cache.l2.replacement=random", "placement.policy=sequential"]),
+        ];
+        for seeds in [0..5, 0..40] {
+            assert_bits_change_nothing(&machines, &events, options(seeds));
+        }
     }
 }
 

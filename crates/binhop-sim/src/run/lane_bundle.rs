@@ -32,7 +32,7 @@ pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
     lanes.div_ceil(workers).clamp(FEWEST_LANES, MOST_LANES)
 }
 
-/// `LaneBundle` holds lanes of the same machines, and their caches.
+/// `LaneBundle` holds lanes whose caches are equal, under any placements, and these caches.
 pub(super) struct LaneBundle {
     pub(super) lanes: Vec<Lane>,
     bits: LaneBits,
@@ -45,7 +45,7 @@ pub(super) struct LaneBundle {
 }
 
 impl LaneBundle {
-    /// Makes a bundle of lanes of the same machines, each in its initial state.
+    /// Makes a bundle of lanes whose caches are equal, each in its initial state.
     pub(super) fn new(lanes: Vec<Lane>) -> Self {
         let trees = lanes[0].trees_in_bits();
         let has_other_backs = trees.iter().any(|(_, in_bits)| !in_bits);

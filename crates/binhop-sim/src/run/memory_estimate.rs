@@ -197,6 +197,8 @@ pub(crate) struct MemoryEstimate {
     bundle: Sum,
     /// The lines of a page in the caches of a bundle behind level 1.
     lines_in_bundle: u64,
+    /// The number of placements whose lanes stand in bundles.
+    placements_in_bundles: usize,
     /// Lanes are divided among this number of threads.
     workers: usize,
     seed: Sum,
@@ -289,6 +291,7 @@ impl MemoryEstimate {
         let has_bundles = cells.bundled;
         let takes_back = |machine: &Machine| has_bundles && LaneBits::takes_back(machine.tree(), !in_bits);
         if has_bundles {
+            self.placements_in_bundles += 1;
             // Requests wait, and are sorted.
             let of_requests = 2 * (PENDING * size_of::<Request>()) as u64;
             let fixed = if in_bits { BLOCK_ROWS as u64 * SORTED_ACCESS } else { of_requests };
@@ -433,12 +436,22 @@ impl MemoryEstimate {
         let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
         let shared = shared.fold(self.shared.of(all_pages).saturating_add(tables), u64::saturating_add);
         let bundles = bundles(seeds, self.workers.max(1)) as u64;
-        let lanes = lanes_of_bundle(seeds, self.workers.max(1)).min(seeds);
-        let page = self.lines_in_bundle * LaneBits::line_bytes(lanes);
-        let bundle = self.bundle.of(all_pages).saturating_add(Sum { page, ..Sum::default() }.of(all_pages));
+        let page = self.lines_in_bundle.saturating_mul(self.line_bytes(seeds));
         shared
-            .saturating_add(bundle.saturating_mul(bundles))
+            .saturating_add(self.bundle.of(all_pages).saturating_mul(bundles))
+            .saturating_add(Sum { page, ..Sum::default() }.of(all_pages))
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
+    }
+
+    /// Returns the bytes that a line of a page takes in all bundles of one placement, at most. The lanes of other placements
+    /// may stand in the same bundles.
+    fn line_bytes(&self, seeds: usize) -> u64 {
+        let workers = self.workers.max(1);
+        let of = |lanes: usize| {
+            bundles(lanes, workers) as u64 * LaneBits::line_bytes(lanes_of_bundle(lanes, workers).min(lanes))
+        };
+        let placements = self.placements_in_bundles.max(1);
+        of(seeds).max(of(seeds * placements).div_ceil(placements as u64))
     }
 
     fn of_a_seed(&self, growth: Growth) -> u64 {

@@ -52,10 +52,17 @@ impl Lane {
         Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
     }
 
-    /// Returns whether this lane and another lane, in their initial state, may belong to one bundle.
+    /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle. Their
+    /// placements may differ, and their caches are equal.
     pub(crate) fn shares_bits(&self, other: &Self) -> bool {
-        let machines = |lane: &Self| lane.backs.iter().map(|back| back.machine).collect::<Vec<_>>();
-        self.is_in_bits() && other.is_in_bits() && machines(self) == machines(other)
+        let caches = |lane: &Self| {
+            let of_back = |(tree, in_bits): (&Tree, bool)| (tree.config().clone(), in_bits);
+            lane.trees_in_bits().into_iter().map(of_back).collect::<Vec<_>>()
+        };
+        self.is_in_bits()
+            && other.is_in_bits()
+            && self.is_behind_shared_front() == other.is_behind_shared_front()
+            && caches(self) == caches(other)
     }
 
     /// Returns whether a bundle simulates the caches of this lane.
