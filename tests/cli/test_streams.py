@@ -11,9 +11,10 @@ import pytest
 from binhop import cli, study
 from binhop.errors import RequestError
 from tests.cli.test_output import STUDY
-from tests.conftest import COMMAND
+from tests.conftest import COMMAND, long
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 COMMANDS = {
@@ -115,17 +116,25 @@ def test_a_closed_stream_is_not_the_first_file_that_is_opened(here: Path) -> Non
     assert not (here / "y.json").exists()
 
 
+CHOSEN = ("run", "compare", "counters")
+"""The commands that `make test` runs with ASCII. `make test-long` runs every command."""
+
+
 @pytest.mark.parametrize(
-    "environment", [ASCII, pytest.param(POSIX, marks=pytest.mark.long)], ids=["ascii", "posix"]
+    ("environment", "names"),
+    [(ASCII, CHOSEN), long(ASCII, [*COMMANDS]), long(POSIX, [*COMMANDS])],
+    ids=["ascii", "ascii, every command", "posix, every command"],
 )
-def test_an_encoding_that_lacks_characters(here: Path, environment: dict[str, str]) -> None:
+def test_an_encoding_that_lacks_characters(
+    here: Path, environment: dict[str, str], names: Sequence[str]
+) -> None:
     plain = shell(here, "run two-level s.din", PYTHONIOENCODING="utf-8").stdout
     assert "×" in plain
     done = shell(here, "run two-level s.din", **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain.replace("×", "?")
-    for line in COMMANDS.values():
-        done = shell(here, line, **environment)
+    for name in names:
+        done = shell(here, COMMANDS[name], **environment)
         assert "error of binhop" not in done.stderr
         assert "Traceback" not in done.stderr
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Event, Fixed, batch, event};
+use crate::common::{Event, Fixed, batch, event, short_and_long};
 use binhop_hw::{
     Dram, DramRequest, DramUseCounters, FixedLatency, LineMemory, PostedMemory, SchemeKind, TapClass,
     TapEvent, make_scheme,
@@ -424,10 +424,7 @@ fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
     );
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
+short_and_long! { many_traces: 30, 100;
     fn requests_behind_a_scheme_repeat_its_memory(
         trace in prop::collection::vec(
             prop_oneof![
@@ -440,7 +437,6 @@ proptest! {
         check_requests(&trace);
     }
 
-    #[test]
     fn schemes_together_count_what_each_counts_alone(
         trace in prop::collection::vec(
             prop_oneof![

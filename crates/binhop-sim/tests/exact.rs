@@ -2,7 +2,7 @@
 //! seeds, skipping sure hits, threads, batches, running seeds together or alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
+use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run, short_and_long};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -409,39 +409,29 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     assert!(explain(&[machine(identity)], &[String::new()], &options, Some("Mine")).is_err());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-
-    #[test]
+short_and_long! { many_families: 8, 24;
     fn machines_together_or_alone(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..800)) {
         compare_family(number, &events);
     }
 
-    #[test]
     fn machines_together_or_alone_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..1500)) {
         compare_family(number, &events);
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-
-    #[test]
+short_and_long! { many_machines: 16, 48;
     fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1500)) {
         compare(number, &events);
     }
 
-    #[test]
     fn inclusive_caches_and_every_event(machine in inclusive(), events in prop::collection::vec(event(), 1..1500)) {
         compare_on(&machine, &events);
     }
 
-    #[test]
     fn inclusive_caches_and_long_runs_of_references(machine in inclusive(), events in prop::collection::vec(reference(), 1..4000)) {
         compare_on(&machine, &events);
     }
 
-    #[test]
     fn long_runs_of_references_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..4000)) {
         compare(number, &events);
     }

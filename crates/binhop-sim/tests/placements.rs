@@ -2,7 +2,7 @@
 //! sharing and skipping leave its results as they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run};
+use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run, short_and_long};
 use binhop_base::{Class, Result};
 use binhop_os::placement::{POLICIES, Policy, policy};
 use binhop_sim::{Machine, RunOptions, simulate_all};
@@ -274,15 +274,11 @@ fn compare(number: usize, events: &[Event]) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-    #[test]
+short_and_long! { many_machines: 4, 12;
     fn every_policy_gives_the_same_shared_and_collapsed_or_not(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1000)) {
         compare(number, &events);
     }
 
-    #[test]
     fn and_under_scarce_memory(number in 0..SMALL.len(), events in prop::collection::vec(reference(), 1..2500)) {
         compare(number, &events);
     }

@@ -1,5 +1,5 @@
 //! The tests share drawn events, and the machines on which they run.
-#![allow(dead_code, missing_docs, unreachable_pub, unused_imports)]
+#![allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_macros)]
 
 mod events;
 mod machines;
@@ -8,3 +8,29 @@ mod touches;
 pub use events::{Event, Fixed, batch, event, named, reference};
 pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, run};
 pub use touches::{TouchedUnit, touched_units};
+
+/// Declares properties with few cases for `make test`. A module of the given name declares the same properties with
+/// many cases for `make test-long`.
+macro_rules! short_and_long {
+    ($long:ident: $few:literal, $many:literal; $(fn $name:ident($($argument:tt)*) $body:block)+) => {
+        proptest::proptest! {
+            #![proptest_config(proptest::test_runner::Config::with_cases($few))]
+
+            $(#[test]
+            fn $name($($argument)*) $body)+
+        }
+
+        mod $long {
+            use super::*;
+
+            proptest::proptest! {
+                #![proptest_config(proptest::test_runner::Config::with_cases($many))]
+
+                $(#[test]
+                #[ignore = "takes long: many cases"]
+                fn $name($($argument)*) $body)+
+            }
+        }
+    };
+}
+pub(crate) use short_and_long;

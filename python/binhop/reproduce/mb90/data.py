@@ -68,7 +68,7 @@ class Mb90Data:
         found: float | None = self.provenance["cycle_time_ns"][design]
         return found
 
-    @property
+    @cached_property
     def trials(self) -> dict[tuple[str, str], list[int]]:
         """The numbers of the trials, by design and workload."""
         rows = self.overheads.filter(drain=1)
