@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from binhop import recorder
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Command
 
 FORMATS = {
@@ -23,6 +22,8 @@ FORMATS = {
     "lackey": b" L 1000,8\n",
     "text": b"load 0x1000 size=8\n",
 }
+RECORDS = {"drmemtrace", "champsim", "champsim-cloudsuite"}
+"""The formats of records, which have no lines."""
 PIECES = [b"7", b" ", b"\0", b"#", b'# meta {"command":"']
 LONGEST = 16 << 20
 PIECE = 1 << 20
@@ -68,6 +69,15 @@ def check(directory: Path, name: str, length: int, pieces: list[bytes]) -> None:
         assert said.startswith('binhop: standard input: line 2: "')
         assert f'…": is longer than {LONGEST - 1} bytes; this is no such trace: a line of this' in said
         assert peak - short[2] <= HELD, (piece, peak, short[2])
+
+
+def test_every_format_of_lines_is_tried() -> None:
+    line = Path(__file__).read_text().splitlines().index("FORMATS = {") + 1
+    for name in binhop.formats()["name"]:
+        assert name in {*FORMATS, *RECORDS}, (
+            f"tests/cli/test_long_lines.py:{line}: add a line of {name} to FORMATS, or, if it has no lines, "
+            "its name to RECORDS"
+        )
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -124,6 +124,14 @@ def test_generated_pages_are_up_to_date() -> None:
         assert (ROOT / "docs" / name).read_text() == make(), f"run {sys.executable} docs/generate.py"
 
 
+def test_the_readme_names_every_foreign_format() -> None:
+    lines = (ROOT / "README.md").read_text().lower().splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("foreign formats are"))
+    for name in binhop.formats()["name"]:
+        family = name.split("-")[0]
+        assert name == "text" or family in lines[first], f"README.md:{first + 1}: name the format {family}"
+
+
 def test_links_lead_somewhere() -> None:
     for guide in GUIDES:
         for link in re.findall(r"\]\(([^)#:]+)\)", guide.read_text()):

@@ -169,18 +169,21 @@ fn the_resolved_description_reads_back_as_the_same_machine() {
 #[test]
 fn every_file_under_machines_is_bundled_under_its_name_and_tells_its_source() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    let list = include_str!("../src/machine/bundled.rs");
+    let line = list.lines().position(|line| line == "bundled! {").unwrap() + 2;
     let mut files = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         let bundled = BUNDLED.iter().find(|machine| machine.name == name);
-        let bundled =
-            bundled.unwrap_or_else(|| panic!("machines/{name}.toml: no line in machine/bundled.rs"));
+        let bundled = bundled.unwrap_or_else(|| {
+            panic!("crates/binhop-sim/src/machine/bundled.rs:{line}: add a line for machines/{name}.toml")
+        });
         let machine = Machine::load(name, &[]).unwrap();
-        assert_eq!(machine.name(), name, "machines/{name}.toml: name is not that of the file");
+        assert_eq!(machine.name(), name, "machines/{name}.toml: write name = \"{name}\"");
         assert!(
             bundled.toml.starts_with("# "),
-            "machines/{name}.toml: begin with where the figures come from"
+            "machines/{name}.toml:1: begin with a comment that says where the figures come from"
         );
         files += 1;
     }
@@ -431,7 +434,17 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             paths.iter().any(with)
         });
         let (section, name) = (key.section, key.name);
-        assert!(found, "{section}.{name}: no value is accepted and changes the machine: see WITH, values()");
+        let at = |start: &str| {
+            let line = include_str!("machine.rs").lines().position(|line| line.starts_with(start)).unwrap();
+            format!("{}:{}", file!(), line + 1)
+        };
+        assert!(
+            found,
+            "{section}.{name}: no value of `values` ({}) beside any settings of `WITH` ({}) is accepted and changes \
+             the machine. Add a value of the key, or the settings that it needs, or use the key.",
+            at("fn values"),
+            at("const WITH")
+        );
         assert!(!key.meaning.is_empty() && !(key.form)().is_empty(), "{section}.{name} is not documented");
     }
 }
@@ -446,7 +459,7 @@ fn a_key_under_placement_is_a_parameter_of_some_policy() {
     for parameter in parameters() {
         assert!(
             keys().any(|key| key == parameter),
-            "placement.{parameter} is not declared in machine/placement.rs"
+            "crates/binhop-sim/src/machine/placement.rs: declare the key {parameter} in `keys!`"
         );
     }
 }
