@@ -14,7 +14,7 @@ import pytest
 
 from binhop.cli.options import written_as_json
 from binhop.escape import json_text
-from binhop.schema import OUTPUTS, reports, results
+from binhop.schema import OUTPUTS, provenance, reports, results, rows
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ def leaves(errors: Iterable[jsonschema.ValidationError]) -> Iterator[jsonschema.
 
 def place_of(error: jsonschema.ValidationError) -> str:
     """Returns the file, line and name of the class whose object is wrong."""
-    name = error.schema.get("title")
-    found = getattr(reports, name, None) or getattr(results, name, None) if name else None
+    name = error.schema.get("title", "")
+    modules = (provenance, reports, results, rows)
+    found = next((getattr(module, name) for module in modules if hasattr(module, name)), None)
     if found is None:
         return f"python/binhop/schema at {error.json_path}"
     file = Path(inspect.getsourcefile(found)).relative_to(ROOT)

@@ -1,7 +1,8 @@
 """Declares the JSON that commands write. `result.schema.json` and docs/json.md are made from it.
 
-Each command's object is a class of `binhop.schema.results` or `binhop.schema.reports`. A key that no class
-declares is an error in the tests, which validate what every command writes.
+Each command's object is a class of `binhop.schema.results` or `binhop.schema.reports`. The objects in results
+are classes of `binhop.schema.rows` and `binhop.schema.provenance`. A key that no class declares is an error
+in the tests, which validate what every command writes.
 """
 
 from __future__ import annotations
