@@ -26,6 +26,29 @@ impl Happenings {
         self.moved.clear();
         self.stalled = 0;
     }
+
+    /// Returns whether no line was missed, and no line came or went.
+    pub(super) fn is_empty(&self) -> bool {
+        self.missed.is_empty() && self.moved.is_empty()
+    }
+
+    /// Returns whether both tell of the same lines, each of which moved once. A line that was missed may only have come.
+    pub(super) fn is_one_access_as(&self, other: &Self) -> bool {
+        self.moved == other.moved
+            && self.missed == other.missed
+            && self.moved.iter().enumerate().all(|(place, &(cache, at, how))| {
+                let same = |&(of, line): &(usize, LineAddr)| of == cache && line == at;
+                let once = self.moved[..place].iter().all(|&(of, line, _)| !same(&(of, line)));
+                once && how != Move::Flushed && (how == Move::Filled || !self.missed.iter().any(same))
+            })
+    }
+
+    /// Returns whether a cache held a line before the access; `None` if the line did not move. A cache holds a line in one
+    /// place at most, so a line that came first was not there.
+    pub(super) fn held_before(&self, cache: usize, at: LineAddr) -> Option<bool> {
+        let first = self.moved.iter().find(|&&(of, line, _)| of == cache && line == at);
+        first.map(|&(_, _, how)| how != Move::Filled)
+    }
 }
 
 impl Witness for Happenings {

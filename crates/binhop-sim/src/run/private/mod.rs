@@ -38,7 +38,7 @@ use crate::results::switches::{
 use crate::unit::{PrivateSide, SharedCaches};
 use evictors::Evictors;
 use happenings::{Happenings, Move};
-use holdings::{HolderId, Holdings, LineMark};
+use holdings::{HolderId, HoldingId, Holdings, LineMark};
 pub(crate) use life::PrivateBytes;
 use life::PrivateLife;
 
@@ -166,16 +166,18 @@ impl PrivateCaches {
     ) -> Answer {
         self.in_shared.clear();
         let answer = act(Either::Shared(shared), &mut self.in_shared);
-        if !self.in_shared.moved.is_empty() || !self.in_shared.missed.is_empty() {
-            self.follow_shared(agent, translation);
-        }
         self.in_private.clear();
         let private = self.lives[self.running].computer.as_mut().expect("a life that runs has a computer");
         let own = act(Either::Private(private), &mut self.in_private);
-        if !self.in_private.moved.is_empty() || !self.in_private.missed.is_empty() {
+        if !(self.in_shared.is_empty() && self.in_private.is_empty()) {
             // A life's first access misses, so a life that has accessed anything has passed here.
-            self.lives[self.running].has_run = true;
-            self.follow_private(shared, agent, translation);
+            self.lives[self.running].has_run |= !self.in_private.is_empty();
+            if self.in_shared.is_one_access_as(&self.in_private) {
+                self.follow_alike(agent, translation);
+            } else {
+                self.follow_shared(agent, translation);
+                self.follow_private(shared, agent, translation);
+            }
         }
         if agent == Agent::User {
             let caches = self.evictors.len();
@@ -193,17 +195,80 @@ impl PrivateCaches {
         answer
     }
 
-    /// Follows what an access did in the shared caches. The private caches are as they were before the access.
+    /// Follows an access that did the same in the shared caches and in those of the running life. The result is that of
+    /// [`PrivateCaches::follow_shared`] and [`PrivateCaches::follow_private`]: a line that came is held, and without
+    /// marks. A line that left was held, and loses its marks. Nothing is lost, restored, replaced or reordered. Most
+    /// accesses that miss end here.
+    #[inline(never)]
+    fn follow_alike(&mut self, agent: Agent, translation: &LaneTranslation<'_>) {
+        let happenings = std::mem::take(&mut self.in_shared);
+        if agent == Agent::User {
+            for &(cache, _) in &happenings.missed {
+                self.tally.missed(cache, Side::Shared);
+                self.tally.missed(cache, Side::Private);
+            }
+        }
+        for &(cache, at, how) in &happenings.moved {
+            let holder = self.lives[self.running].holder(self.running);
+            if let (Some(evictors), Move::Evicted) = (&mut self.evictors[cache], how) {
+                evictors.note(at, holder.number);
+            }
+            let (mut own, mut next) = (None, self.holdings.first(cache, at));
+            while let Some(holding) = next {
+                next = self.holdings.next(holding);
+                let of = self.holdings.holder(holding);
+                if of.place != holder.place {
+                    self.follow_shared_for(holding, of, cache, at, how, translation);
+                } else if of.number == holder.number {
+                    own = Some(holding);
+                }
+            }
+            let life = &mut self.lives[self.running];
+            match (how, own) {
+                (Move::Filled, own) => {
+                    life.held[cache] += 1;
+                    if own.is_none() {
+                        self.holdings.add(cache, at, holder);
+                    }
+                }
+                (_, own) => {
+                    life.held[cache] -= 1;
+                    if let Some(own) = own {
+                        for mark in [LineMark::Changed, LineMark::Reordered] {
+                            self.holdings.set(own, mark, cache, at.line, life.times_left, false);
+                        }
+                    }
+                }
+            }
+        }
+        self.in_shared = happenings;
+    }
+
+    /// Returns whether a life's private cache held a line before the access that `in_private` tells of.
+    fn held_before(
+        &self,
+        place: usize,
+        cache: usize,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> bool {
+        let own = if place == self.running { self.in_private.held_before(cache, at) } else { None };
+        own.unwrap_or_else(|| {
+            let computer = self.lives[place].computer.as_deref();
+            computer.is_some_and(|computer| computer.holds_line(cache, at, translation))
+        })
+    }
+
+    /// Follows what an access did in the shared caches. `in_private` tells what the access did in the private caches.
     #[inline(never)]
     fn follow_shared(&mut self, agent: Agent, translation: &LaneTranslation<'_>) {
         let happenings = std::mem::take(&mut self.in_shared);
         let running = self.running;
         for &(cache, at) in &happenings.missed {
-            let life = &self.lives[running];
-            let computer = life.computer.as_ref().expect("a life that runs has a computer");
             if agent == Agent::User {
                 self.tally.missed(cache, Side::Shared);
-                if computer.holds_line(cache, at, translation) {
+                if self.held_before(running, cache, at, translation) {
+                    let life = &self.lives[running];
                     let reordered = match &self.evictors[cache] {
                         Some(evictors) => evictors.of_line(at) == life.number,
                         None => self.holdings.find(cache, at, life.holder(running)).is_some_and(|holding| {
@@ -221,49 +286,61 @@ impl PrivateCaches {
             let mut next = self.holdings.first(cache, at);
             while let Some(holding) = next {
                 next = self.holdings.next(holding);
-                let HolderId { place, number } = self.holdings.holder(holding);
-                let away = place as usize != running;
-                let life = &mut self.lives[place as usize];
-                let holds = |computer: &Computer| computer.holds_line(cache, at, translation);
-                if life.number != number || !life.computer.as_deref().is_some_and(holds) {
-                    continue;
-                }
-                let times_left = life.times_left;
-                let mut mark = |mark, to| self.holdings.set(holding, mark, cache, at.line, times_left, to);
-                match how {
-                    Move::Filled => {
-                        life.held[cache] += 1;
-                        mark(LineMark::Reordered, false);
-                        let was_lost = mark(LineMark::Changed, false);
-                        if !away {
-                            if was_lost {
-                                self.tally.restored(cache);
-                            }
-                        } else if was_lost {
-                            life.lost[cache] -= 1;
-                        } else {
-                            mark(LineMark::Changed, true);
-                        }
-                    }
-                    Move::Evicted => {
-                        life.held[cache] -= 1;
-                        let was_brought = mark(LineMark::Changed, false);
-                        if away && !was_brought {
-                            mark(LineMark::Changed, true);
-                            life.lost[cache] += 1;
-                        } else if !away && self.evictors[cache].is_none() {
-                            mark(LineMark::Reordered, true);
-                        }
-                    }
-                    Move::Flushed => {
-                        life.held[cache] -= 1;
-                        let was_brought = mark(LineMark::Changed, false);
-                        life.lost[cache] += u64::from(away && !was_brought);
-                    }
-                }
+                self.follow_shared_for(holding, self.holdings.holder(holding), cache, at, how, translation);
             }
         }
         self.in_shared = happenings;
+    }
+
+    /// Follows how a line moved in a shared cache, for the life of a holding.
+    fn follow_shared_for(
+        &mut self,
+        holding: HoldingId,
+        HolderId { place, number }: HolderId,
+        cache: usize,
+        at: LineAddr,
+        how: Move,
+        translation: &LaneTranslation<'_>,
+    ) {
+        let place = place as usize;
+        if self.lives[place].number != number || !self.held_before(place, cache, at, translation) {
+            return;
+        }
+        let away = place != self.running;
+        let life = &mut self.lives[place];
+        let times_left = life.times_left;
+        let mut mark = |mark, to| self.holdings.set(holding, mark, cache, at.line, times_left, to);
+        match how {
+            Move::Filled => {
+                life.held[cache] += 1;
+                mark(LineMark::Reordered, false);
+                let was_lost = mark(LineMark::Changed, false);
+                if !away {
+                    if was_lost {
+                        self.tally.restored(cache);
+                    }
+                } else if was_lost {
+                    life.lost[cache] -= 1;
+                } else {
+                    mark(LineMark::Changed, true);
+                }
+            }
+            Move::Evicted => {
+                life.held[cache] -= 1;
+                let was_brought = mark(LineMark::Changed, false);
+                if away && !was_brought {
+                    mark(LineMark::Changed, true);
+                    life.lost[cache] += 1;
+                } else if !away && self.evictors[cache].is_none() {
+                    mark(LineMark::Reordered, true);
+                }
+            }
+            Move::Flushed => {
+                life.held[cache] -= 1;
+                let was_brought = mark(LineMark::Changed, false);
+                life.lost[cache] += u64::from(away && !was_brought);
+            }
+        }
     }
 
     /// Follows what an access did in the private caches of the running life. The shared caches have made the access.
@@ -302,6 +379,7 @@ impl PrivateCaches {
         translation: &LaneTranslation<'_>,
     ) {
         self.in_shared.clear();
+        self.in_private.clear();
         shared.invalidate(agent, what, translation, &mut self.in_shared);
         self.follow_shared(agent, translation);
         let running = self.running;
@@ -324,6 +402,7 @@ impl PrivateCaches {
         translation: &LaneTranslation<'_>,
     ) {
         self.in_shared.clear();
+        self.in_private.clear();
         shared.flush(agent, caches, translation, &mut self.in_shared);
         self.follow_shared(agent, translation);
         let running = self.running;
