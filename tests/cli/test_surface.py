@@ -45,7 +45,11 @@ def test_the_tables_are_made_anew(command: Command) -> None:
 
 def test_what_is_wrong_is_refused_with_its_remedy(command: Command) -> None:
     base = ("surface", *TRACES, "--machine", "zen-4k", "--seeds", "1")
-    assert "--quantum" in command.refused(*base, "--quantum", "5k,20kcycles")
+    said = command.refused(*base, "--quantum", "5k,20kcycles")
+    assert said.startswith("binhop: --quantum: 20kcycles: is in cycles")
+    assert "binhop switches --mix" in said
+    said = command.refused(*base, "--quantum", "5k,0")
+    assert said.startswith("binhop: --quantum: 0: a turn lasts at least one instruction")
     assert "given twice" in command.refused(*base, "--quantum", "5k,5000")
     assert "[cost]" in command.refused("surface", *TRACES, "--machine", "zen-4k,kh90")
     assert "no switch" in command.refused("surface", "lin", "--length", "60k", *GRID)

@@ -17,7 +17,7 @@ from binhop.cli.switches import SEEDS, Seeds
 from binhop.cli.translate import named
 from binhop.cost_surface import SurfaceResult, surface_of
 from binhop.errors import RequestError
-from binhop.numbers import count
+from binhop.mixing import quantum_of
 from binhop.run_options import extended
 from binhop.switch_cost import CONFIDENCE
 from binhop.tables import TEXT
@@ -82,7 +82,7 @@ def surface(
     }
     for each in machines.values():
         switching.check_costs(each, "--machine")
-    quanta = [number for text in split(quantum) if (number := count(text, "--quantum")) is not None]
+    quanta = [_instructions(text) for text in split(quantum)]
     if len(set(quanta)) < len(quanta):
         raise RequestError(quantum, "--quantum", "a length is given twice", "give each length once")
     asked = mixing.Mixing(quantum, order, latency, faults, fault_latency, until_first, repeat)
@@ -106,6 +106,16 @@ def surface(
         )
     if delivery.show() and form == TEXT:
         show.written(out, delivery.names)
+
+
+def _instructions(text: str) -> int:
+    """Returns the instructions of a quantum of the surface."""
+    number, unit = quantum_of(text, "--quantum")
+    if unit == "cycles":
+        rule = "is in cycles, which each machine counts by itself, and all machines of a surface share a mix"
+        remedy = "give instructions, or measure one machine: binhop switches --mix … --quantum 400kcycles"
+        raise RequestError(text, "--quantum", rule, remedy)
+    return number
 
 
 def print_surface(result: SurfaceResult, form: str) -> None:
