@@ -174,6 +174,28 @@ def test_one_process_that_runs_nearly_always_is_reported(command: Command) -> No
     assert "fewer than 1,000 instructions" in " ".join(printed.split())
 
 
+def test_two_processes_with_one_number_are_reported(command: Command) -> None:
+    rows = [
+        "switch asid=0",
+        "fetch 0x400000 count=5000 size=4",
+        "fork asid=7 parent=0",
+        "switch asid=7 cause=involuntary",
+        "fetch 0x400000 count=5000 size=4",
+        "switch asid=0 cause=involuntary",
+        "fork asid=7 parent=0",
+        "switch asid=7 cause=involuntary",
+        "fetch 0x400000 count=5000 size=4",
+    ]
+    (command.directory / "two.events").write_text("\n".join(rows) + "\n")
+    for asked in (("switches", "two.events", *MACHINE), ("run", "zen-4k", "two.events")):
+        printed = " ".join(command.ok(*asked, "--seeds", "1").stdout.split())
+        assert "1 fork gives a child the number of an address space that is alive (first: asid 7)" in printed
+        assert "binhop lint" in printed
+    rows.insert(6, "exit asid=7")
+    (command.directory / "two.events").write_text("\n".join(rows) + "\n")
+    assert "is alive" not in command.ok("switches", "two.events", *MACHINE, "--seeds", "1").stdout
+
+
 def test_the_kernel_references_what_the_machine_states() -> None:
     """A switch of mb90-1a fetches 740 bytes of code: 47 lines; and loads and stores 8 lines."""
     options = {"length": 2_000_000, "seeds": 1, "threads": 1}

@@ -83,6 +83,10 @@ pub struct Seen {
     pub syscalls: u64,
     /// The pages that were first referenced outside every map.
     pub outside: u64,
+    /// The forks that give a child the number of an address space that is alive.
+    pub forks_onto_living: u64,
+    /// The number in the first of these forks.
+    pub first_living: Asid,
     /// The data references that touch two lines, and among them those that touch two pages.
     pub straddling: [u64; 2],
 }

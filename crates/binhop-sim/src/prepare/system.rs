@@ -48,7 +48,16 @@ impl Prepare {
             return;
         };
         let ended = match op {
-            Op::Fork => self.lives.born(Asid(asid)),
+            Op::Fork => {
+                let ended = self.lives.born(Asid(asid));
+                if ended.is_some() {
+                    if self.seen.forks_onto_living == 0 {
+                        self.seen.first_living = Asid(asid);
+                    }
+                    self.seen.forks_onto_living += 1;
+                }
+                ended
+            }
             Op::Exit => self.lives.ended(Asid(asid)),
             _ => None,
         };

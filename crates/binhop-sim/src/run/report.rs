@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use binhop_base::{PageId, PowerOfTwo, Result};
+use binhop_base::{Asid, PageId, PowerOfTwo, Result};
 use binhop_os::Spaces;
 use binhop_trace::Meta;
 
@@ -132,6 +132,18 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
         let count = seen.syscalls;
         notes.push(format!(
             "the trace holds {count} system calls, without the references that the kernel makes for them"
+        ));
+    }
+    if seen.forks_onto_living > 0 {
+        let Asid(first) = seen.first_living;
+        let forks = match seen.forks_onto_living {
+            1 => "1 fork gives".to_string(),
+            count => format!("{count} forks give"),
+        };
+        notes.push(format!(
+            "{forks} a child the number of an address space that is alive (first: asid {first}); two processes cannot \
+             have one number, so the earlier process counts as ended there; number address spaces afresh (binhop lint \
+             lists these forks)"
         ));
     }
     if seen.outside > 0 && run.prepare.spaces().has_maps() {
