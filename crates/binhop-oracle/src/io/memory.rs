@@ -1,0 +1,109 @@
+//! The pages of memory, in a list by their last reference.
+
+use std::collections::BTreeSet;
+
+use super::{IoEvent, IoPlace, MemoryPlace, Server};
+
+impl Server {
+    /// References pages of memory by the program.
+    pub fn refer(&mut self, pages: &[MemoryPlace]) {
+        self.mapped.extend(pages);
+        self.make_room(pages);
+    }
+
+    /// Lets a page of memory die.
+    pub fn lose_page(&mut self, page: MemoryPlace) {
+        let mapped = self.mapped.remove(&page);
+        let reuses = self.sizes.memory.is_some_and(|(_, reuses)| reuses);
+        if reuses && !mapped {
+            self.memory.retain(|held| *held != Some(page));
+        } else if let Some(held) = self.memory.iter_mut().find(|held| **held == Some(page)) {
+            *held = None;
+        }
+    }
+
+    pub(super) fn page_at(&mut self, at: IoPlace) -> Option<MemoryPlace> {
+        let size = self.sizes.page;
+        Some(match at {
+            IoPlace::User(byte) => {
+                let page = self.named.get(&(byte / size)).copied().unwrap_or(MemoryPlace::Own(byte / size));
+                self.mapped.insert(page);
+                page
+            }
+            IoPlace::File(file, byte) => MemoryPlace::File(file, byte / size),
+            IoPlace::Packet(buffer, byte) => {
+                MemoryPlace::Packets((u64::from(buffer) * self.sizes.buffer + byte) / size)
+            }
+            IoPlace::Pipe(page, _) => MemoryPlace::Pipes(page.into()),
+            IoPlace::Descriptor(..) => return None,
+        })
+    }
+
+    /// Emits an event once memory has room for its pages.
+    pub(super) fn put(&mut self, event: IoEvent) {
+        let places = match event {
+            IoEvent::Copy(from, to, _) => vec![from, to],
+            IoEvent::Zero(at, _) | IoEvent::Device { at, .. } => vec![at],
+            _ => vec![],
+        };
+        let pages: Vec<MemoryPlace> = places.into_iter().filter_map(|at| self.page_at(at)).collect();
+        self.make_room(&pages);
+        self.events.push(event);
+    }
+
+    /// Emits the events from number `made` on once more, each when memory has room for its pages.
+    pub(super) fn admit(&mut self, made: usize) {
+        for event in self.events.split_off(made) {
+            self.put(event);
+        }
+    }
+
+    /// Puts pages to the young end of memory. Old pages are reclaimed until all have room.
+    pub(super) fn make_room(&mut self, pages: &[MemoryPlace]) {
+        let Some((room, _)) = self.sizes.memory else { return };
+        loop {
+            let mut missing = BTreeSet::new();
+            for &page in pages {
+                match self.memory.iter().position(|&held| held == Some(page)) {
+                    Some(at) => {
+                        let held = self.memory.remove(at);
+                        self.memory.push(held);
+                    }
+                    None => drop(missing.insert(page)),
+                }
+            }
+            if missing.is_empty() {
+                return;
+            }
+            if self.memory.len() + missing.len() <= room {
+                for &page in pages {
+                    self.memory.retain(|held| *held != Some(page));
+                    self.memory.push(Some(page));
+                }
+                return;
+            }
+            self.reclaim();
+        }
+    }
+
+    /// Reclaims the oldest page of memory. A page of the cache that the disk must read or write first is young then.
+    fn reclaim(&mut self) {
+        let oldest = self.memory[0];
+        let Some(MemoryPlace::File(file, page)) = oldest else {
+            self.memory.remove(0);
+            return;
+        };
+        if self.position(file, page).is_none() {
+            self.memory.remove(0);
+            return;
+        }
+        self.wait_for(file, page);
+        if self.is_dirty(file, page) {
+            self.flush_around(file, page);
+        }
+        self.wait_for_write(|of, written| (of, written) == (file, page));
+        if self.memory[0] == oldest {
+            self.drop_page(file, page);
+        }
+    }
+}
