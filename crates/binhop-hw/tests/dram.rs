@@ -444,9 +444,25 @@ fn each_contradiction_of_a_timing_is_refused_with_its_rule() {
                 (value.to_string(), format!("dram.{key}"))
             );
             assert!(problem.rule.starts_with(rule), "{}: {problem}", preset.name);
-            assert!(problem.remedy.contains("at least, or the others smaller"), "{problem}");
+            assert_eq!(problem.remedy.ends_with("at least, or the others smaller"), value > 0, "{problem}");
         }
     }
+}
+
+/// What is too long is given in its own unit.
+#[test]
+fn the_remedy_of_a_value_that_is_too_long_names_its_unit() {
+    let refused = |change: fn(&mut DramTiming)| {
+        let mut config = config("ddr4-2400");
+        change(&mut config.timing);
+        Dram::new(config).err().unwrap().to_string()
+    };
+    let cycle = refused(|timing| timing.cycle_ps = DramTiming::MOST + 1);
+    assert!(cycle.starts_with("dram.cycle-ps: 1000001: a cycle has at most 1000000 picoseconds"), "{cycle}");
+    assert!(cycle.contains("in picoseconds") && !cycle.contains("data sheet"), "{cycle}");
+    let distance = refused(|timing| timing.rcd = DramTiming::MOST + 1);
+    assert!(distance.starts_with("dram.rcd: 1000001: a distance has at most 1000000 cycles"), "{distance}");
+    assert!(distance.contains("in cycles of the memory's clock"), "{distance}");
 }
 
 fn timings() -> impl Strategy<Value = DramTiming> {

@@ -89,20 +89,24 @@ impl DramTiming {
     /// A distance is too long, or contradicts another: the problem names the rule.
     pub fn check(&self) -> Result<()> {
         if let Some((key, value)) = self.parts().into_iter().find(|&(_, value)| value > Self::MOST) {
-            return Err(Problem::request(
-                &value.to_string(),
-                &format!("dram.{key}"),
-                &format!("a distance is at most {} cycles, and a cycle as many picoseconds", Self::MOST),
-                "give it in cycles of the memory's clock, as the data sheet does",
-            ));
+            let (rule, remedy) = if key == "cycle-ps" {
+                (
+                    format!("a cycle has at most {} picoseconds", Self::MOST),
+                    "give the period of the memory's clock in picoseconds: 3000 at 333 MHz",
+                )
+            } else {
+                (
+                    format!("a distance has at most {} cycles", Self::MOST),
+                    "give it in cycles of the memory's clock, as the data sheet does",
+                )
+            };
+            return Err(Problem::request(&value.to_string(), &format!("dram.{key}"), &rule, remedy));
         }
         let refuse = |key: &str, value: u64, rule: &str, least: u64| {
-            Err(Problem::request(
-                &value.to_string(),
-                &format!("dram.{key}"),
-                rule,
-                &format!("make it {least} at least, or the others smaller"),
-            ))
+            // A distance of 1 is asked for whatever the others are.
+            let others = if least > 1 { ", or the others smaller" } else { "" };
+            let remedy = format!("make it {least} at least{others}");
+            Err(Problem::request(&value.to_string(), &format!("dram.{key}"), rule, &remedy))
         };
         let rules = [
             ("cycle-ps", self.cycle_ps, 1, "a cycle takes time"),
