@@ -104,18 +104,22 @@ impl Decoder {
         self.push(Piece::Leave { tid, number, time: words[1], result });
         let (buffer, device, inode, offset) = (words[3], words[4] & !(1 << wire::DIRECT), words[5], words[6]);
         let is_direct = words[4] >> wire::DIRECT == 1;
-        // The first range of a vectored call is the list of its buffers. The buffers are read in order, up to
-        // the result.
+        // The first range of a vectored call is the list of its buffers; a copy between two processes has two lists. The
+        // buffers are read in order, up to the result.
         let is_vector = READS_VECTORS.contains(&number);
         let is_message = MESSAGES.contains(&number);
-        let has_list = is_vector || WRITES_VECTORS.contains(&number);
+        let lists = match number {
+            _ if BETWEEN_PROCESSES.contains(&number) => 2,
+            _ => u32::from(is_vector || WRITES_VECTORS.contains(&number)),
+        };
         let mut left = u64::try_from(result).unwrap_or(0);
-        let mut listed = false;
+        let mut listed = 0;
         let moved = |range: &[u64]| {
             let (by_kernel, in_message) =
                 (range[1] >> wire::BY_KERNEL == 1, range[1] >> wire::OF_A_MESSAGE & 1 == 1);
             let (start, bytes) = (range[0], range[1] & !(3 << wire::OF_A_MESSAGE));
-            let is_list = has_list && !by_kernel && !std::mem::replace(&mut listed, true);
+            let is_list = listed < lists && !by_kernel;
+            listed += u32::from(is_list);
             let all = if start == buffer && MOVES_A_BUFFER.contains(&number) {
                 bytes.min(u64::try_from(result).unwrap_or(0))
             } else if is_vector && !is_list {
@@ -227,11 +231,15 @@ const CALL_WORDS: usize = 10;
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 
 /// The calls that read a list of buffers, of which they read at most as many bytes as their result: writev,
-/// pwritev, pwritev2, vmsplice.
-const READS_VECTORS: [u32; 4] = [20, 296, 328, 278];
+/// pwritev, pwritev2, vmsplice, process_vm_writev.
+const READS_VECTORS: [u32; 5] = [20, 296, 328, 278, 311];
 
 /// The calls that read a list of buffers, and write the buffers: readv, preadv, preadv2. (So does a vmsplice from a pipe.)
 const WRITES_VECTORS: [u32; 3] = [19, 295, 327];
+
+/// The calls that copy between the caller and another process, and read a list of the caller's buffers and a list of the
+/// other's: process_vm_readv and process_vm_writev. The buffers of the other process are none of the caller's memory.
+const BETWEEN_PROCESSES: [u32; 2] = [310, 311];
 
 /// The calls that move messages, whose buffers the recorder marks: sendmsg, recvmsg, sendmmsg, recvmmsg.
 const MESSAGES: [u32; 4] = [46, 47, 307, 299];

@@ -232,6 +232,14 @@ fn a_list_that_is_longer_than_its_buffers_is_no_data() {
         let expected = [(syscall, 0x9000, 12, writes as u32), (range, 0x8000, 32, 1), (range, 0x2000, 11, 2)];
         assert_eq!(call(writes, 23, &list), expected);
     }
+    // The caller's list, the list of the other process, and two buffers.
+    let lists = [0x8000, 32, 0x8100, 64];
+    let (first, second) = ((range, 0x8000, 32, 1), (range, 0x8100, 64, 1));
+    let read = [&lists[..], &[0x2000, 11 | by_kernel, 0x9000, 12 | by_kernel]].concat();
+    assert_eq!(call(310, 23, &read), [(syscall, 0x9000, 12, 310), first, second, (range, 0x2000, 11, 2)]);
+    let written = [&lists[..], &[0x2000, 11, 0x9000, 12]].concat();
+    assert_eq!(call(311, 15, &written), [(syscall, 0x2000, 11, 311), first, second, (range, 0x9000, 4, 1)]);
+    assert_eq!(call(310, -3, &lists), [(syscall, 0, 0, 310), first, second]);
     // The header of a message, the list of its buffers, and two buffers.
     let sent = [0x8000, 56, 0x8100, 32, 0x2000, 11 | of_message, 0x9000, 12 | of_message];
     for (number, result) in [(46, 23), (307, 1)] {

@@ -58,10 +58,12 @@ pub(super) struct CallTable {
     user_pipe: Option<u32>,
     /// The calls that write the dirty pages of a file to the disk.
     syncs_file: &'static [u32],
-    /// The call that writes all dirty pages to the disk.
-    syncs: u32,
+    /// The calls that write all dirty pages to the disk.
+    syncs: &'static [u32],
     /// The calls that write the dirty pages of a range of mappings to the disk.
     syncs_range: &'static [u32],
+    /// The calls that move data of which a trace does not say where they come from or go to.
+    unknown: &'static [u32],
     /// The calls that give a file a length, and those that delete a file.
     cuts: &'static [u32],
     deletes: &'static [u32],
@@ -100,9 +102,12 @@ const LINUX: CallTable = CallTable {
     user_pipe: Some(278),
     // fsync and fdatasync
     syncs_file: &[74, 75],
-    syncs: 162,
+    // sync, and syncfs, as if there were one file system
+    syncs: &[162, 306],
     // msync
     syncs_range: &[26],
+    // process_vm_readv and process_vm_writev; io_submit and io_uring_enter
+    unknown: &[310, 311, 209, 426],
     // truncate and ftruncate; open, openat, openat2 and creat, where they cut the file
     cuts: &[76, 77, 2, 257, 437, 85],
     // unlink and unlinkat; rename, renameat and renameat2, for the file whose name another one takes
@@ -117,8 +122,9 @@ const BSD: CallTable = CallTable {
     tee: None,
     user_pipe: None,
     syncs_file: &[95],
-    syncs: 36,
+    syncs: &[36],
     syncs_range: &[],
+    unknown: &[],
     cuts: &[],
     deletes: &[],
 };
@@ -174,6 +180,8 @@ pub(super) enum Moves {
     AllToDisk,
     /// The call writes the dirty pages behind a range of the user's memory to the disk.
     RangeToDisk,
+    /// The call moves bytes between the user and a place that the trace does not name.
+    Unknown,
     /// The call moves no bytes: it sets the file's length to the offset.
     Cut,
     /// The call moves no bytes: it deletes the file.
@@ -213,8 +221,9 @@ impl Call {
             None if table.tee == Some(event.count) => (Moves::Tee, Ranges::Main),
             None if table.user_pipe == Some(event.count) => (Moves::UserPipe, Ranges::AllButFirstRead),
             None if table.syncs_file.contains(&event.count) => (Moves::FileToDisk, Ranges::Main),
-            None if table.syncs == event.count => (Moves::AllToDisk, Ranges::Main),
+            None if table.syncs.contains(&event.count) => (Moves::AllToDisk, Ranges::Main),
             None if table.syncs_range.contains(&event.count) => (Moves::RangeToDisk, Ranges::Main),
+            None if table.unknown.contains(&event.count) => (Moves::Unknown, Ranges::Main),
             None if table.cuts.contains(&event.count) => (Moves::Cut, Ranges::Main),
             None if table.deletes.contains(&event.count) => (Moves::Delete, Ranges::Main),
             None => return None,
@@ -246,6 +255,14 @@ impl Call {
         if is_data && bytes > 0 {
             self.pieces.push((start, bytes));
         }
+    }
+
+    /// Returns whether the trace says nothing of what a call moves, as where an importer knows only the call's number. A call
+    /// that moved nothing names its object.
+    pub(super) fn is_unknown(&self) -> bool {
+        let moves_buffers = matches!(self.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe);
+        let is_bare = self.object.is_none() && self.target.is_none() && self.pieces.is_empty();
+        self.moves == Moves::Unknown || (moves_buffers && is_bare)
     }
 
     /// Returns the buffers: the first byte and the length of each.

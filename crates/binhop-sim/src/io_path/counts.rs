@@ -16,7 +16,7 @@ pub struct PathCounts {
 const UNSEEN: (&str, &str, &str) = (
     "unseen",
     "calls",
-    "Calls that move data and are left out, because the trace does not say of which file or from which offset.",
+    "Calls that move data and are left out, because the trace does not say of which file, from which offset or how much.",
 );
 
 impl PathCounts {

@@ -21,8 +21,9 @@
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
 //! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
 //!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
-//!   nothing says where its bytes come from.
-//! - `fsync`, `fdatasync` and `sync` write dirty pages to the disk, and wait for them. So does `msync` with the pages that
+//!   nothing says where its bytes come from. So is a copy between two processes (`process_vm_readv`), whose other side
+//!   has no address in the process that calls, and a call that starts transfers (`io_submit`, `io_uring_enter`).
+//! - `fsync`, `fdatasync`, `sync` and `syncfs` write dirty pages to the disk, and wait for them. So does `msync` with the pages that
 //!   shared mappings show in its range.
 //! - `truncate`, `ftruncate`, `creat` and `open` with `O_TRUNC` give a file a length, and `unlink`, `unlinkat` and `rename` over
 //!   a file delete it: its pages behind the end leave the page cache and are not written. A trace names the file of such a
@@ -239,8 +240,9 @@ impl IoEvents {
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
+        self.unseen += u64::from(call.is_unknown());
         match (call.moves, object) {
-            (Moves::ToUser | Moves::FromUser | Moves::UserPipe, _) => {}
+            (Moves::ToUser | Moves::FromUser | Moves::UserPipe | Moves::Unknown, _) => {}
             (Moves::Between | Moves::Tee, _) => {
                 self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit));
             }
