@@ -16,6 +16,25 @@ const RECORDER: &str = "/binhop-amd64-linux";
 /// A file is identified by its device and inode.
 pub(crate) type FileKey = (u64, u64);
 
+/// `FilePath` is the first path of a file.
+#[derive(Debug)]
+struct FilePath {
+    path: String,
+    /// 1 for the first file with this path, 2 for the next one.
+    ordinal: u32,
+}
+
+impl FilePath {
+    /// Returns the name of the file in the trace. Readers of a trace join calls and mappings by it, so another file with the
+    /// same path has another name.
+    fn name(&self) -> String {
+        match self.ordinal {
+            1 => self.path.clone(),
+            ordinal => format!("{} (file {ordinal})", self.path),
+        }
+    }
+}
+
 /// `Catalog` holds the numbers of segments and files, and what is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
@@ -23,8 +42,10 @@ pub(crate) struct Catalog {
     shared_memory: BTreeMap<u64, u64>,
     /// The number of each file, and its number for calls that pass the page cache by.
     files: BTreeMap<(FileKey, bool), u64>,
-    /// The first name of each file. Readers of a trace join calls and mappings by it.
-    paths: BTreeMap<FileKey, String>,
+    /// The first name of each file.
+    paths: BTreeMap<FileKey, FilePath>,
+    /// The number of files that had each absolute path as their first name.
+    files_at: BTreeMap<String, u32>,
     /// When each file was made, in nanoseconds, where the file system knows it.
     births: BTreeMap<FileKey, NonZeroU64>,
     bytes: BTreeMap<FileKey, u64>,
@@ -38,7 +59,8 @@ impl Catalog {
     ///
     /// An inode that was made at another time is another file. The same file may have another path: it was renamed, or has
     /// several names. A mapping keeps its inode, so it is of the same file even if its time is unknown. Where no time was
-    /// known before, another path means another file.
+    /// known before, another path means another file. Of several files with one path, the trace names all but the first with
+    /// a number.
     pub(crate) fn name_file(
         &mut self,
         file: FileKey,
@@ -50,10 +72,17 @@ impl Catalog {
         let is_another = match (self.births.get(&file), birth) {
             (Some(&one), Some(other)) => one != other,
             (Some(_), None) => false,
-            (None, _) => before.is_some_and(|before| before != path),
+            (None, _) => before.is_some_and(|before| before.path != path),
         };
         if is_another || before.is_none() {
-            self.paths.insert(file, path.to_owned());
+            let ordinal = if path.starts_with('/') {
+                let files = self.files_at.entry(path.to_owned()).or_default();
+                *files += 1;
+                *files
+            } else {
+                1
+            };
+            self.paths.insert(file, FilePath { path: path.to_owned(), ordinal });
         }
         if let Some(birth) = birth {
             self.births.insert(file, birth);
@@ -74,16 +103,17 @@ impl Catalog {
         if let Some(&segment) = self.segments.get(&file) {
             return segment;
         }
-        let path = self.paths.get(&file).cloned();
+        let known = self.paths.get(&file);
+        let path = known.map(|known| known.path.as_str());
         // Valgrind maps a page of its own code into programs. The trace does not hold the path of the
         // recorder's file.
-        if path.as_deref().is_some_and(|path| path.ends_with(RECORDER)) {
+        if path.is_some_and(|path| path.ends_with(RECORDER)) {
             let segment = self.new_segment(None, "valgrind");
             self.segments.insert(file, segment);
             return segment;
         }
-        let kind = path.as_deref().map_or("file", kind_of);
-        let segment = self.new_segment(path, kind);
+        let (name, kind) = (known.map(FilePath::name), path.map_or("file", kind_of));
+        let segment = self.new_segment(name, kind);
         self.segments.insert(file, segment);
         segment
     }
@@ -117,7 +147,7 @@ impl Catalog {
         if is_direct {
             self.meta.direct_files.insert(id);
         }
-        self.meta.files.insert(id, self.paths.get(&file).cloned().unwrap_or_default());
+        self.meta.files.insert(id, self.paths.get(&file).map(FilePath::name).unwrap_or_default());
         if let Some(&bytes) = self.bytes.get(&file) {
             self.meta.file_bytes.insert(id, bytes);
         }

@@ -212,6 +212,24 @@ fn a_file_is_one_segment_in_all_inputs_and_other_segments_stay_separate() {
     assert_eq!((meta.files[&0].as_str(), meta.page_size), ("/tmp/log", Some(4096)));
 }
 
+/// Calls that pass the page cache by keep a number of their own, and the mix names it as direct.
+#[test]
+fn direct_calls_of_a_mix_keep_a_number_of_their_own() {
+    let of = |buffered: u64, direct: u64| {
+        let call = |file| (Op::Syscall, 0x2000, 8, 1, Some(file), Some(0));
+        let mut given = given(vec![fetch(0, 1), call(buffered), call(direct), fetch(0, 1)]);
+        given.meta.files = [(buffered, "/data".into()), (direct, "/data".into())].into();
+        given.meta.direct_files = [direct].into();
+        given
+    };
+    let mut mix = mix(&[of(4, 5), of(2, 1)], 1, 1, EndsWhen::All);
+    let rows = drain(&mut mix);
+    let files: Vec<_> = rows.iter().filter(|row| row.0 == Op::Syscall).map(|row| row.4).collect();
+    assert_eq!(files, [Some(0), Some(1), Some(0), Some(1)]);
+    assert_eq!(mix.meta().direct_files, [1].into());
+    assert_eq!(mix.meta().files[&1], "/data");
+}
+
 #[test]
 fn a_mix_ends_as_it_was_asked_to() {
     let short = given(vec![fetch(0, 1)]);

@@ -382,6 +382,41 @@ fn a_file_with_two_numbers_is_one_file() {
     assert_eq!(disk, expected);
 }
 
+/// A call of which the trace holds the number alone is counted, and so is one whose other side is in no trace. A call that
+/// found nothing names its file.
+#[test]
+fn calls_without_sizes_are_counted() {
+    let bare = |number| row(Op::Syscall, 0, 0, number);
+    let cases = [
+        (vec![bare(0), bare(1), bare(47), bare(278)], 4),
+        (vec![bare(310), call(311, USER, 64, FILE, None), bare(209), bare(426)], 4),
+        (vec![call(0, USER, 0, FILE, Some(0)), bare(39), bare(162), bare(306)], 0),
+    ];
+    for (calls, expected) in cases {
+        let (rows, unseen) = followed_with(meta(), &calls, 1);
+        assert_eq!(unseen, expected, "{calls:?}");
+        assert_eq!(rows.len(), calls.len(), "nothing is moved");
+    }
+}
+
+/// A path names one file, however many numbers it has: a read finds in the page cache what a call on another number has
+/// written there. A file whose path is unknown has pages of its own.
+#[test]
+fn numbers_of_one_path_are_one_file() {
+    let mut more = meta();
+    more.files.extend([(11, "/data".to_owned()), (12, String::new()), (13, String::new())]);
+    more.file_bytes.extend([(FILE, 5000), (11, 9000), (12, 4096), (13, 4096)]);
+    let read = |file: u64| call(0, USER, 4096, file, Some(0));
+    let (rows, _) = followed_with(more, &[read(FILE), read(11), read(12), read(13), read(11)], 1);
+    let data = |row: &&Event| row.op == Op::DmaWrite && row.count == 0;
+    let requests: Vec<_> = rows.iter().filter(data).map(|row| (row.addr, row.arg1)).collect();
+    let (first, of_file): (Vec<_>, Vec<(u64, Option<u64>)>) =
+        requests.into_iter().partition(|request| request.1 == Some(SEGMENT));
+    assert_eq!(first, [(0, Some(SEGMENT)), (4096, Some(SEGMENT))]);
+    assert_eq!(of_file.len(), 2, "one page of each other file");
+    assert_ne!(of_file[0].1, of_file[1].1);
+}
+
 /// A call between two files knows a file by either number: what is copied from a direct file comes from the page cache.
 #[test]
 fn a_call_between_files_finds_the_file_behind_a_direct_one() {

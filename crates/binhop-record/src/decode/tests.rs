@@ -324,12 +324,39 @@ fn a_renamed_file_has_one_path() {
         [path(calls), path(direct), meta.segments[&segment].file.clone().unwrap()]
     };
     assert_eq!(paths(100), ["/t", "/t", "/t"]);
-    assert_eq!(paths(200), ["/t", "/t", "/t"]);
+    let second = "/t (file 2)";
+    assert_eq!(paths(200), [second; 3], "made anew");
     decoder.feed(&named(300, "/final")).unwrap();
     let anew = decoder.catalog().file_segment((3, 7));
     let mut meta = binhop_trace::Meta::default();
     decoder.catalog().write_to(&mut meta);
     assert_eq!(meta.segments[&anew].file.as_deref(), Some("/final"));
+}
+
+/// Two inodes that had one path, one after the other, are two files: neither their calls nor their mappings are joined.
+/// Objects without a path keep their name.
+#[test]
+fn two_files_of_one_path_have_two_names() {
+    let mut decoder = decoder(FetchRows::Run);
+    let mut name = |inode: u64, name: &str| {
+        let mut words = named(wire::NO_BIRTH, name);
+        let at = words.iter().position(|&word| word == 7).unwrap();
+        words[at] = inode;
+        decoder.feed(&words).unwrap();
+        let number = decoder.catalog().file((3, inode), false);
+        let segment = decoder.catalog().file_segment((3, inode));
+        let mut meta = binhop_trace::Meta::default();
+        decoder.catalog().write_to(&mut meta);
+        (meta.files[&number].clone(), meta.segments[&segment].file.clone().unwrap(), segment)
+    };
+    let of = |name: &str, segment: u64| (name.to_owned(), name.to_owned(), segment);
+    assert_eq!(name(8, "/a.so"), of("/a.so", 1));
+    assert_eq!(name(9, "/a.so"), of("/a.so (file 2)", 2));
+    assert_eq!(name(8, "/a.so"), of("/a.so", 1));
+    assert_eq!(name(9, "/a.so"), of("/a.so (file 2)", 2));
+    assert_eq!(name(10, "/b"), of("/b", 3));
+    assert_eq!(name(11, "anon:"), of("anon:", 4));
+    assert_eq!(name(12, "anon:"), of("anon:", 5));
 }
 
 /// A call between two files names both, each with its offset, and the bytes that it moved.

@@ -276,7 +276,8 @@ impl InputReader {
     fn file(&mut self, file: u64, numbers: &mut Numbers) -> u64 {
         let meta = self.source.meta();
         let (path, bytes) = (meta.files.get(&file), meta.file_bytes.get(&file).copied());
-        *self.files.entry(file).or_insert_with(|| numbers.file(path, bytes))
+        let is_direct = meta.direct_files.contains(&file);
+        *self.files.entry(file).or_insert_with(|| numbers.file(path, is_direct, bytes))
     }
 
     fn op(&self) -> Option<Op> {

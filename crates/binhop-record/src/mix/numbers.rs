@@ -1,7 +1,7 @@
 //! `Numbers` numbers address spaces, segments and files anew for a mix, because each trace has its own
 //! numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use binhop_trace::Meta;
 use binhop_trace::source::{ProcessMeta, SegmentMeta};
@@ -13,11 +13,13 @@ pub(super) struct Numbers {
     segments: u64,
     files: u64,
     segment_of_file: HashMap<String, u64>,
-    file_of_path: HashMap<String, u64>,
+    /// The number of each path. A file of which some calls are direct has two numbers.
+    file_of_path: HashMap<(String, bool), u64>,
     processes: BTreeMap<u32, ProcessMeta>,
     described: BTreeMap<u64, SegmentMeta>,
     paths: BTreeMap<u64, String>,
     bytes: BTreeMap<u64, u64>,
+    direct_files: BTreeSet<u64>,
     /// True if anything was added since the last [`Numbers::write_to`].
     changed: bool,
 }
@@ -57,16 +59,24 @@ impl Numbers {
         segment
     }
 
-    /// Returns the number of a file: the same number for the same path, else a new one.
-    pub(super) fn file(&mut self, path: Option<&String>, bytes: Option<u64>) -> u64 {
-        if let Some(&known) = path.and_then(|path| self.file_of_path.get(path)) {
+    /// Returns the number of a file: the same number for the same path, else a new one. Direct calls have a number of their
+    /// own.
+    pub(super) fn file(&mut self, path: Option<&String>, is_direct: bool, bytes: Option<u64>) -> u64 {
+        let named = path.filter(|path| !path.is_empty()).map(|path| (path.clone(), is_direct));
+        if let Some(&known) = named.as_ref().and_then(|named| self.file_of_path.get(named)) {
             return known;
         }
         let file = self.files;
         self.files += 1;
+        if let Some(named) = named {
+            self.file_of_path.insert(named, file);
+        }
         if let Some(path) = path {
-            self.file_of_path.insert(path.clone(), file);
             self.paths.insert(file, path.clone());
+            self.changed = true;
+        }
+        if is_direct {
+            self.direct_files.insert(file);
             self.changed = true;
         }
         if let Some(bytes) = bytes {
@@ -83,6 +93,7 @@ impl Numbers {
             meta.segments.clone_from(&self.described);
             meta.files.clone_from(&self.paths);
             meta.file_bytes.clone_from(&self.bytes);
+            meta.direct_files.clone_from(&self.direct_files);
         }
     }
 }

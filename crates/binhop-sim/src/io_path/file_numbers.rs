@@ -5,17 +5,24 @@ use std::collections::BTreeMap;
 use binhop_os::io::FileId;
 use binhop_trace::Meta;
 
-/// `FileNumbers` holds the file behind each direct file that has a number for other calls, too.
+/// `FileNumbers` holds the file behind each number whose path another number has, too.
 pub(super) struct FileNumbers(BTreeMap<u64, FileId>);
 
 impl FileNumbers {
-    /// Finds the direct files whose path another file has. Files whose path is unknown, and empty, are different files.
+    /// Finds the numbers with one path: a trace names one file by one path. The file has the first number that is not direct.
+    /// Numbers whose path is unknown, and empty, are different files.
     pub(super) fn of(meta: &Meta) -> Self {
-        let is_other = |(id, path): &(&u64, &String)| !meta.direct_files.contains(id) && !path.is_empty();
-        let others = meta.files.iter().filter(is_other);
-        let by_path: BTreeMap<&str, u64> = others.map(|(&id, path)| (path.as_str(), id)).collect();
-        let other = |&id: &u64| Some((id, FileId(*by_path.get(meta.files.get(&id)?.as_str())?)));
-        Self(meta.direct_files.iter().filter_map(other).collect())
+        let mut first: BTreeMap<&str, u64> = BTreeMap::new();
+        let (direct, others): (Vec<_>, Vec<_>) = meta
+            .files
+            .iter()
+            .filter(|(_, path)| !path.is_empty())
+            .partition(|(id, _)| meta.direct_files.contains(id));
+        for (&id, path) in others.iter().chain(&direct).copied() {
+            first.entry(path).or_insert(id);
+        }
+        let one = |(&id, path): (&u64, &String)| (id, FileId(first[path.as_str()]));
+        Self(others.into_iter().chain(direct).map(one).collect())
     }
 
     /// Returns the file that a number stands for.

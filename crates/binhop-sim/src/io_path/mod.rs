@@ -14,8 +14,8 @@
 //!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory. The
 //!   metrics of the front count it with the accesses of devices; below the front it is a write of the processor.
 //! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's memory.
-//!   A direct file is the same file as another file with its path (`file_numbers`). A call between two files, and a fault,
-//!   uses the page cache, whatever the number.
+//!   All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the page cache,
+//!   whatever the number.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
 //!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
@@ -121,8 +121,11 @@ impl IoEvents {
         let mappings = (competes || !mapped.is_empty())
             .then(|| Mappings::new(config.page, trace_page, mapped, competes));
         let mut path = IoPath::new(config)?;
-        for (&file, &bytes) in &meta.file_bytes {
-            path.set_bytes(FileId(file), bytes.min(IoPath::LARGEST));
+        // Of a file with several numbers, the trace uses the lowest first.
+        let known: BTreeMap<FileId, u64> =
+            meta.file_bytes.iter().rev().map(|(&file, &bytes)| (numbers.file(file), bytes)).collect();
+        for (file, bytes) in known {
+            path.set_bytes(file, bytes.min(IoPath::LARGEST));
         }
         Ok(Self {
             table,

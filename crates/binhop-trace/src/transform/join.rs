@@ -137,7 +137,13 @@ impl Joined {
             self.meta.segments.insert(self.segments.of(number), segment);
         }
         for (number, path) in theirs.files {
-            let shared = self.meta.files.iter().find(|(_, known)| **known == path).map(|(&number, _)| number);
+            // A file has two numbers if some of its calls are direct.
+            let is_direct = theirs.direct_files.contains(&number);
+            let same = |known: u64, name: &str| {
+                !path.is_empty() && name == path && self.meta.direct_files.contains(&known) == is_direct
+            };
+            let mut files = self.meta.files.iter();
+            let shared = files.find(|&(&known, name)| same(known, name)).map(|(&known, _)| known);
             if let Some(shared) = shared.filter(|_| !self.files.new.contains_key(&number)) {
                 self.files.put(number, shared);
             }
@@ -147,7 +153,7 @@ impl Joined {
             if let Some(&bytes) = theirs.file_bytes.get(&number) {
                 self.meta.file_bytes.entry(number_here).or_insert(bytes);
             }
-            if theirs.direct_files.contains(&number) {
+            if is_direct {
                 self.meta.direct_files.insert(number_here);
             }
         }

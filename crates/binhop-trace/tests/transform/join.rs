@@ -71,6 +71,29 @@ fn a_joined_trace_names_the_systems_of_all_calls() {
     assert_eq!(joined(&[None, Some(Meta::BSD), Some(Meta::LINUX)]), "4.3bsd + linux-x86-64");
 }
 
+/// A file of which some calls are direct has two numbers in every trace, and two in the joined trace. Files whose path is
+/// unknown are different files.
+#[test]
+fn direct_calls_keep_a_number_of_their_own() {
+    let one = |numbers: [u64; 3]| -> Box<dyn Source> {
+        let [buffered, direct, unknown] = numbers;
+        let path = || "/data".to_owned();
+        let files = BTreeMap::from([(buffered, path()), (direct, path()), (unknown, String::new())]);
+        let meta = Meta { files, direct_files: [direct].into(), ..meta() };
+        let call = |file| Event { op: Op::Syscall, addr: 0, size: 0, count: 0, arg0: Some(file), arg1: None };
+        Box::new(Memory { meta, events: numbers.map(call).to_vec(), at: 0, batch: 1 })
+    };
+    let mut joined = Joined::new(vec![one([1, 2, 3]), one([2, 1, 5])]).unwrap();
+    let mut files = Vec::new();
+    while let Some(batch) = joined.next_batch().unwrap() {
+        let calls =
+            (0..batch.len()).map(|row| Event::of(&batch, row)).filter(|event| event.op == Op::Syscall);
+        files.extend(calls.filter_map(|event| event.arg0));
+    }
+    assert_eq!(files, [1, 2, 3, 1, 2, 5]);
+    assert_eq!(joined.meta().direct_files, [2].into());
+}
+
 #[test]
 fn traces_of_different_page_sizes_are_not_joined() {
     let other = Memory { meta: Meta { page_size: Some(8192), ..meta() }, events: vec![], at: 0, batch: 1 };
