@@ -56,6 +56,20 @@ impl KnownPage {
     const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false, memory: None };
 }
 
+/// `RecentPages` holds the two pages that were referenced last while no reference could fault: mostly a page of text and a
+/// page of data.
+pub(super) struct RecentPages {
+    pages: [KnownPage; 2],
+    /// The place of the page that was referenced last.
+    last: usize,
+}
+
+impl Default for RecentPages {
+    fn default() -> Self {
+        Self { pages: [KnownPage::NONE; 2], last: 0 }
+    }
+}
+
 /// `Touched` is a virtual page that a reference touches.
 struct Touched {
     faults: bool,
@@ -201,6 +215,36 @@ impl Mappings {
             }
         }
         Ok(false)
+    }
+
+    /// Takes in a reference if it touches one page that is known, so that it cannot fault. Returns whether it did.
+    /// `recent` has seen the references since the last one that was not taken in here, and no others.
+    #[inline]
+    pub(super) fn passes(
+        &self,
+        (addr, bytes, stores): (u64, u32, bool),
+        recent: &mut RecentPages,
+        path: &mut IoPath,
+    ) -> bool {
+        let page = addr >> self.log2;
+        if addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2 != page {
+            return false;
+        }
+        let is_last = recent.pages[recent.last].page == page;
+        if !is_last {
+            recent.last = 1 - recent.last;
+        }
+        let place = &mut recent.pages[recent.last];
+        let is_recent = place.page == page;
+        if !is_recent || (stores && !place.stores) {
+            let known = &self.known[self.slot(page)];
+            if known.page != page || known.asid != self.here || (stores && !known.stores) {
+                return false;
+            }
+            *place = *known;
+        }
+        // A second reference in a row changes no order.
+        is_last || place.memory.is_none_or(|slot| path.refer_again(slot))
     }
 
     /// Takes in a reference to pages, after which all of them are in memory. Returns whether it faults or makes steps.

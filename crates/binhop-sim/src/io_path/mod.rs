@@ -67,13 +67,23 @@ use calls::{Call, CallTable, Moves, Object, objects};
 use file_numbers::FileNumbers;
 pub use layout::HALF;
 use layout::KernelLayout;
-use mappings::Mappings;
+use mappings::{Mappings, RecentPages};
 use rows::RowWriter;
 pub(crate) use rows::kernel_pages;
 pub use rows::{NON_TEMPORAL, RUNNING_SPACE};
 
 /// The rows after which a batch ends.
 const BATCH_ROWS: usize = 1 << 16;
+
+/// `Followed` says how much of a batch was taken in.
+enum Followed {
+    /// All rows, and they made no others: the batch is passed on as it is.
+    Unchanged,
+    /// All rows.
+    Whole,
+    /// The rows before this one.
+    UpTo(usize),
+}
 
 /// `IoEvents` yields the events of a source, behind each system call the events that the call causes in kernel and
 /// devices, and before each reference those of its faults.
@@ -163,14 +173,22 @@ impl IoEvents {
         Arc::clone(&self.counted)
     }
 
-    /// Takes in the rows of a batch from row `first` on, and adds them to `out`. Returns the first row that is left when
-    /// `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
+    /// Takes in the rows of a batch from row `first` on, and adds them to `out` with the rows that they cause. It ends early
+    /// when `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
     ///
     /// # Errors
     /// An event that changes address spaces is damaged.
-    fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Result<Option<usize>> {
-        let mut copied = first;
-        for row in first..batch.len() {
+    fn follow(&mut self, batch: &EventBatch, first: usize, out: &mut EventBuilder) -> Result<Followed> {
+        let (mut copied, mut next) = (first, first);
+        while next < batch.len() {
+            if self.pending.is_none() {
+                next = self.skip_quiet(batch, next);
+                if next == batch.len() {
+                    break;
+                }
+            }
+            let row = next;
+            next += 1;
             let code = batch.op()[row];
             if code == Op::Range as u8 {
                 if let Some(call) = &mut self.pending {
@@ -183,7 +201,7 @@ impl IoEvents {
                 copied = row;
                 self.serve(out)?;
                 if out.len() >= BATCH_ROWS {
-                    return Ok(Some(row));
+                    return Ok(Followed::UpTo(row));
                 }
             }
             if let Some(mappings) = &mut self.mappings {
@@ -198,7 +216,7 @@ impl IoEvents {
                         self.steps.clear();
                         self.due = self.path.next_due();
                         if out.len() >= BATCH_ROWS {
-                            return Ok(Some(row));
+                            return Ok(Followed::UpTo(row));
                         }
                     }
                 } else {
@@ -213,7 +231,7 @@ impl IoEvents {
                     copied = row + 1;
                     self.pass_time(out);
                     if out.len() >= BATCH_ROWS {
-                        return Ok(Some(copied));
+                        return Ok(Followed::UpTo(copied));
                     }
                 }
             } else if code == Op::KernelEnter as u8 || code == Op::KernelLeave as u8 {
@@ -222,9 +240,40 @@ impl IoEvents {
                 self.pending = Call::of(&Event::of(batch, row), self.table);
             }
         }
-        out.append(&batch.slice(copied, batch.len() - copied));
         self.rows += batch.len() as u64;
-        Ok(None)
+        if copied == 0 && out.is_empty() {
+            return Ok(Followed::Unchanged);
+        }
+        out.append(&batch.slice(copied, batch.len() - copied));
+        Ok(Followed::Whole)
+    }
+
+    /// Returns the first row from `first` on that may make rows, or that is no reference. Most rows are skipped here.
+    fn skip_quiet(&mut self, batch: &EventBatch, first: usize) -> usize {
+        let (codes, addresses) = (batch.op(), batch.addr());
+        let (sizes, counts) = (batch.size(), batch.count());
+        let mut recent = RecentPages::default();
+        for row in first..batch.len() {
+            let code = codes[row];
+            if code > Op::Modify as u8 {
+                return row;
+            }
+            let fetches = code == Op::Fetch as u8;
+            if let Some(mappings) = &self.mappings {
+                let reference = (addresses[row], sizes[row], code >= Op::Store as u8);
+                if !mappings.passes(reference, &mut recent, &mut self.path) {
+                    return row;
+                }
+            }
+            if fetches {
+                let instructions = self.instructions + u64::from(counts[row]);
+                if instructions >= self.due {
+                    return row;
+                }
+                self.instructions = instructions;
+            }
+        }
+        batch.len()
     }
 
     /// Lets the path serve the call that is pending.
@@ -358,17 +407,18 @@ impl Source for IoEvents {
     }
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        let mut out = EventBuilder::default();
-        while out.is_empty() && !self.ended {
+        let (mut out, mut unchanged) = (EventBuilder::default(), None);
+        while out.is_empty() && unchanged.is_none() && !self.ended {
             let next = match self.current.take() {
                 Some(current) => Some(current),
                 None => self.source.next_batch()?.map(|batch| (batch, 0)),
             };
             match next {
-                Some((batch, first)) => {
-                    let left = self.follow(&batch, first, &mut out)?;
-                    self.current = left.map(|row| (batch, row));
-                }
+                Some((batch, first)) => match self.follow(&batch, first, &mut out)? {
+                    Followed::Unchanged => unchanged = Some(batch),
+                    Followed::Whole => {}
+                    Followed::UpTo(row) => self.current = Some((batch, row)),
+                },
                 None => {
                     self.ended = true;
                     self.serve(&mut out)?;
@@ -377,6 +427,6 @@ impl Source for IoEvents {
         }
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) =
             PathCounts { io: *self.path.counts(), unseen: self.unseen, waiting: self.path.waiting() };
-        Ok((!out.is_empty()).then(|| out.finish()))
+        Ok(unchanged.or_else(|| (!out.is_empty()).then(|| out.finish())))
     }
 }
