@@ -47,6 +47,7 @@ fn act(lines: u64) -> impl Strategy<Value = Act> {
     let line = 0..lines;
     prop_oneof![
         8 => line.clone().prop_map(|line| Act::Do(Op::Load(line))),
+        2 => line.clone().prop_map(|line| Act::Do(Op::Reload(line))),
         4 => line.clone().prop_map(|line| Act::Do(Op::Store(line))),
         1 => line.clone().prop_map(|line| Act::Do(Op::StoreThrough(line))),
         2 => line.clone().prop_map(|line| Act::Do(Op::StorePast(line))),

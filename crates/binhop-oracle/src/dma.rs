@@ -45,6 +45,8 @@ pub struct DmaDesign {
 pub enum Op {
     /// The processor loads from a line.
     Load(u64),
+    /// Another cache of the front reads a line, or another part of it. Nothing happens if the front holds the line dirty.
+    Reload(u64),
     /// The processor stores into a line.
     Store(u64),
     /// The processor stores into a line, and a write-through front passes the store down.
@@ -179,6 +181,11 @@ impl DmaMachine {
                     seen.push((("read", line, false), self.cpu_read(line, false)));
                 }
                 self.check_fresh(line, self.front[&line].version, "the processor");
+            }
+            Op::Reload(line) => {
+                if !self.front.get(&line).is_some_and(|copy| copy.dirty) {
+                    seen.push((("read", line, false), self.cpu_read(line, false)));
+                }
             }
             Op::Store(line) => match self.front.get(&line).copied() {
                 None => {

@@ -172,9 +172,10 @@ impl Hub {
                 ServedBy::Memory => &mut fates.read_from_memory,
             } += 1;
         }
-        *note = *note & !(UNREAD | EVICTED) | HELD;
+        // The last-level cache may have got a line that the front still held tagged, because another cache of the front reads it.
+        *note = *note & !(UNREAD | EVICTED | TAGGED) | HELD;
         if store {
-            *note &= !(IO_DATA | TAGGED);
+            *note &= !IO_DATA;
         } else if tagged {
             *note |= TAGGED;
         }
