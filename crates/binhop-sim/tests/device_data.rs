@@ -13,9 +13,11 @@ use binhop_sim::device_data::{
     Characterisation, ComparedSchemes, DataFlow, DeviceRequest, DramData, FlowStream, FrontEvent, RequestKey,
     compare_schemes, device_data_metrics, dram_stream, figures,
 };
+use binhop_sim::io_path::RUNNING_SPACE;
 use binhop_sim::{Machine, RunOptions, front_stream};
-use binhop_trace::EventBatch;
+use binhop_trace::event::EventBuilder;
 use binhop_trace::export::MemoryAccess;
+use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
 
 /// A level of caches of two lines each, above a last level of two sets and four ways.
@@ -265,6 +267,29 @@ fn check(trace: &[Event], settings: &[&str]) {
                 }
             }
             assert_eq!(*alone.counters(), scheme.counters, "placement {number}: {:?}", scheme.config.kind);
+        }
+    }
+}
+
+/// Requests may overlap: each transfer stands at one place of the stream, so the later one overwrites what both write.
+#[test]
+fn a_request_overwrites_what_an_overlapping_one_wrote() {
+    let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
+    let mut rows = EventBuilder::default();
+    let mut write = |first: u64, lines: u32, request| {
+        let args = [Some(request), Some(RUNNING_SPACE)];
+        rows.push_args(Op::DmaWrite, 4096 + first * 64, lines * 64, 1, args);
+    };
+    write(0, 2, 1);
+    write(1, 2, 2);
+    write(0, 1, 2); // a further piece of the request, which stays one request
+    rows.push(Op::Load, 4096 + 64, 8, 1);
+    for data in compared(&machine, &rows.finish(), &kinds_for(&machine), 1).placements {
+        let requests = &data.characterisation.requests()[&RequestKey { device: 1, writes: true }];
+        assert_eq!((requests.requests, requests.bytes, requests.references), (2, 5 * 64, 5));
+        for scheme in &data.schemes {
+            let fates = scheme.counters.fates;
+            assert_eq!((fates.written, fates.overwritten_by_device), (5, 2), "{}", scheme.name);
         }
     }
 }
