@@ -41,14 +41,14 @@ fn stream() -> Vec<TapEvent> {
         for at in lines.clone() {
             let own = OWN_FROM + draw(number * REQUEST + at, 0, OWN);
             events.push(TapEvent::Read { line: from + at, store: false });
-            events.push(TapEvent::CleanEviction { line: from + at });
+            events.push(TapEvent::CleanEviction { line: from + at, whole: true });
             events.push(TapEvent::WriteBack { line: to + at });
             if at % 4 < 2 {
                 events.push(TapEvent::Read { line: own, store: true });
                 events.push(TapEvent::WriteBack { line: own });
             } else {
                 events.push(TapEvent::Read { line: own, store: false });
-                events.push(TapEvent::CleanEviction { line: own });
+                events.push(TapEvent::CleanEviction { line: own, whole: true });
             }
         }
         let late = SENT_FROM + (number + SENT / REQUEST / 2) * REQUEST % SENT;

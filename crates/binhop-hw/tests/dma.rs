@@ -52,6 +52,7 @@ fn act(lines: u64) -> impl Strategy<Value = Act> {
         1 => line.clone().prop_map(|line| Act::Do(Op::StoreThrough(line))),
         2 => line.clone().prop_map(|line| Act::Do(Op::StorePast(line))),
         6 => line.clone().prop_map(|line| Act::Do(Op::Evict(line))),
+        2 => line.clone().prop_map(|line| Act::Do(Op::EvictPart(line))),
         5 => line.clone().prop_map(|line| Act::Do(Op::DeviceRead(line))),
         6 => (line, prop::bool::weighted(0.8)).prop_map(|(line, whole)| Act::Do(Op::DeviceWrite(line, whole))),
         1 => (1..15u64).prop_map(Act::Ways),
@@ -134,7 +135,7 @@ fn event((what, line, flag): Tapped) -> TapEvent {
     match what {
         "read" => TapEvent::Read { line, store: flag },
         "write back" => TapEvent::WriteBack { line },
-        "clean eviction" => TapEvent::CleanEviction { line },
+        "clean eviction" => TapEvent::CleanEviction { line, whole: flag },
         "cleaned" => TapEvent::Cleaned { line },
         "upgrade" => TapEvent::Upgrade { line },
         "partial store" => TapEvent::PartialStore { line },

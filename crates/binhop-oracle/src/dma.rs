@@ -55,6 +55,8 @@ pub enum Op {
     StorePast(u64),
     /// The front evicts a line, if it holds it.
     Evict(u64),
+    /// The front evicts the last part of a line that it holds clean.
+    EvictPart(u64),
     /// A device reads a line.
     DeviceRead(u64),
     /// A device writes a line, or a part of it.
@@ -219,10 +221,17 @@ impl DmaMachine {
                     if copy.tagged {
                         self.comes_back(line, copy.version);
                     }
-                    seen.push((("clean eviction", line, false), None));
+                    seen.push((("clean eviction", line, true), None));
                 }
                 None => {}
             },
+            Op::EvictPart(line) => {
+                if self.front.get(&line).is_some_and(|copy| !copy.dirty) {
+                    // A part is not enough for a line of the DMA cache.
+                    self.front.remove(&line);
+                    seen.push((("clean eviction", line, false), None));
+                }
+            }
             Op::DeviceRead(line) => {
                 self.flush_page(line, &mut seen);
                 if self.front.get(&line).is_some_and(|copy| copy.dirty) {

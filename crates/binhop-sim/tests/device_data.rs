@@ -180,7 +180,7 @@ fn each_flow_has_the_distances_counted_by_hand() {
         line(TapEvent::DeviceWrite { line: 9, whole: false, request: 0 }),
         line(TapEvent::Read { line: 20, store: false }),
         line(TapEvent::Read { line: 8, store: true }), // after 9 and 20
-        line(TapEvent::CleanEviction { line: 20 }),    // no reference
+        line(TapEvent::CleanEviction { line: 20, whole: true }), // no reference
         line(TapEvent::WriteBack { line: 8 }),
         request(1, false, 128),
         line(TapEvent::DeviceRead { line: 8, request: 1 }),
@@ -475,5 +475,10 @@ short_and_long! { many_traces: 30, 100;
             check(&trace, &[setting]);
             check(&trace, &[&VIRTUAL[..], &[setting]].concat());
         }
+        // Lines of the front that are shorter than those of the last level, in one cache or in both.
+        check(&trace, &["cache.l1i.line=32B", "cache.l1d.line=16B"]);
+        check(&trace, &["cache.l1d.line=32B", "dram.preset=ddr2-666"]);
+        check(&trace, &["cache.l2.line=128B", "io.posted=2"]);
+        check(&trace, &[&VIRTUAL[..], &["cache.l1d.line=32B"]].concat());
     }
 }

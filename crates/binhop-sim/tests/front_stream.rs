@@ -95,7 +95,7 @@ fn each_event_below_the_caches_is_the_expected_one() {
         line(TapEvent::Read { line: 0, store: true }),
         read(2),
         read(4),
-        line(TapEvent::CleanEviction { line: 2 }),
+        line(TapEvent::CleanEviction { line: 2, whole: true }),
         read(6),
         line(TapEvent::WriteBack { line: 0 }),
         request(77, false, 192),
@@ -109,6 +109,51 @@ fn each_event_below_the_caches_is_the_expected_one() {
         read(6),
     ];
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected);
+}
+
+/// The front of a machine whose last level has lines of 128 bytes. Each has two parts, 0 and 1 of line 0 and so on. The data
+/// cache holds two parts, with an even and an odd number.
+#[test]
+fn a_front_with_shorter_lines_passes_parts() {
+    let front = machine(&["cache.l2.line=128B".to_owned()]).front().unwrap();
+    let mut rows = EventBuilder::default();
+    let part = |part: u64| part * 64;
+    rows.push(Op::Store, part(0), 8, 1);
+    rows.push(Op::Load, part(1), 8, 1);
+    rows.push(Op::Load, part(2), 8, 1); // replaces part 0, which is dirty
+    rows.push(Op::Load, part(3), 8, 1); // replaces part 1, the last of line 0
+    rows.push(Op::Store, part(3), 8, 1);
+    rows.push_args(Op::DmaRead, part(2), 8, 9, [Some(1), Some(RUNNING_SPACE)]); // all of line 1 is cleaned
+    rows.push(Op::Store, part(3), 8, 1);
+    rows.push_args(Op::DmaWrite, part(2), 64, 9, [Some(2), Some(RUNNING_SPACE)]); // part 3 is not overwritten
+    rows.push(Op::Store, part(2), 8, 1);
+    rows.push(Op::Load, part(3), 8, 1);
+    rows.push_args(Op::DmaWrite, part(2), 128, 9, [Some(3), Some(RUNNING_SPACE)]); // the store is overwritten
+    rows.push_args(Op::DmaWrite, part(4), 64, NON_TEMPORAL, [None, Some(RUNNING_SPACE)]);
+    let line = FrontEvent::Line;
+    let request =
+        |number, writes, bytes| FrontEvent::Request(DeviceRequest { number, device: 9, writes, bytes });
+    let expected = [
+        read(0),
+        read(0),
+        read(1),
+        line(TapEvent::PartialStore { line: 0 }),
+        read(1),
+        line(TapEvent::CleanEviction { line: 0, whole: false }),
+        request(1, false, 8),
+        line(TapEvent::PartialStore { line: 1 }),
+        line(TapEvent::DeviceRead { line: 1, request: 1 }),
+        request(2, true, 64),
+        line(TapEvent::PartialStore { line: 1 }),
+        line(TapEvent::DeviceWrite { line: 1, whole: false, request: 2 }),
+        read(1),
+        read(1),
+        request(3, true, 128),
+        line(TapEvent::DeviceWrite { line: 1, whole: true, request: 3 }),
+        line(TapEvent::PartialStore { line: 2 }),
+        line(TapEvent::CleanEviction { line: 2, whole: false }),
+    ];
+    assert_eq!(events(&front, &rows.finish()).0, expected);
 }
 
 /// With virtual tags the pages of a transfer are flushed from both levels: dirty lines are written back, those that the
@@ -223,8 +268,6 @@ fn a_request_that_leads_nowhere_is_refused() {
     assert!(refused(&placed, 4096, 64, None).rule.contains("physical"));
     assert_eq!(refused(&[], 64, 0, None).value, "0 B");
     assert!(refused(&[], u64::MAX - 5, 64, None).rule.contains("2⁶⁴"));
-    let lines = ["cache.l2.line=128B".to_owned()];
-    assert!(refused(&lines, 0, 64, None).rule.contains("lines of one size"));
 }
 
 /// Returns a metric of the only placement; 0 if the run does not count it.
@@ -267,7 +310,8 @@ fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
                 dirty.remove(&line);
                 held.remove(&line);
             }
-            TapEvent::CleanEviction { line } => {
+            TapEvent::CleanEviction { line, whole } => {
+                assert!(whole, "a part of line {line} leaves");
                 assert!(held.remove(&line), "line {line} was held");
                 assert!(!dirty.contains(&line), "line {line} leaves clean");
             }
@@ -284,6 +328,56 @@ fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
             TapEvent::Upgrade { .. } | TapEvent::PartialStore { .. } => unreachable!("not in this front"),
         }
     }
+}
+
+/// Checks the rules of a front with parts of lines: a line is held from the first read of a part to the departure of the last
+/// one, and what is passed down is a part of a line that is held.
+fn follow_parts(events: &[FrontEvent]) {
+    let mut held: BTreeSet<u64> = BTreeSet::new();
+    for event in events {
+        let FrontEvent::Line(event) = *event else { continue };
+        match event {
+            TapEvent::Read { line, store } => {
+                assert!(!store, "the rest of line {line} may be newer elsewhere");
+                held.insert(line);
+            }
+            TapEvent::PartialStore { line } => assert!(held.contains(&line), "line {line} was held"),
+            TapEvent::CleanEviction { line, whole } => {
+                assert!(held.remove(&line), "line {line} was held");
+                assert!(!whole, "no cache holds all of line {line}");
+            }
+            TapEvent::DeviceRead { .. } => {}
+            TapEvent::DeviceWrite { line, .. } => drop(held.remove(&line)),
+            other => panic!("{other:?} is of whole lines"),
+        }
+    }
+}
+
+/// Compares a front with parts of lines with the plain run of its caches.
+fn check_parts(trace: &[Event], policy: &str, lines: [u32; 3]) {
+    let [fetch, data, last] = lines;
+    let sets = [
+        format!("placement.policy={policy}"),
+        format!("cache.l1i.line={fetch}B"),
+        format!("cache.l1d.line={data}B"),
+        format!("cache.l2.line={last}B"),
+        "cache.l2.size=1KiB".to_owned(),
+    ];
+    let front = machine(&sets).front().unwrap();
+    let (found, outcome) = events(&front, &batch(trace));
+    follow_parts(&found);
+    let reads: u64 = ["fetch", "load", "store"]
+        .map(|kind| metric(&outcome, &format!("memory.{kind}.accesses")))
+        .iter()
+        .sum();
+    assert_eq!(count(&found, |event| matches!(event, TapEvent::Read { .. })), reads);
+    // Without devices, what is passed down is what the caches write back, there and where pages leave memory.
+    let others: Vec<_> =
+        trace.iter().filter(|event| !matches!(event, Event::Device { .. })).cloned().collect();
+    let (alone, outcome) = events(&front, &batch(&others));
+    let written: u64 =
+        ["writeback", "system"].map(|kind| metric(&outcome, &format!("memory.{kind}.accesses"))).iter().sum();
+    assert_eq!(count(&alone, |event| matches!(event, TapEvent::PartialStore { .. })), written);
 }
 
 fn check(trace: &[Event], policy: &str, inclusive: bool) {
@@ -327,6 +421,21 @@ proptest! {
         inclusive in any::<bool>(),
     ) {
         check(&trace, policy, inclusive);
+    }
+
+    #[test]
+    fn a_front_with_shorter_lines_keeps_the_rules_of_parts(
+        trace in prop::collection::vec(
+            prop_oneof![
+                6 => event(),
+                1 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
+            ],
+            1..300,
+        ),
+        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        lines in prop::sample::select(vec![[64, 64, 128], [32, 16, 64], [16, 32, 256]]),
+    ) {
+        check_parts(&trace, policy, lines);
     }
 
     #[test]

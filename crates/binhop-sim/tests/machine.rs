@@ -466,9 +466,8 @@ fn a_key_under_placement_is_a_parameter_of_some_policy() {
 
 #[test]
 fn a_front_is_what_stands_before_the_only_last_level() {
-    let lines = ["cache.l1i.line=64B", "cache.l1d.line=64B"];
-    let machine = |more: &[&str]| {
-        let settings: Vec<String> = lines.iter().chain(more).map(ToString::to_string).collect();
+    let machine = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         Machine::parse(BASE, "base.toml", &settings).unwrap()
     };
     let front = machine(&[]).front().unwrap();
@@ -476,11 +475,16 @@ fn a_front_is_what_stands_before_the_only_last_level() {
     assert_eq!(names, ["l1i", "l1d"]);
     assert!(front.tree().config().caches.iter().all(|cache| cache.next == binhop_hw::Next::Memory));
     assert_eq!(front.resolved(), machine(&[]).resolved());
+    let bytes: Vec<_> = front.tree().config().caches.iter().map(|cache| cache.line.bytes()).collect();
+    assert_eq!(
+        (bytes, front.longest_line().bytes()),
+        (vec![32, 32], 64),
+        "devices act by lines of the last level"
+    );
     let refused = |machine: Machine, place: &str| {
         let problem = machine.front().unwrap_err();
         assert!(problem.place.ends_with(place), "{problem}");
     };
-    refused(Machine::parse(BASE, "base.toml", &[]).unwrap(), "cache.l1i.line");
     refused(machine(&["cache.l1i.next=memory"]), "cache.l1i.next");
     let single = machine(&[]).resolved().replace("next = \"l2\"", "next = \"memory\"");
     let single = single[..single.find("[cache.l2]").unwrap()].to_owned();

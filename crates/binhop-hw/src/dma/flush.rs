@@ -65,7 +65,7 @@ impl Scheme for Flush {
         self.write(line, TapClass::CpuWrite, memory)
     }
 
-    fn clean_eviction(&mut self, line: u64, _memory: &mut dyn LineMemory) {
+    fn clean_eviction(&mut self, line: u64, _whole: bool, _memory: &mut dyn LineMemory) {
         self.hub.note_clean_eviction(line);
     }
 

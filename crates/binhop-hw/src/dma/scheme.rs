@@ -44,8 +44,8 @@ pub trait Scheme: Send {
     /// The front passes a store into a part of a line down.
     fn cpu_partial_store(&mut self, line: u64, memory: &mut dyn LineMemory) -> TapAnswer;
 
-    /// A clean line leaves the front.
-    fn clean_eviction(&mut self, line: u64, memory: &mut dyn LineMemory);
+    /// A clean line leaves the front; not `whole` if the last part of a line does.
+    fn clean_eviction(&mut self, line: u64, whole: bool, memory: &mut dyn LineMemory);
 
     /// A clean line of the front becomes dirty.
     fn upgrade(&mut self, line: u64);
@@ -86,8 +86,8 @@ pub trait Scheme: Send {
             TapEvent::PartialStore { line } => self.cpu_partial_store(line, memory),
             TapEvent::DeviceRead { line, .. } => self.device_read(line, memory),
             TapEvent::DeviceWrite { line, whole, .. } => self.device_write(line, whole, memory),
-            TapEvent::CleanEviction { line } => {
-                self.clean_eviction(line, memory);
+            TapEvent::CleanEviction { line, whole } => {
+                self.clean_eviction(line, whole, memory);
                 return None;
             }
             TapEvent::Upgrade { line } => {
@@ -137,7 +137,7 @@ impl<D: DevicePart> Scheme for OneCache<D> {
         self.hub.cpu_partial_store(line, memory)
     }
 
-    fn clean_eviction(&mut self, line: u64, _memory: &mut dyn LineMemory) {
+    fn clean_eviction(&mut self, line: u64, _whole: bool, _memory: &mut dyn LineMemory) {
         self.hub.note_clean_eviction(line);
     }
 

@@ -3,7 +3,7 @@
 //! - The last-level cache holds the processor's data, and the DMA cache holds I/O data. No line is in both.
 //! - A read of the processor that the DMA cache serves goes to the front alone, tagged as I/O data. A read for a store
 //!   takes the line out of the DMA cache: it is the processor's data from then on.
-//! - A clean tagged line that leaves the front returns to the DMA cache. Data that the processor updated go to the
+//! - A clean tagged line that leaves the front as a whole returns to the DMA cache. Data that the processor updated go to the
 //!   last-level cache, and the DMA cache loses its copy.
 //! - A line that the DMA cache writes back to memory is the processor's data from then on: the front's copy loses its
 //!   tag.
@@ -209,14 +209,14 @@ impl<P: IoPlace> Scheme for Separated<P> {
     }
 
     #[inline]
-    fn clean_eviction(&mut self, line: u64, memory: &mut dyn LineMemory) {
+    fn clean_eviction(&mut self, line: u64, whole: bool, memory: &mut dyn LineMemory) {
         let parts = &mut self.parts;
         if !parts.hub.note_clean_eviction(line) {
             return;
         }
         if let Some(slot) = parts.io.find(line) {
             parts.io.apply(slot, parts.table, LineEvent::Return);
-        } else {
+        } else if whole {
             let class = TapClass::CpuWrite;
             let waited = parts.fill_io(line, 0, LineEvent::Return, class, memory);
             parts.hub.pass_wait(waited, class, memory);

@@ -13,6 +13,9 @@
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
+/// - Lines have the length of the last level's. A cache of the front with shorter lines holds *parts* of a line. It reads a
+///   part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer elsewhere. A dirty part that
+///   leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line until its last part has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapEvent {
     /// The front reads a line, and holds it from then on.
@@ -27,10 +30,12 @@ pub enum TapEvent {
         /// The line.
         line: u64,
     },
-    /// A clean line leaves the front.
+    /// A clean line leaves the front, or the last part of a line does.
     CleanEviction {
         /// The line.
         line: u64,
+        /// True if a whole line leaves, and not a part of it.
+        whole: bool,
     },
     /// A dirty line of the front is passed down, and the front still holds it, clean: a device is about to read it, or
     /// another cache of the front has a copy.
@@ -44,7 +49,8 @@ pub enum TapEvent {
         /// The line.
         line: u64,
     },
-    /// A store into a part of a line is passed down by a write-through front, which does not hold the line dirty.
+    /// A store into a part of a line is passed down by a write-through front, which does not hold the line dirty; or a front
+    /// with shorter lines passes a dirty part of the line down.
     PartialStore {
         /// The line.
         line: u64,
@@ -74,7 +80,7 @@ impl TapEvent {
         match *self {
             Self::Read { line, .. }
             | Self::WriteBack { line }
-            | Self::CleanEviction { line }
+            | Self::CleanEviction { line, .. }
             | Self::Cleaned { line }
             | Self::Upgrade { line }
             | Self::PartialStore { line }

@@ -326,27 +326,9 @@ fn check_rules(tree: &TreeConfig, place: &str) -> Result<()> {
     ))
 }
 
-/// Checks that all caches have lines of the size of cache `last`.
-fn check_one_line_size(tree: &TreeConfig, last: usize, place: &str) -> Result<()> {
-    let (name, line) = (&tree.caches[last].name, tree.caches[last].line);
-    let others: Vec<_> = tree.caches.iter().filter(|cache| cache.line != line).collect();
-    let Some(first) = others.first() else { return Ok(()) };
-    let line = Bytes(line.bytes());
-    let settings = others.iter().map(|cache| format!("--set cache.{}.line={line}", cache.name));
-    Err(Problem::request(
-        &Bytes(first.line.bytes()).to_string(),
-        &format!("{place}: cache.{}.line", first.name),
-        &format!(
-            "schemes for device data stand behind caches with lines of one size, and {name} has lines of {line}"
-        ),
-        &format!("take {}", settings.collect::<Vec<_>>().join(" ")),
-    ))
-}
-
 /// Returns all caches of a machine at `place`, as a front before memory.
-pub(super) fn whole_front(tree: &TreeConfig, last: usize, place: &str) -> Result<TreeConfig> {
+pub(super) fn whole_front(tree: &TreeConfig, place: &str) -> Result<TreeConfig> {
     check_rules(tree, place)?;
-    check_one_line_size(tree, last, place)?;
     Ok(tree.clone())
 }
 
@@ -382,7 +364,6 @@ pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<Tr
         Next::Cache(number) => Next::Cache(without(number)),
         Next::Memory => Next::Memory,
     };
-    check_one_line_size(tree, last, place)?;
     Ok(TreeConfig {
         caches: caches.map(|(_, cache)| CacheConfig { next: next(cache.next), ..cache.clone() }).collect(),
         fetch: without(tree.fetch),

@@ -30,7 +30,7 @@ mod write_buffer;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use binhop_base::{Agents, Bytes, Picoseconds, Problem, Result};
+use binhop_base::{Agents, Bytes, Picoseconds, PowerOfTwo, Problem, Result};
 use binhop_hw::{
     DramOrganisation, FixedLatency, Next, SchemeConfig, SchemeKind, Tree, TreeConfig, check_cycles,
 };
@@ -68,6 +68,7 @@ struct Inner {
     memory: Memory,
     placement: PlacementConfig,
     tree: Tree,
+    longest_line: PowerOfTwo,
     has_cost: bool,
     cycle_time: Option<Picoseconds>,
     kernel: KernelConfig,
@@ -120,6 +121,7 @@ impl Machine {
             name: checked.name,
             memory: checked.memory,
             placement: checked.placement,
+            longest_line: longest_line(&checked.tree),
             tree: Tree::new(checked.tree),
             has_cost: checked.has_cost,
             cycle_time: checked.cycle_time,
@@ -148,6 +150,7 @@ impl Machine {
             memory,
             placement,
             tree: _,
+            longest_line,
             has_cost,
             cycle_time,
             kernel: _,
@@ -164,6 +167,7 @@ impl Machine {
             memory: *memory,
             placement: placement.clone(),
             tree: Tree::new(tree),
+            longest_line: *longest_line,
             has_cost: *has_cost,
             cycle_time: *cycle_time,
             kernel,
@@ -184,17 +188,24 @@ impl Machine {
         self.tree().config().has_virtual_tags()
     }
 
+    /// Returns the longest line of this machine's caches. A device reads and writes memory by lines of this length. Of a
+    /// front ([`front`](Self::front)) it is the longest line of the whole machine, that of the last level.
+    #[must_use]
+    pub fn longest_line(&self) -> PowerOfTwo {
+        self.0.longest_line
+    }
+
     /// Returns the front of this machine: the caches before the last level, in place of which schemes for device data
     /// stand. Of a machine with virtual tags, the front is all caches ([`SchemeKind::Flush`]). The front has no footprints
     /// of the kernel, because the path of device data says what the kernel references.
     ///
     /// # Errors
-    /// The machine counts by cachegrind's rules, or its caches have lines of different sizes. A machine without virtual
-    /// tags is also refused if it has several last levels or a single level.
+    /// The machine counts by cachegrind's rules. A machine without virtual tags is also refused if it has several last levels
+    /// or a single level.
     pub fn front(&self) -> Result<Self> {
         let (config, place) = (self.tree().config(), format!("machine {}", self.name()));
         let tree = if self.has_virtual_tags() {
-            io::whole_front(config, self.last_level(), &place)?
+            io::whole_front(config, &place)?
         } else {
             io::front_of(config, self.last_level(), &place)?
         };
@@ -417,4 +428,10 @@ impl Machine {
     pub fn resolved(&self) -> String {
         self.0.resolved.clone()
     }
+}
+
+/// Returns the longest line of a tree's caches.
+fn longest_line(tree: &TreeConfig) -> PowerOfTwo {
+    let lines = tree.caches.iter().map(|cache| cache.line);
+    lines.max_by_key(|line| line.log2()).expect("a machine has a cache")
 }

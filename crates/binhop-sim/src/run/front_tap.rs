@@ -1,7 +1,7 @@
 //! `FrontTap` notes what passes below the caches of a lane, line by line: the events that a scheme for device data
 //! stands behind.
 
-use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Translation};
 use binhop_hw::TapEvent;
 use binhop_hw::{Back, Front, RemovedLine, Request, TagBy, Tree};
 
@@ -10,30 +10,37 @@ use crate::front_event::{DeviceRequest, FrontEvent};
 use crate::io_path::NON_TEMPORAL;
 use crate::occasion::Occasion;
 
-/// `FrontTap` holds the events of a lane that were not taken yet. All caches of the lane have lines of one size.
+/// `FrontTap` holds the events of a lane that were not taken yet. The lines of events are as long as the longest of the whole
+/// machine. A cache with shorter lines holds parts of a line ([`TapEvent`]).
 #[derive(Debug)]
 pub(crate) struct FrontTap {
     tree: Tree,
     line_log2: u32,
+    /// True if a cache has shorter lines.
+    has_parts: bool,
     /// True if pages are flushed before devices read or write them.
     flushes_pages: bool,
     /// The lines that left caches in the access or the occasion that is under way.
     pub(crate) removed: Vec<RemovedLine>,
     requests: Vec<Request>,
-    /// The lines that have left in the access that is under way, or that have been cleaned at the occasion.
+    /// The lines that have left in the access that is under way.
     told: Vec<u64>,
+    /// The first byte and the logarithm of the length of each piece that was passed down at the occasion.
+    passed: Vec<(u64, u32)>,
     events: Vec<FrontEvent>,
 }
 
 impl FrontTap {
-    pub(crate) fn new(tree: &Tree) -> Self {
+    pub(crate) fn new(tree: &Tree, line: PowerOfTwo) -> Self {
         Self {
             tree: tree.clone(),
-            line_log2: tree.config().caches[0].line.log2(),
+            line_log2: line.log2(),
+            has_parts: tree.config().caches.iter().any(|cache| cache.line != line),
             flushes_pages: tree.config().has_virtual_tags(),
             removed: Vec::new(),
             requests: Vec::new(),
             told: Vec::new(),
+            passed: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -52,14 +59,16 @@ impl FrontTap {
         self.told.clear();
         for request in std::mem::take(&mut self.requests) {
             let page = PageId(request.at.id);
-            let line = line(&self.tree, self.line_log2, request, translation);
+            let unit = u32::from(request.origin.unit());
+            let in_page = u64::from(request.at.line) << unit >> self.line_log2;
+            let line = self.physical(page, in_page, translation);
+            let is_part = unit < self.line_log2;
             self.events.push(FrontEvent::Line(match request.kind {
                 Kind::Fetch | Kind::Load | Kind::Fill => TapEvent::Read { line, store: false },
-                Kind::Store => TapEvent::Read { line, store: true },
+                Kind::Store => TapEvent::Read { line, store: !is_part },
                 Kind::Write => TapEvent::PartialStore { line },
-                Kind::Writeback | Kind::System
-                    if self.holds(page, request.at.line, front, back, translation) =>
-                {
+                Kind::Writeback | Kind::System if is_part => TapEvent::PartialStore { line },
+                Kind::Writeback | Kind::System if self.holds(page, in_page, front, back, translation) => {
                     TapEvent::Cleaned { line }
                 }
                 Kind::Writeback | Kind::System => {
@@ -69,16 +78,20 @@ impl FrontTap {
             }));
         }
         for removed in std::mem::take(&mut self.removed) {
-            let by_mapping = self.tree.config().caches[removed.cache].tag == TagBy::Asid;
+            let cache = &self.tree.config().caches[removed.cache];
+            let by_mapping = cache.tag == TagBy::Asid;
             let id = removed.at.id;
             let page = if by_mapping { translation.page(MappingId(id)) } else { PageId(id) };
-            let line = self.physical(page, removed.at.line, translation);
-            if !removed.dirty
+            let whole = cache.line.log2() == self.line_log2;
+            let in_page = u64::from(removed.at.line) << cache.line.log2() >> self.line_log2;
+            let line = self.physical(page, in_page, translation);
+            // The dirty data of a whole line have been told, and those of a part leave the line where it is.
+            if (!removed.dirty || !whole)
                 && !self.told.contains(&line)
-                && !self.holds(page, removed.at.line, front, back, translation)
+                && !self.holds(page, in_page, front, back, translation)
             {
                 self.told.push(line);
-                self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line }));
+                self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole }));
             }
         }
     }
@@ -100,12 +113,14 @@ impl FrontTap {
             self.events.push(FrontEvent::Request(DeviceRequest { number, device, writes, bytes }));
         }
         self.removed.clear();
-        self.told.clear();
+        self.passed.clear();
         let page = translation.frame(translation.page(mapping)).0 << self.tree.config().page.log2();
         self.requests.extend(back.tapped().map(|(request, _)| request));
         for asked in self.requests.drain(..) {
             debug_assert_eq!(asked.origin.agent(), Agent::Device);
-            let line = line(&self.tree, self.line_log2, asked, translation);
+            let unit = u32::from(asked.origin.unit());
+            let start = page + (u64::from(asked.at.line) << unit);
+            let line = start >> self.line_log2;
             let event = match asked.kind {
                 Kind::Load => TapEvent::DeviceRead { line, request },
                 Kind::Write => {
@@ -117,11 +132,19 @@ impl FrontTap {
                         (true, false) => TapEvent::PartialStore { line },
                     }
                 }
-                // Two caches may hold different ages of the line. The line is passed down once.
-                _ if self.told.contains(&line) => continue,
+                // Two caches may hold different ages of the bytes, which are passed down once.
+                _ if self
+                    .passed
+                    .iter()
+                    .any(|&(first, log2)| first <= start && start < first + (1 << log2) && log2 >= unit) =>
+                {
+                    continue;
+                }
                 _ => {
-                    self.told.push(line);
-                    if writes || self.flushes_pages {
+                    self.passed.push((start, unit));
+                    if unit < self.line_log2 {
+                        TapEvent::PartialStore { line }
+                    } else if writes || self.flushes_pages {
                         TapEvent::WriteBack { line }
                     } else {
                         TapEvent::Cleaned { line }
@@ -129,32 +152,40 @@ impl FrontTap {
                 }
             };
             self.events.push(FrontEvent::Line(event));
+            if self.has_parts && matches!((asked.kind, event), (Kind::Write, TapEvent::PartialStore { .. })) {
+                // All parts of the line have left before the store.
+                self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole: false }));
+            }
         }
     }
 
     /// Returns the physical number of a line of a page.
-    fn physical(&self, page: PageId, line: u32, translation: &LaneTranslation<'_>) -> u64 {
+    fn physical(&self, page: PageId, line: u64, translation: &LaneTranslation<'_>) -> u64 {
         let in_page = self.tree.config().page.log2() - self.line_log2;
-        (translation.frame(page).0 << in_page) + u64::from(line)
+        (translation.frame(page).0 << in_page) + line
     }
 
-    /// Returns whether a cache still holds a line of a page.
+    /// Returns whether a cache still holds a part of a line of a page.
     fn holds(
         &self,
         page: PageId,
-        line: u32,
+        line: u64,
         front: &Front,
         back: &Back,
         translation: &LaneTranslation<'_>,
     ) -> bool {
         self.tree.config().caches.iter().enumerate().any(|(number, cache)| {
+            let shorter = self.line_log2 - cache.line.log2();
+            let parts = (line << shorter) as u32..((line + 1) << shorter) as u32;
             let holds = |id| {
-                let at = LineAddr { id, line };
-                if self.tree.in_front(number) {
-                    front.holds_line(number, at, translation)
-                } else {
-                    back.holds_line(number, at, translation)
-                }
+                parts.clone().any(|line| {
+                    let at = LineAddr { id, line };
+                    if self.tree.in_front(number) {
+                        front.holds_line(number, at, translation)
+                    } else {
+                        back.holds_line(number, at, translation)
+                    }
+                })
             };
             match cache.tag {
                 TagBy::Asid => translation.tables.mappings_of(page).any(|mapping| holds(mapping.0)),
@@ -162,11 +193,4 @@ impl FrontTap {
             }
         })
     }
-}
-
-/// Returns the physical number of the line that a request names.
-fn line(tree: &Tree, line_log2: u32, request: Request, translation: &LaneTranslation<'_>) -> u64 {
-    debug_assert_eq!(u32::from(request.origin.unit()), line_log2, "all caches have lines of one size");
-    let in_page = tree.config().page.log2() - line_log2;
-    (translation.frame(PageId(request.at.id)).0 << in_page) + u64::from(request.at.line)
 }

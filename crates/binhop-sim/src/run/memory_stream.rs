@@ -1,7 +1,7 @@
 //! `memory_stream` passes on the accesses that reach memory under one placement, and `front_stream` what passes below the
 //! caches under several placements, devices included.
 
-use binhop_base::{Bytes, Problem, Result};
+use binhop_base::{Problem, Result};
 use binhop_hw::Rules;
 use binhop_trace::Source;
 use binhop_trace::export::MemoryAccess;
@@ -64,8 +64,7 @@ pub fn memory_stream(
 /// The result is the same as with [`simulate`](crate::simulate) and devices that act ([`RunOptions::devices`]).
 ///
 /// # Errors
-/// The errors of [`simulate`](crate::simulate); or the caches of the machine have lines of different sizes, or the machine
-/// translates addresses or counts by cachegrind's rules.
+/// The errors of [`simulate`](crate::simulate); or the machine translates addresses or counts by cachegrind's rules.
 pub fn front_stream(
     machine: &Machine,
     source: Box<dyn Source>,
@@ -73,7 +72,7 @@ pub fn front_stream(
     take: &mut dyn FnMut(usize, &[FrontEvent]) -> Result<()>,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Outcome> {
-    check_lines(machine)?;
+    check_translation(machine)?;
     let options = RunOptions { front_tap: true, devices: true, ..options.clone() };
     let options = options.with_kernel(std::slice::from_ref(machine))?;
     let mut events = Vec::new();
@@ -95,18 +94,8 @@ fn placement_of(seeds: &[u64], seed: u64) -> usize {
     seeds.iter().position(|&of| of == seed).expect("every lane has a seed of the options")
 }
 
-/// Checks that what passes below a machine's caches is lines of one size, which nothing but the program and devices
-/// asks for.
-fn check_lines(machine: &Machine) -> Result<()> {
-    let caches = &machine.tree().config().caches;
-    if let Some(other) = caches.iter().find(|cache| cache.line != caches[0].line) {
-        return Err(Problem::request(
-            &Bytes(other.line.bytes()).to_string(),
-            &format!("machine {}: cache.{}.line", machine.name(), other.name),
-            "schemes for device data stand behind caches with lines of one size",
-            &format!("take --set cache.{}.line={}", other.name, Bytes(caches[0].line.bytes())),
-        ));
-    }
+/// Checks that nothing but the program and devices asks for what passes below a machine's caches.
+fn check_translation(machine: &Machine) -> Result<()> {
     if machine.translation().is_some() || machine.softvm().is_some() {
         return Err(Problem::request(
             "translation",

@@ -9,7 +9,9 @@
 //!   the transfer ends: the flush and the transfer are one occasion, and no reference comes between them.
 //! - A store of the processor past the caches flushes no page.
 //! - The transfer itself is one access to memory for each line that it touches, in the longest lines of the machine's
-//!   caches. The processor does not wait.
+//!   caches. The processor does not wait. Where other caches have shorter lines, the rest of the first and the last of these
+//!   lines is cleaned, too, or written back and given up, so that no cache holds a part of a line of the transfer that
+//!   memory does not have.
 //!
 //! These rules hold above every scheme for device data; the schemes themselves stand in [`binhop_hw::Scheme`].
 
@@ -27,6 +29,8 @@ use crate::occasion::{Occasion, OccasionKind, Subscription, TouchedLines};
 struct DeviceUnit {
     /// Logarithm of the bytes that one access to memory moves.
     unit: u8,
+    /// True if a cache has lines that are shorter.
+    has_parts: bool,
     /// True if a cache has virtual tags.
     flushes_pages: bool,
     page: u64,
@@ -37,9 +41,10 @@ pub(crate) fn device_units() -> Units {
     let subscription =
         Subscription::new(0, &[Agent::Device]).at(OccasionKind::Device, TouchedLines::EVERYTHING);
     let make = |machine: &Machine, _| -> Box<dyn Unit> {
-        let lines = machine.tree().config().caches.iter().map(|cache| cache.line.log2());
+        let longest = machine.longest_line();
         Box::new(DeviceUnit {
-            unit: lines.max().expect("a machine has a cache") as u8,
+            unit: longest.log2() as u8,
+            has_parts: machine.tree().config().caches.iter().any(|cache| cache.line != longest),
             flushes_pages: machine.has_virtual_tags(),
             page: machine.memory().page.bytes(),
         })
@@ -57,7 +62,18 @@ impl Unit for DeviceUnit {
         if self.flushes_pages && device != NON_TEMPORAL {
             injector.invalidate(Agent::Device, mapping, 0..self.page, DirtyData::WriteBack)?;
         } else {
-            injector.invalidate(Agent::Device, mapping, offset..offset + bytes, data)?;
+            let transfer = offset..offset + bytes;
+            if self.has_parts {
+                let mask = (1 << self.unit) - 1;
+                let lines = offset & !mask..((transfer.end | mask) + 1).min(self.page);
+                let rest = if writes { DirtyData::WriteBack } else { DirtyData::Clean };
+                for bytes in [lines.start..transfer.start, transfer.end..lines.end] {
+                    if !bytes.is_empty() {
+                        injector.invalidate(Agent::Device, mapping, bytes, rest)?;
+                    }
+                }
+            }
+            injector.invalidate(Agent::Device, mapping, transfer, data)?;
         }
         for line in offset >> self.unit..=(offset + bytes - 1) >> self.unit {
             injector.ask_memory(Agent::Device, kind, mapping, line << self.unit, self.unit)?;

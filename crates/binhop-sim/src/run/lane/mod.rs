@@ -178,7 +178,7 @@ impl Lane {
             waited: 0,
             log: options.log.then(Vec::new),
             tap: options.tap.then(Vec::new),
-            front_tap: options.front_tap.then(|| Box::new(FrontTap::new(tree))),
+            front_tap: options.front_tap.then(|| Box::new(FrontTap::new(tree, machine.longest_line()))),
         })
     }
 
