@@ -85,8 +85,15 @@ impl Rng {
     #[inline]
     #[must_use]
     pub const fn below(self, stream: Stream, index: u64, n: u64) -> u64 {
+        Self::reduce(self.draw(stream, index), n)
+    }
+
+    /// Returns what [`below`](Self::below) makes of a draw.
+    #[inline]
+    #[must_use]
+    pub const fn reduce(draw: u64, n: u64) -> u64 {
         debug_assert!(n > 0);
-        ((self.draw(stream, index) as u128 * n as u128) >> 64) as u64
+        ((draw as u128 * n as u128) >> 64) as u64
     }
 
     /// Shuffles a slice (Fisher and Yates). Draw i decides place i.

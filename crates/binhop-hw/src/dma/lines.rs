@@ -66,8 +66,9 @@ pub(super) struct LineArray {
     rng: Rng,
     /// The number of the cache, in the upper bits of the stream number.
     stream: u64,
-    /// The number of random victims that each set has had.
-    victims: Vec<u64>,
+    /// The number of random victims that each set has had, and the draw of the next one. It is made when the last victim leaves,
+    /// so that nothing waits for it.
+    victims: Vec<(u64, u64)>,
     pub(super) counters: LineCounters,
 }
 
@@ -76,6 +77,8 @@ impl LineArray {
     pub(super) fn new(sets: u64, ways: usize, rule: VictimRule, rng: Rng, cache: u64) -> Self {
         let slots = sets as usize * ways;
         let random = rule == VictimRule::Random;
+        let stream = cache << 48;
+        let first_draw = |set| (0, rng.draw(Stream::new(Domain::Victim, stream | set), 0));
         Self {
             entries: vec![0; slots],
             ways,
@@ -84,8 +87,8 @@ impl LineArray {
             used: if random { Vec::new() } else { vec![0; slots] },
             time: 0,
             rng,
-            stream: cache << 48,
-            victims: if random { vec![0; sets as usize] } else { Vec::new() },
+            stream,
+            victims: if random { (0..sets).map(first_draw).collect() } else { Vec::new() },
             counters: LineCounters::default(),
         }
     }
@@ -209,10 +212,10 @@ impl LineArray {
         let first = set * self.ways;
         match self.rule {
             VictimRule::Random => {
-                let stream = Stream::new(Domain::Victim, self.stream | set as u64);
-                let count = &mut self.victims[set];
-                let way = self.rng.below(stream, *count, among as u64);
+                let (count, draw) = &mut self.victims[set];
+                let way = Rng::reduce(*draw, among as u64);
                 *count += 1;
+                *draw = self.rng.draw(Stream::new(Domain::Victim, self.stream | set as u64), *count);
                 way as usize
             }
             VictimRule::Lru => (0..among).min_by_key(|way| self.used[first + way]).unwrap_or(0),
