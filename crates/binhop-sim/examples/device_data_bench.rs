@@ -5,7 +5,7 @@
 //! of the workload are its default length. Each figure is the processor time of the best of three passes, and the same for
 //! 40 M.
 //!
-//! `cargo run --release -p binhop-sim --example device_data_bench [REFERENCES]`
+//! `cargo run --release -p binhop-sim --example device_data_bench [REFERENCES [WORD]]`: only figures whose name has the word.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PASSES: usize = 3;
 /// The events of a block, which every scheme handles before the next one. A front passes on about as many at once.
 const BLOCK: usize = 1 << 18;
-const MEMORIES: [&str; 2] = ["ddr2-666", "ddr4-2400"];
+const MEMORIES: [&str; 3] = ["ddr2-666", "ddr4-2400", "ddr5-4800"];
 
 /// The schemes of TB10.
 const OF_TB10: [SchemeKind; 5] = [
@@ -49,10 +49,13 @@ fn main() {
     print("the five of TB10 and a fixed latency", references, "references", || fixed(&OF_TB10, &events));
     for name in MEMORIES {
         let machine = machine(name);
-        for kind in [SchemeKind::SnoopingCache, SchemeKind::Ddc] {
+        for kind in [SchemeKind::SnoopingCache, SchemeKind::Ddc, SchemeKind::Ddio] {
+            let what = format!("controller alone, {name}, requests of {}", kind.name());
+            if !is_wanted(&what) {
+                continue;
+            }
             let requests = requests(&machine, kind, &events);
             let config = machine.dram().unwrap().config;
-            let what = format!("controller alone, {name}, requests of {}", kind.name());
             print(&what, requests.len(), "requests", || serve(config, &requests));
             let at_once: Vec<_> =
                 requests.iter().map(|request| DramRequest { arrival: 0, ..*request }).collect();
@@ -66,7 +69,15 @@ fn main() {
     }
 }
 
+/// Returns whether the figure's name has the word that was asked for.
+fn is_wanted(what: &str) -> bool {
+    std::env::args().nth(2).is_none_or(|word| what.contains(&word))
+}
+
 fn print(what: &str, count: usize, unit: &str, mut pass: impl FnMut()) {
+    if !is_wanted(what) {
+        return;
+    }
     let best = (0..PASSES)
         .map(|_| {
             let start = now();
