@@ -338,12 +338,31 @@ def test_a_recorded_direct_read_passes_the_page_cache_by(command: Command, tmp_p
     assert read[0][1] - read[1][1] == 256, "but not the pages of the file into the page cache"
 
 
-FILES_THAT_END = """
+# What programs in C that are recorded share. `make_at` writes a new file of zeros.
+SHARED_C = """
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 static char bytes[10 * 4096];
+static void make_at(int directory, const char *name, int pages)
+{
+   int file = openat(directory, name, O_RDWR | O_CREAT, 0600);
+   write(file, bytes, pages * 4096);
+   close(file);
+}
+static void make(const char *name, int pages) { make_at(AT_FDCWD, name, pages); }
+"""
+
+
+FILES_THAT_END = """
 int main(void)
 {
    int a = open("a", O_RDWR | O_CREAT, 0600);
@@ -381,26 +400,14 @@ def test_what_a_recorded_program_cuts_off_is_not_written(
 
 
 NAMES_OF_OTHERS = """
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static char bytes[8 * 4096];
-static void make(int directory, const char *name, int pages)
-{
-   int file = openat(directory, name, O_RDWR | O_CREAT, 0600);
-   write(file, bytes, pages * 4096);
-   close(file);
-}
 int main(void)
 {
    mkdir("d", 0700);
    int d = open("d", O_RDONLY | O_DIRECTORY);
-   make(AT_FDCWD, "c", 8);
-   make(d, "e", 4);
-   make(AT_FDCWD, "f", 3);
-   make(AT_FDCWD, "g", 2);
+   make("c", 8);
+   make_at(d, "e", 4);
+   make("f", 3);
+   make("g", 2);
    symlink("f", "link");
    symlink("g", "other");
    if (fork() == 0) {
@@ -410,7 +417,7 @@ int main(void)
       execlp("rm", "rm", "-f", "c", (char *)0);
    }
    wait(0);
-   make(AT_FDCWD, "f", 1); /* the page is dirty already */
+   make("f", 1); /* the page is dirty already */
    return 0;
 }
 """
@@ -427,18 +434,6 @@ def test_a_relative_name_in_another_process_is_the_name_of_the_same_file(
 
 
 FILES_WITH_OTHER_NAMES = """
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-static char bytes[8 * 4096];
-static void make(const char *name, int pages)
-{
-   int file = open(name, O_RDWR | O_CREAT, 0600);
-   write(file, bytes, pages * 4096);
-   close(file);
-}
 int main(void)
 {
    make("a", 8);
@@ -483,15 +478,9 @@ def test_a_recorded_program_cuts_and_replaces_files_by_other_calls(
 
 
 LISTS_OF_BUFFERS = """
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
-static char bytes[64], other[64];
 int main(void)
 {
+   static char other[64];
    int pair[2], ends[2];
    int file = open("file", O_RDWR | O_CREAT, 0600);
    struct iovec list[3] = {{bytes, 11}, {bytes + 11, 10}, {bytes + 21, 11}};
@@ -533,11 +522,6 @@ def test_a_list_of_buffers_is_no_data(
 
 
 PAGES_IN_PIPES = """
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/uio.h>
-#include <unistd.h>
-static char bytes[8192];
 int main(void)
 {
    int one[2], two[2];
@@ -574,9 +558,9 @@ def test_a_recorded_program_moves_pages_through_pipes(
 def _recorded(
     source: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str = "program"
 ) -> dict[str, int]:
-    """Records a program in C in a directory of its own, and returns the counts of its path."""
+    """Records a program in C, given by its `main`, and returns the counts of its path."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / f"{name}.c").write_text(source)
+    (tmp_path / f"{name}.c").write_text(SHARED_C + source)
     subprocess.run(["cc", "-w", "-O1", "-o", name, f"{name}.c"], check=True)
     command.ok("record", "-o", f"{name}.parquet", "--", f"./{name}")
     found = binhop.device_data("zen-4k", tmp_path / f"{name}.parquet", schemes=["ddio"], seeds=1)
@@ -604,14 +588,9 @@ def test_a_recorded_scan_reads_its_table_from_the_disk(command: Command, tmp_pat
 
 
 SERVER = """
-#include <fcntl.h>
-#include <string.h>
-#include <sys/sendfile.h>
-#include <sys/socket.h>
-#include <unistd.h>
-static char page[20000], request[256];
 int main(void)
 {
+   static char page[20000], request[256];
    int ends[2];
    int file = open("page", O_RDWR | O_CREAT, 0600);
    write(file, page, sizeof page);
