@@ -2,7 +2,7 @@
 
 use binhop_os::page_table::TableKind;
 
-use super::{Walk, WalkStep};
+use super::{Tlbs, Walk, WalkStep};
 use crate::machine::TranslationConfig;
 
 /// The bytes of an entry of a TLB or walk cache: its slot, its time, up to eight heads of chains, and the draws of its
@@ -27,7 +27,7 @@ pub(crate) const RUN: u64 = 192;
 /// `TranslationBytes` is the memory that translation takes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TranslationBytes {
-    /// The bytes of TLBs and walk caches.
+    /// The bytes of TLBs and walk caches, and of the lists of what they were told that do not grow.
     pub(crate) tlbs: u64,
     /// The bytes of each page in the lists of what shared TLBs were told.
     pub(crate) told: u64,
@@ -68,7 +68,7 @@ impl TranslationBytes {
         let huge = config.huge_log2();
         let run = huge.map_or(0, |log2| RUN + (1 << log2));
         Self {
-            tlbs: entries.map(|entries| ENTRY * u64::from(entries)).sum::<u64>() + 4096,
+            tlbs: entries.map(|entries| ENTRY * u64::from(entries)).sum::<u64>() + 4096 + Tlbs::LISTS,
             // Huge pages leave each lane with TLBs of its own from the start.
             told: if huge.is_some() { 0 } else { TOLD },
             told_in_lane: if huge.is_some() { TOLD } else { COPIED },

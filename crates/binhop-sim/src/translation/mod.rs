@@ -162,6 +162,9 @@ pub(crate) struct Told<T> {
 const RECENT: usize = 1 << 10;
 
 impl<T: Copy + Ord> Told<T> {
+    /// The bytes of [`Told::recent`].
+    const RECENT_BYTES: u64 = (RECENT * size_of::<Option<((u32, u64), T)>>()) as u64;
+
     fn new() -> Self {
         Self { last: BTreeMap::new(), places: BTreeMap::new(), recent: vec![None; RECENT] }
     }
@@ -197,6 +200,9 @@ pub struct Tlbs {
 }
 
 impl Tlbs {
+    /// The bytes of the lists that do not grow with pages.
+    const LISTS: u64 = Told::<PageId>::RECENT_BYTES + Told::<u32>::RECENT_BYTES;
+
     /// Makes empty TLBs. Address space 0 runs.
     pub(crate) fn new(config: &TranslationConfig) -> Self {
         let mut mmu = Mmu::new(&config.mmu);
