@@ -8,6 +8,7 @@
 //! - The handler is fetched, then it loads the user entry of the line's page at the entry's global virtual address. If no
 //!   cache holds the entry's line, the load raises CACHEMISS, too: the handler is fetched again and loads the root entry,
 //!   which maps the page of the user entry. Then the user entry is loaded.
+//! - SPECIFYVTAG and LOAD&MAP are a pair, and pairs do not nest ([`TagRegister`]).
 //! - The handlers and what lies in physical memory (root tables, the segment map) are cached under physical addresses.
 //!   Such an access never raises CACHEMISS. So the depth is two at most.
 //! - A handler fetches each line of its code once, in order, before its loads. Its accesses are those of the agent
@@ -25,7 +26,9 @@
 //!   superpage's first page for every page of it. So one line of entries serves the superpage. (The first page's entry
 //!   always lies in the page of the global table that has the other entries: the root entry is the same.) Frames are in
 //!   runs because an entry names one frame. A page has the entry that it had when it was referenced last.
-//! - **Synonyms.** A page that several mappings lead to has a line in the caches for each of its names. If the caches hold
+//! - **Tags.** With `tag = "asid"` a page has a name for each of its mappings. With `tag = "global"` it has a name for each of
+//!   its global addresses: mappings that share a segment have one name (`prepare/global.rs`).
+//! - **Synonyms.** A page with several names has a line in the caches for each of them. If the caches hold
 //!   two such lines of one part of the page, and one of them is dirty, the copies differ: a *synonym*. An access that brings
 //!   this about is counted, and the first is reported with both addresses. It may be a store, or an access that reads an old
 //!   copy from memory. Nothing is flushed: the problem is shown, not solved (JM97 §3.1).
@@ -34,6 +37,7 @@
 
 mod counts;
 mod protection;
+mod tag_register;
 
 use binhop_base::{Kind, MappingId, PageNo};
 use binhop_os::page_table::Step;
@@ -42,6 +46,7 @@ use crate::machine::SoftvmConfig;
 
 pub(crate) use counts::{MissCause, SoftvmCounts};
 pub(crate) use protection::{ProtectionChange, ProtectionCounts, Rights, SweepCounts, Violation};
+pub(crate) use tag_register::TagRegister;
 
 /// `Entry` is the place of an entry: a mapping, and a byte of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

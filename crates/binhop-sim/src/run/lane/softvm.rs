@@ -15,7 +15,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
 use crate::results::account::broken;
-use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, own_code, own_frame};
+use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, TagRegister, own_code, own_frame};
 use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
@@ -37,6 +37,8 @@ pub(super) struct MissHandlers {
     memory: u64,
     adds: bool,
     pub(super) counts: SoftvmCounts,
+    /// The tag that a handler has specified for the data that it loads next.
+    tag: TagRegister,
     /// The runs of superpages that are whole in the lane.
     whole: BTreeSet<u32>,
     /// The lines whose protection is older than that of their page.
@@ -95,6 +97,7 @@ impl MissHandlers {
             memory: tree.memory_cost,
             adds: tree.cost_rule == CostRule::Add,
             counts: SoftvmCounts::default(),
+            tag: TagRegister::default(),
             whole: BTreeSet::new(),
             old: OldProtection::default(),
             synonym: None,
@@ -228,15 +231,17 @@ impl MissHandlers {
         let mapping = MappingId(at.id);
         let offset = at.line << self.line_log2[front];
         let mut cycles = 0;
+        let mut line = Entry { mapping, offset };
         if !self.old.is_empty() {
             self.forget_flushed(computer, translation);
         }
-        if !self.is_held(computer, side, Entry { mapping, offset }, translation) {
+        if !self.is_held(computer, side, line, translation) {
             self.counts.missed(kind);
             let cause = if kind == Kind::Fetch { MissCause::FetchMiss } else { MissCause::DataMiss };
             cycles += self.handle(computer, mapping, Some(cause), translation)?;
+            line = self.insert(line)?;
         }
-        cycles += self.access(computer, Agent::User, kind, Entry { mapping, offset }, translation).cycles;
+        cycles += self.access(computer, Agent::User, kind, line, translation).cycles;
         if !self.old.is_empty() {
             cycles += self.update_line(kind, at);
         }
@@ -284,7 +289,7 @@ impl MissHandlers {
             return Err(broken(&value, "a page is in the table before its lines are in a cache", 0));
         };
         let is_whole = entries.run.is_some_and(|run| self.whole.contains(&run));
-        let user = if is_whole { entries.of_huge(&self.config) } else { entries.user };
+        let mut user = if is_whole { entries.of_huge(&self.config) } else { entries.user };
         let mut cycles = self.run_code(computer, miss, translation);
         if !self.is_held(computer, 1, user, translation) {
             self.counts.missed_entry();
@@ -297,12 +302,21 @@ impl MissHandlers {
                 None => [MissCause::WriteBack; 2],
             };
             cycles += self.load(computer, entries.root, causes, translation);
+            user = self.insert(user)?;
         }
         let causes = match miss {
             Some(_) => [MissCause::HandlerData, MissCause::UserEntry],
             None => [MissCause::WriteBack; 2],
         };
         Ok(cycles + self.load(computer, user, causes, translation))
+    }
+
+    /// Specifies the tag of a line, and returns the line into which LOAD&MAP then puts the data.
+    fn insert(&mut self, line: Entry) -> Result<Entry> {
+        let rule = "SPECIFYVTAG and LOAD&MAP are a pair, and pairs do not nest (JM97 §4.1)";
+        let open = |open: Entry| broken(&format!("a pair of mapping {} is open", open.mapping), rule, 0);
+        self.tag.specify(line).map_err(open)?;
+        self.tag.load_and_map().ok_or_else(|| broken("LOAD&MAP without a tag", rule, 0))
     }
 
     /// Executes the instructions of a handler. Returns the cycles.
