@@ -5,8 +5,8 @@ use crate::{FrameNo, MappingId, PageId, PageNo};
 /// `LineAddr` is a cache line as it travels through the memory system, in lines of the cache that is
 /// accessed.
 ///
-/// `id` is a [`MappingId`] as long as the address space and the virtual page are known, and a [`PageId`]
-/// behind the first cache that tags by page. The tree of caches fixes which of the two numbers a cache gets, so a
+/// `id` is a [`MappingId`] as long as a virtual address is known, and a [`PageId`] behind the first cache that tags by
+/// page. Mappings of one global address are named by one of them where caches have global tags. The tree of caches fixes which of the two numbers a cache gets, so a
 /// line carries no flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineAddr {
@@ -25,7 +25,4 @@ pub trait Translation {
     fn frame(&self, page: PageId) -> FrameNo;
     /// Returns the virtual page number by which a virtually indexed cache finds a mapping.
     fn virtual_page(&self, mapping: MappingId) -> PageNo;
-    /// Returns the virtual page number of a page in the global (segment) space: the number of its first
-    /// mapping.
-    fn global_page(&self, page: PageId) -> PageNo;
 }

@@ -34,10 +34,6 @@ impl Translation for World {
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
         PageNo(u64::from(mapping.0))
     }
-    #[inline]
-    fn global_page(&self, page: PageId) -> PageNo {
-        PageNo(u64::from(page.0))
-    }
 }
 
 /// The levels behind do not matter here.

@@ -45,7 +45,7 @@ choices! {
 choices! {
     /// The address that chooses the set.
     IndexBy {
-        Virtual = "virtual", "The virtual address; the global one where the tag is global.";
+        Virtual = "virtual", "The virtual address.";
         Physical = "physical", "The physical address.";
     }
 }
@@ -55,7 +55,7 @@ choices! {
     TagBy {
         Physical = "physical", "The physical address: one line for all mappings of a page.";
         Asid = "asid", "The virtual address together with the address space: mappings of one page are different lines.";
-        Global = "global", "The address in the one global (segment) space: one line for all mappings of a page.";
+        Global = "global", "The virtual address in a global space, to which segments lead: address spaces that share a segment share its lines.";
     }
 }
 

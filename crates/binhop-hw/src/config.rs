@@ -118,10 +118,11 @@ impl CacheConfig {
         self.ways > 1 && self.replacement.draws()
     }
 
-    /// Returns whether the cache recognises lines by mapping rather than by page.
+    /// Returns whether the cache recognises lines by mapping rather than by page. Whoever makes accesses names a global
+    /// address by one mapping.
     #[must_use]
     pub fn keyed_by_mapping(&self) -> bool {
-        self.tag == TagBy::Asid
+        self.tag != TagBy::Physical
     }
 
     pub(crate) fn assert_sound(&self, page: PowerOfTwo) {

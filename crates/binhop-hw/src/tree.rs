@@ -71,7 +71,7 @@ impl Tree {
             })
             .collect();
         for (cache, &mapping) in caches.iter().zip(&takes_mapping) {
-            let by_page = cache.tag == TagBy::Global || cache.tag == cache_tag_of(cache.index);
+            let by_page = cache.index == IndexBy::Physical && cache.tag == TagBy::Physical;
             assert!(
                 mapping || by_page,
                 "{}: needs the address space behind a cache that knows pages",
@@ -190,13 +190,5 @@ impl Tree {
 
     fn front(&self) -> impl Iterator<Item = &CacheConfig> {
         self.config().caches.iter().enumerate().filter(|&(i, _)| self.in_front(i)).map(|(_, cache)| cache)
-    }
-}
-
-/// The tag that a cache of this index may have if the caches above name lines by page.
-fn cache_tag_of(index: IndexBy) -> TagBy {
-    match index {
-        IndexBy::Physical => TagBy::Physical,
-        IndexBy::Virtual => TagBy::Global,
     }
 }

@@ -131,9 +131,13 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits],
         ),
         (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
+        // Both caches know global addresses.
         (
-            |tree| (tree.caches[1].index, tree.caches[1].tag) = (IndexBy::Virtual, TagBy::Global),
-            &[TwoPhase, LaneBits],
+            |tree| {
+                let caches = tree.caches.iter_mut();
+                caches.for_each(|cache| (cache.index, cache.tag) = (IndexBy::Virtual, TagBy::Global));
+            },
+            &[TwoPhase],
         ),
     ];
     for (number, (change, left)) in cases.iter().enumerate() {

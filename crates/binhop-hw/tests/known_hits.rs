@@ -5,8 +5,8 @@
 use crate::common::{World, plain, power, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
-    Back, CacheConfig, IndexBy, KnownHitFilter, MEMORY, Next, Origin, PART, Replacement, Request, TagBy,
-    Tree, TreeConfig, WritePolicy,
+    Back, CacheConfig, KnownHitFilter, MEMORY, Next, Origin, PART, Replacement, Request, Tree, TreeConfig,
+    WritePolicy,
 };
 use proptest::prelude::*;
 
@@ -159,6 +159,5 @@ fn the_filter_refuses_trees_whose_back_it_cannot_serve() {
     assert!(refused(|cache| cache.hashed = true));
     assert!(refused(|cache| cache.inclusive = true));
     assert!(refused(|cache| cache.line = power(128)));
-    assert!(refused(|cache| (cache.index, cache.tag) = (IndexBy::Virtual, TagBy::Global)));
     assert!(KnownHitFilter::new(&[&base]).is_none(), "a single tree");
 }

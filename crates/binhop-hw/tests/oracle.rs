@@ -159,7 +159,7 @@ proptest! {
         for (number, cache) in pair.config.caches.iter().enumerate() {
             let resident = pair.fast.contents(number).into_iter().flatten().flatten();
             let resident: BTreeSet<(u32, u32)> = resident.map(|line| (line.at.id, line.at.line)).collect();
-            let ids = if cache.tag == TagBy::Asid { MAPPINGS } else { PAGES };
+            let ids = if cache.keyed_by_mapping() { MAPPINGS } else { PAGES };
             let lines = (crate::common::PAGE >> cache.line.log2()) as u32;
             for (id, line) in (0..ids).flat_map(|id| (0..lines).map(move |line| (id, line))) {
                 let held = pair.fast.holds_line(number, LineAddr { id, line }, &pair.world);
@@ -210,7 +210,7 @@ proptest! {
             for (number, cache) in pair.config.caches.iter().enumerate() {
                 for line in pair.fast.contents(number).into_iter().flatten().flatten() {
                     let id = line.at.id;
-                    let by_mapping = cache.tag == binhop_hw::TagBy::Asid;
+                    let by_mapping = cache.keyed_by_mapping();
                     let page = if by_mapping { pair.world.mappings[id as usize].0 } else { id };
                     lines.push((number, page, line.at.line));
                 }

@@ -143,9 +143,9 @@ fn one_process_does_not_hit_the_line_of_another_at_the_same_virtual_address() {
         computer.user(Kind::Load, page(0), &world);
         computer.user(Kind::Load, page(1), &world);
         assert_eq!(computer.counters(0).misses[Kind::Load], 2, "{index:?} {tag:?}");
-        // A page that two spaces share has one line if the tag names the page, and two lines if it names the space.
+        // A page that two spaces share has one line if the tag names the page, and two lines if it names a mapping.
         computer.user(Kind::Load, page(2), &world);
-        let expected = if tag == TagBy::Asid { 3 } else { 2 };
+        let expected = if tag == TagBy::Physical { 2 } else { 3 };
         assert_eq!(computer.counters(0).misses[Kind::Load], expected, "{index:?} {tag:?}");
     }
 }

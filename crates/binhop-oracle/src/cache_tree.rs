@@ -390,11 +390,10 @@ impl CacheTree {
         let here = &self.caches[cache];
         let (name, offset) = self.line_of(cache, asked, os);
         let page = PageId(page_of(asked.name, os));
-        let upper = match (here.config.index, here.config.tag, asked.name) {
-            ("physical", _, _) => os.frame(page).0,
-            ("virtual", "global", _) => os.global_page(page).0,
-            ("virtual", _, Name::Mapping(mapping)) => os.virtual_page(MappingId(mapping)).0,
-            (index, tag, name) => panic!("{index} index, {tag} tag, asked for {name:?}"),
+        let upper = match (here.config.index, asked.name) {
+            ("physical", _) => os.frame(page).0,
+            ("virtual", Name::Mapping(mapping)) => os.virtual_page(MappingId(mapping)).0,
+            (index, name) => panic!("{index} index, asked for {name:?}"),
         };
         (here.set_of(u128::from(upper) * u128::from(self.page) + u128::from(offset)), name, offset)
     }
@@ -402,7 +401,7 @@ impl CacheTree {
     /// Returns the name and the first byte of the line that is asked for.
     fn line_of(&self, cache: usize, asked: Request, os: &impl Translation) -> (Name, u64) {
         let Config { line, tag, .. } = self.caches[cache].config;
-        let name = if tag == "asid" { asked.name } else { Name::Page(page_of(asked.name, os)) };
+        let name = if tag == "physical" { Name::Page(page_of(asked.name, os)) } else { asked.name };
         (name, asked.offset / line * line)
     }
 

@@ -14,6 +14,7 @@ pub mod paging;
 pub mod placements;
 pub mod reuse;
 pub mod scheduler;
+pub mod segments;
 pub mod softvm;
 pub mod spaces;
 pub mod tlb;

@@ -281,10 +281,6 @@ impl Translation for Os {
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
         PageNo(self.mappings[mapping.index()].1)
     }
-    fn global_page(&self, page: PageId) -> PageNo {
-        let first = self.mappings.iter().find(|(other, _)| *other == page.0);
-        PageNo(first.expect("a page has a mapping").1)
-    }
 }
 
 /// `Machine` holds the parts from which a lane is made.

@@ -2,8 +2,8 @@
 //! the last level misses. The handlers' accesses are made one after the other in a slow cache tree.
 //!
 //! # Counting rules
-//! - Instructions and data have caches of their own at both levels. A program's line is named by its mapping, so two
-//!   address spaces never share a line.
+//! - Instructions and data have caches of their own at both levels. A program's line is named by a mapping: its own, or the
+//!   one that names its global address.
 //! - An access of the program raises CACHEMISS if none of the caches on its way holds its line. Nothing in the caches has
 //!   changed by then. The handler of misses runs. The access is made afterwards, and counts as every other access does.
 //! - A run of a handler fetches each line of the handler's code once, in order, and takes a cycle for each instruction.
@@ -32,6 +32,7 @@ use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Transla
 use crate::cache::Name;
 use crate::cache_tree::CacheTree;
 use crate::disjunct::{DisjunctTable, Place, physical};
+use crate::segments::Segment;
 pub use protection::Protection;
 
 mod protection;
@@ -75,7 +76,9 @@ pub struct Reference {
     pub asid: Asid,
     /// The virtual page.
     pub page_no: PageNo,
-    /// The mapping of the page.
+    /// The segment of the page's region.
+    pub segment: Segment,
+    /// The mapping by which the caches know the page.
     pub mapping: u32,
     /// The byte within the page.
     pub offset: u64,
@@ -109,9 +112,6 @@ impl<T: Translation> Translation for HandlerWorld<'_, T> {
             Some(number) => PageNo(self.pages[number as usize]),
             None => self.program.virtual_page(mapping),
         }
-    }
-    fn global_page(&self, page: PageId) -> PageNo {
-        self.program.global_page(page)
     }
 }
 
@@ -170,10 +170,10 @@ impl SoftVm {
 
     /// Maps the page of an access that comes next, and runs the handler of misses if the access raises CACHEMISS.
     pub fn before(&mut self, next: &Reference, tree: &mut CacheTree, program: &impl Translation) {
-        let place = self.table.map(next.asid, next.page_no);
+        let page = program.page(MappingId(next.mapping));
+        let place = self.table.map(next.asid, next.page_no, page, next.segment);
         self.check_protection(next);
         self.forget_older(tree, program);
-        let page = program.page(MappingId(next.mapping));
         let known = |&mapping: &u32| program.page(MappingId(mapping)) == page;
         if !self.places.contains_key(&next.mapping) && self.places.keys().any(known) {
             self.add("aliases", 1);

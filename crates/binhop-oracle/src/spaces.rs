@@ -15,6 +15,11 @@ enum Object {
     SharedAnonymous(u64),
 }
 
+/// `SharedUnit` is a unit of shared memory: its number within the range that was asked for, and the unit of the object that
+/// lies there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedUnit(u64, Object, i128);
+
 #[derive(Clone, Copy, Debug)]
 struct MappedUnit {
     /// The object, and the number of the unit within the object. `None` for private anonymous memory.
@@ -327,6 +332,19 @@ impl Spaces {
         let all: Vec<_> = units.map(|unit| self.units.get(&(asid, unit))).collect();
         all.iter().all(Option::is_none)
             || all.iter().all(|unit| unit.is_some_and(|unit| unit.object.is_none()))
+    }
+
+    /// Returns what a space maps of these machine pages, if it maps something, and nothing but shared memory.
+    #[must_use]
+    pub fn shared_memory(&self, asid: Asid, pages: std::ops::Range<u64>) -> Option<Vec<SharedUnit>> {
+        let asid = self.owner(asid, pages.start);
+        let units = pages.start * self.machine_units..pages.end * self.machine_units;
+        let mut all = Vec::new();
+        for (&(_, unit), mapped) in self.units.range((asid, units.start)..(asid, units.end)) {
+            let (object, at) = mapped.object.filter(|_| mapped.shared)?;
+            all.push(SharedUnit(unit - units.start, object, at));
+        }
+        (!all.is_empty()).then_some(all)
     }
 
     /// Returns how many of these machine pages an address space has as pages of its own.

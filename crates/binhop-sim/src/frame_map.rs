@@ -127,11 +127,6 @@ impl Translation for LaneTranslation<'_> {
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
         self.tables.virtual_page[mapping.index()]
     }
-
-    #[inline]
-    fn global_page(&self, page: PageId) -> PageNo {
-        self.tables.virtual_page[self.tables.first[page.index()].index()]
-    }
 }
 
 #[cfg(test)]
@@ -147,7 +142,6 @@ mod tests {
         let of = |page| tables.mappings_of(PageId(page)).map(|mapping| mapping.0).collect::<Vec<_>>();
         assert_eq!([of(0), of(1), of(2)], [vec![4, 2, 0], vec![1], vec![3]]);
         let view = LaneTranslation { tables: &tables, frames: None };
-        assert_eq!([0, 1, 2].map(|page| view.global_page(PageId(page)).0), [7, 8, 7]);
         assert_eq!((view.page(MappingId(4)), view.virtual_page(MappingId(4))), (PageId(0), PageNo(3)));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{Event, Fixed, batch, event, reference, run};
 use crate::translation::model::SlowHugePages;
-use crate::whole_engine::{Injection, Observer, Slow, World, counts};
+use crate::whole_engine::{Injection, Observer, Slow, World, apart, counts, sharing};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Asid, PageId, PageNo};
@@ -57,6 +57,8 @@ struct Design {
     kept: bool,
     segments: u64,
     regions: u64,
+    tag: &'static str,
+    sharing: &'static str,
     lazy: bool,
     violations: &'static str,
     /// True if the costs of the levels add up; `None` if there are no costs.
@@ -102,13 +104,17 @@ prop_compose! {
         kept in prop::bool::weighted(0.2),
         segments in prop::sample::select(vec![32u64, 40]),
         regions in prop::sample::select(vec![8u64, 8, 16]),
+        tag in prop::sample::select(vec!["global", "asid"]),
         lazy in any::<bool>(),
         violations in prop::sample::select(vec!["count", "ignore"]),
         adds in prop::option::weighted(0.8, prop::bool::weighted(0.8)),
         costs in [1..40u64, 1..40u64, 40..200u64],
     ) -> Design {
         let policy = if huge.is_some() { "buddy" } else { policy };
-        Design { sides, memory, policy, huge, handler, kept, segments, regions, lazy, violations, adds, costs }
+        let sharing = "aliases";
+        Design {
+            sides, memory, policy, huge, handler, kept, segments, regions, tag, sharing, lazy, violations, adds, costs,
+        }
     }
 }
 
@@ -128,6 +134,11 @@ fn direct_mapped() -> impl Strategy<Value = Design> {
     })
 }
 
+/// Draws a machine on which address spaces share the segments of whole regions.
+fn sharing_design() -> impl Strategy<Value = Design> {
+    prop_oneof![design(), direct_mapped()].prop_map(|design| Design { sharing: "segments", ..design })
+}
+
 impl Design {
     fn machine(&self) -> Machine {
         let cache = |name: &str, serves: &str, next: &str, level: usize, side: &Side| {
@@ -135,9 +146,10 @@ impl Design {
             let serves = if level == 0 { format!("serves = \"{serves}\"\n") } else { String::new() };
             format!(
                 "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\nreplacement = \"{}\"\n\
-                 index = \"virtual\"\ntag = \"asid\"\nwriteback-order = \"{}\"\nnext = \"{next}\"\n",
+                 index = \"virtual\"\ntag = \"{}\"\nwriteback-order = \"{}\"\nnext = \"{next}\"\n",
                 line * ways * sets,
                 side.replacement[level],
+                self.tag,
                 side.orders[level]
             )
         };
@@ -159,7 +171,7 @@ impl Design {
         let toml = format!(
             "memory = {{ size = \"{}\", page = \"4KiB\" }}\nplacement = {{ policy = \"{}\", {placement} }}\n\
              {caches}{cost}[translation]\nactive = true\ntable = \"disjunct\"\nrefill = \"cache-miss\"\nhandler = {}\n\
-             write-backs = \"{}\"\nsegments = {}\nregions = {}\nsharing = \"aliases\"\n\
+             write-backs = \"{}\"\nsegments = {}\nregions = {}\nsharing = \"{}\"\n\
              protection-changes = \"{}\"\nprotection-violations = \"{}\"\n{huge}",
             self.memory,
             self.policy,
@@ -167,6 +179,7 @@ impl Design {
             if self.kept { "kept" } else { "table" },
             self.segments,
             self.regions,
+            self.sharing,
             if self.lazy { "lazy" } else { "eager" },
             self.violations,
         );
@@ -225,10 +238,10 @@ impl Observer for SlowSoftVm {
     }
 
     fn inject(&mut self, next: &Injection, tree: &mut CacheTree, world: &mut World) {
-        let &Injection { kind, page_no, mapping, offset, .. } = next;
+        let &Injection { kind, page_no, segment, mapping, offset, .. } = next;
         let run = self.huge.mapped(self.asid, page_no);
         self.softvm.whole.clone_from(&world.whole);
-        let next = Reference { kind, asid: self.asid, page_no, mapping, offset, run };
+        let next = Reference { kind, asid: self.asid, page_no, segment, mapping, offset, run };
         self.softvm.before(&next, tree, world);
     }
 
@@ -310,7 +323,17 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
 fn compare(design: &Design, events: &EventBatch) {
     let machine = design.machine();
     let options = RunOptions { seeds: vec![0, 1], ..RunOptions::default() };
-    let fast = run(&machine, events, 500, &options);
+    let source = Box::new(Fixed::new(events.clone(), 500));
+    let fast = match simulate(&machine, source, &options, None, &mut |_| Ok(())) {
+        Ok(fast) => fast,
+        Err(problem) => {
+            assert!(problem.rule.contains("shared as a whole"), "{problem}");
+            let mut slow = design.slow(&machine, 0);
+            slow.run(events);
+            assert!(slow.observer.softvm.table.conflict, "{problem}");
+            return;
+        }
+    };
     for seed in 0..2 {
         let mut slow = design.slow(&machine, seed);
         slow.run(events);
@@ -327,6 +350,7 @@ fn compare(design: &Design, events: &EventBatch) {
             }
         }
         let SlowSoftVm { softvm, .. } = slow.observer;
+        assert!(!softvm.table.conflict, "two regions of a segment have different pages");
         let costs = machine.has_cost();
         let of_cycles = |name: &str| name.starts_with("translation.cycles.");
         let cycles: u64 =
@@ -425,6 +449,11 @@ proptest! {
     }
 
     #[test]
+    fn softvm_of_spaces_that_share_segments(design in sharing_design(), events in sharing(500)) {
+        compare(&design, &apart(&events));
+    }
+
+    #[test]
     fn softvm_behind_a_warm_up_and_before_a_cut(
         design in design(),
         starts in starts(),
@@ -508,6 +537,12 @@ proptest! {
         events in events(600),
     ) {
         compare(&design, &scatter(&batch(&events), &starts));
+    }
+
+    #[test]
+    #[ignore = "takes minutes: 2,000 cases"]
+    fn softvm_of_spaces_that_share_segments_in_many_cases(design in sharing_design(), events in sharing(900)) {
+        compare(&design, &apart(&events));
     }
 
     #[test]

@@ -5,18 +5,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
-use crate::common::{SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run};
+use crate::common::{Event, SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Agent, Asid, Domain, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Stream, Translation};
+use binhop_hw::TagBy;
 use binhop_oracle::placements::{self, Memory, PageRequest, RunCounts, RunPlace};
+use binhop_oracle::segments::{Segment, Segments};
 use binhop_oracle::spaces::{Spaces, Touched};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames};
 use binhop_sim::machine::Footprint;
 use binhop_sim::{Machine, Outcome, RunOptions};
-use binhop_trace::{EventBatch, Op, event::map_flags};
+use binhop_trace::event::{EventBuilder, map_flags};
+use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// `Observer` follows a slow run. The functions do nothing unless an observer has its own.
 pub trait Observer {
@@ -61,6 +66,8 @@ pub struct Injection {
     pub kind: Kind,
     pub page_no: PageNo,
     pub page: PageId,
+    pub segment: Segment,
+    /// The mapping by which the caches know the page.
     pub mapping: u32,
     pub offset: u64,
 }
@@ -120,12 +127,6 @@ impl Translation for World {
         }
         self.mappings[mapping.index()].1
     }
-    fn global_page(&self, page: PageId) -> PageNo {
-        if page.0 >= TABLES {
-            return self.virtual_page(MappingId(page.0));
-        }
-        self.mappings.iter().find(|(p, ..)| *p == page).unwrap().1
-    }
 }
 
 /// `Slow` simulates a trace on a machine, event by event.
@@ -139,6 +140,11 @@ pub struct Slow<O> {
     machine: Machine,
     seed: u64,
     spaces: Spaces,
+    segments: Segments,
+    /// True if the caches know pages by their global addresses.
+    global: bool,
+    /// The accesses to pages that another mapping names.
+    renamed: u64,
     frames: Frames,
     pool: u64,
     /// The memory of the placement `buddy`, which has no pool.
@@ -158,6 +164,8 @@ pub struct Slow<O> {
 }
 
 const PAGE: u64 = 4096;
+/// The pages in a region of 256 MiB.
+const REGION_PAGES: u64 = 1 << 16;
 
 /// Returns the memory of a machine with the placement `buddy`.
 fn buddy(machine: &Machine, seed: u64) -> Box<dyn Memory> {
@@ -198,6 +206,9 @@ impl<O: Observer> Slow<O> {
             machine: machine.clone(),
             seed,
             spaces: Spaces::new(PAGE, PAGE, 8 << 20),
+            segments: Segments::new(REGION_PAGES, !machine.resolved().contains("sharing = \"aliases\"")),
+            global: config.caches.iter().any(|cache| cache.tag == TagBy::Global),
+            renamed: 0,
             frames: Frames::new(&order, pool as usize),
             pool,
             memory: (machine.placement().policy == "buddy").then(|| buddy(machine, seed)),
@@ -246,23 +257,33 @@ impl<O: Observer> Slow<O> {
                 }
                 Op::Syscall => self.flush(self.machine.clone().kernel().syscall.as_ref()),
                 Op::Map => {
+                    self.end_pages(addr, count);
                     let flags = (size & map_flags::SHARED != 0, size & map_flags::GROWS != 0);
                     let segment = events.arg0(row).map(|segment| (segment, events.arg1(row).unwrap_or(0)));
                     self.spaces.map(self.asid, addr, u64::from(count), flags, segment);
                     self.report_dead_pages();
                 }
                 Op::Unmap => {
+                    self.end_pages(addr, count);
                     self.spaces.unmap(self.asid, addr, u64::from(count));
                     self.report_dead_pages();
                 }
                 Op::Protect => self.observer.protect(events, row, &mut self.tree, &self.world),
                 Op::Fork => self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32)),
                 Op::Exec | Op::Exit => {
+                    self.segments.drop_space(asid);
                     self.spaces.end(asid);
                     self.report_dead_pages();
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Pages of the running space are mapped anew, or unmapped.
+    fn end_pages(&mut self, addr: u64, count: u32) {
+        if count > 0 {
+            self.segments.unmap(self.asid, addr / PAGE, addr / PAGE + u64::from(count) - 1);
         }
     }
 
@@ -344,8 +365,11 @@ impl<O: Observer> Slow<O> {
             Some(memory) => memory.touch(touched.page),
             None => self.frames.touch(touched.page),
         }
-        let (mapping, offset) = (touched.mapping.0, addr % PAGE);
-        let next = Injection { kind, page_no, page: touched.page, mapping, offset };
+        let (segment, name) = self.segments.touch(self.asid, page_no, &touched, &self.spaces);
+        self.renamed += u64::from(name != touched.mapping);
+        let mapping = if self.global { name.0 } else { touched.mapping.0 };
+        let offset = addr % PAGE;
+        let next = Injection { kind, page_no, page: touched.page, segment, mapping, offset };
         self.observer.inject(&next, &mut self.tree, &mut self.world);
         self.tree.moved.clear();
         self.tree.missed.clear();
@@ -434,17 +458,108 @@ fn compare(machine: &Machine, events: &[crate::common::Event]) {
     if machine.memory().frames.is_none() {
         return;
     }
-    let events = batch(events);
+    compare_batch(machine, &batch(events));
+}
+
+fn compare_batch(machine: &Machine, events: &EventBatch) {
     let options = RunOptions { seeds: vec![0, 1], kernel: flushes_caches(machine), ..RunOptions::default() };
-    let fast = run(machine, &events, 500, &options);
+    let fast = run(machine, events, 500, &options);
     for seed in 0..2 {
         let mut slow = Slow::new(machine, seed, ());
-        slow.run(&events);
+        slow.run(events);
         let slow = slow.metrics();
         let fast = counts(&fast, seed as usize, 2);
         for name in slow.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), slow.get(name), "{}: {name}, seed {seed}", machine.name());
         }
+    }
+}
+
+/// Draws events of address spaces that share the segments of whole regions. The pages from `PRIVATE` on lie in other
+/// regions.
+pub fn sharing(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    const PRIVATE: u8 = 16;
+    let map = |page, segment| Event::Map { page, pages: 8, segment: Some(segment), shared: true };
+    let start = [map(0, 0), map(8, 1)];
+    let switch = (0u8..4).prop_map(Event::Switch);
+    let fork = (0u8..4).prop_map(Event::Fork);
+    // Most maps and unmaps leave the shared regions alone.
+    let rare = prop::bool::weighted(0.1);
+    let event =
+        (event(), rare, prop::bool::weighted(0.2)).prop_map(move |(event, rare, again)| match event {
+            Event::Map { page: 0..PRIVATE, .. } if again => map(8 * (u8::from(rare)), u8::from(rare)),
+            Event::Map { page, pages, segment, shared } if !rare => {
+                Event::Map { page: page.max(PRIVATE), pages, segment, shared }
+            }
+            Event::Unmap { page, pages } if !rare => Event::Unmap { page: page.max(PRIVATE), pages },
+            Event::Exec if !rare => Event::Fork(2),
+            event => event,
+        });
+    let rest = prop::collection::vec(prop_oneof![10 => event, 1 => switch, 1 => fork], 1..most);
+    rest.prop_map(move |rest| [&start[..], &rest].concat())
+}
+
+/// Returns events with the pages of each eight in a region of their own.
+pub fn apart(events: &[Event]) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    let events = batch(events);
+    for row in 0..events.len() {
+        let op = Op::from_code(events.op()[row]).unwrap();
+        let mut addr = events.addr()[row];
+        if op as u8 <= Op::Modify as u8 || matches!(op, Op::Map | Op::Unmap | Op::Protect) {
+            let page = addr / PAGE;
+            addr = (page / 8 * REGION_PAGES + page % 8) * PAGE + addr % PAGE;
+        }
+        let args = [events.arg0(row), events.arg1(row)];
+        rows.push_args(op, addr, events.size()[row], events.count()[row], args);
+    }
+    rows.finish()
+}
+
+/// Returns a small machine whose virtual caches have tags of a kind: both levels, or level 1 alone.
+fn virtual_machine(tag: &str, both: bool, ways: [u8; 2], memory: &str) -> Machine {
+    let behind = if both { format!("index = \"virtual\"\ntag = \"{tag}\"\n") } else { String::new() };
+    let toml = format!(
+        "memory = {{ size = \"{memory}\", page = \"4KiB\" }}\nplacement = {{ policy = \"random\", pool = \"32KiB\" }}\n\
+         [cache.l1]\nserves = \"all\"\nsize = \"{}KiB\"\nline = \"32B\"\nways = {}\nindex = \"virtual\"\n\
+         tag = \"{tag}\"\nnext = \"l2\"\n[cache.l2]\nsize = \"{}KiB\"\nline = \"32B\"\nways = {}\n{behind}\
+         next = \"memory\"\n[cost]\nl2 = 10\nmemory = 100\n",
+        8 * ways[0],
+        ways[0],
+        32 * ways[1],
+        ways[1],
+    );
+    Machine::parse(&toml, tag, &[]).unwrap_or_else(|problem| panic!("{toml}\n{problem}"))
+}
+
+/// Drawn spaces do share segments: otherwise the tests of global tags would show nothing.
+#[test]
+fn drawn_spaces_share_segments() {
+    let machine = virtual_machine("global", true, [1, 1], "1MiB");
+    let mut runner = TestRunner::deterministic();
+    let renames = |_: u32| {
+        let events = sharing(600).new_tree(&mut runner).unwrap().current();
+        let mut slow = Slow::new(&machine, 0, ());
+        slow.run(&apart(&events));
+        slow.renamed > 10
+    };
+    let shared = (0..32).map(renames).filter(|&renames| renames).count();
+    assert!(shared >= 16, "{shared} of 32");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn virtual_caches_with_tags_of_either_kind(
+        both: bool,
+        ways in [1..3u8, 1..3u8],
+        memory in prop::sample::select(vec!["96KiB", "256KiB", "1MiB"]),
+        events in sharing(600),
+    ) {
+        let events = apart(&events);
+        compare_batch(&virtual_machine("global", both, ways, memory), &events);
+        compare_batch(&virtual_machine("asid", both, ways, memory), &events);
     }
 }
 

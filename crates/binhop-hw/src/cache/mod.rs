@@ -13,7 +13,7 @@ use std::ops::Range;
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Rng, Translation};
 
 use crate::{
-    AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, TagBy, Tree, WritePolicy, WritebackOrder,
+    AgentCounters, CacheConfig, CacheCounters, IndexBy, Next, Tree, WritePolicy, WritebackOrder,
     request::MEMORY,
 };
 pub use lines::SparseBytes;
@@ -43,7 +43,6 @@ pub(crate) enum Index {
     /// There are no upper bits: the offset within the page alone chooses the set.
     Offset,
     VirtualPage,
-    GlobalPage,
     Frame,
 }
 
@@ -112,11 +111,10 @@ impl Cache {
     /// Returns what chooses the set of a cache, besides the offset within the page.
     pub(crate) fn index_of(tree: &Tree, number: usize) -> Index {
         let config = &tree.config().caches[number];
-        match (config.index, config.tag) {
+        match config.index {
             _ if tree.index_is_inside_page(config) => Index::Offset,
-            (IndexBy::Physical, _) => Index::Frame,
-            (IndexBy::Virtual, TagBy::Global) => Index::GlobalPage,
-            (IndexBy::Virtual, _) => Index::VirtualPage,
+            IndexBy::Physical => Index::Frame,
+            IndexBy::Virtual => Index::VirtualPage,
         }
     }
 
@@ -172,10 +170,8 @@ impl Cache {
             0
         } else if self.index_is_frame {
             translation.frame(self.page_of_key(id, translation)).0
-        } else if self.index == Index::VirtualPage {
-            translation.virtual_page(MappingId(at.id)).0
         } else {
-            translation.global_page(PageId(id)).0
+            translation.virtual_page(MappingId(at.id)).0
         };
         Place { set: self.set(upper, at.line), key: self.key(id, at.line) }
     }
@@ -231,10 +227,8 @@ impl Cache {
             0
         } else if self.index_is_frame {
             translation.frame(self.page_of_key(id, translation)).0
-        } else if self.index == Index::VirtualPage {
-            translation.virtual_page(MappingId(id)).0
         } else {
-            translation.global_page(PageId(id)).0
+            translation.virtual_page(MappingId(id)).0
         }
     }
 

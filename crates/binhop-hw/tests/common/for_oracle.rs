@@ -1,7 +1,7 @@
 //! Translations of the fast model's descriptions and lines for the oracle. The tests of other crates also use this
 //! file.
 
-use binhop_hw::{CacheConfig, Next, Resident, TagBy, TreeConfig};
+use binhop_hw::{CacheConfig, Next, Resident, TreeConfig};
 use binhop_oracle::cache::{Config, Name, WriteBuffer};
 
 /// Returns the caches of a tree as the oracle describes them.
@@ -37,6 +37,6 @@ pub fn configs(config: &TreeConfig) -> Vec<Config> {
 /// Returns a line of a cache as the oracle holds it: its name, its first byte in the page, and true if it is dirty.
 pub fn line(cache: &CacheConfig, line: Resident) -> (Name, u64, bool) {
     let id = line.at.id;
-    let name = if cache.tag == TagBy::Asid { Name::Mapping(id) } else { Name::Page(id) };
+    let name = if cache.keyed_by_mapping() { Name::Mapping(id) } else { Name::Page(id) };
     (name, u64::from(line.at.line) << cache.line.log2(), line.dirty)
 }

@@ -53,10 +53,6 @@ impl Translation for World {
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
         PageNo(self.mappings[mapping.index()].1)
     }
-    fn global_page(&self, page: PageId) -> PageNo {
-        let first = self.mappings.iter().find(|(p, _)| *p == page.0).expect("a page has a mapping");
-        PageNo(first.1)
-    }
 }
 
 /// A plain cache to start from: write-back, allocating, LRU, physical.
@@ -467,10 +463,10 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
     for (number, next) in nexts.iter().enumerate() {
         let senders: Vec<&CacheConfig> =
             caches.iter().filter(|above| above.next == Next::Cache(number)).collect();
-        let knows_mapping = senders.iter().all(|above| above.tag == TagBy::Asid);
+        let knows_mapping = senders.iter().all(|above| above.tag != TagBy::Physical);
         let raw = &raw[number];
         let [virtually, hashed, through, allocate, evict_first, inclusive] = raw.flags;
-        let tags = if knows_mapping { TagBy::ALL } else { &[TagBy::Physical, TagBy::Global] };
+        let tags = if knows_mapping { TagBy::ALL } else { &[TagBy::Physical] };
         let tag = tags[raw.tag % tags.len()];
         let index = match tag {
             TagBy::Global => IndexBy::Virtual,

@@ -21,9 +21,6 @@ impl Translation for Program {
     fn virtual_page(&self, mapping: MappingId) -> PageNo {
         PageNo(self.0[mapping.index()])
     }
-    fn global_page(&self, _: PageId) -> PageNo {
-        unreachable!("no cache has global tags")
-    }
 }
 
 struct Bench {
@@ -83,7 +80,15 @@ impl Bench {
         let mapping = known.unwrap_or_else(|| self.map(page)) as u32;
         let (page_no, offset) = (PageNo(page), address % PAGE);
         let before = self.tree.now;
-        let next = Reference { kind, asid: Asid(0), page_no, mapping, offset, run: None };
+        let next = Reference {
+            kind,
+            asid: Asid(0),
+            page_no,
+            segment: Segment::Own(Asid(0), page_no.0 >> 16),
+            mapping,
+            offset,
+            run: None,
+        };
         self.softvm.before(&next, &mut self.tree, &self.program);
         self.tree.access(self.softvm.serving(kind), kind, mapping, offset, &self.program);
         self.softvm.after(&mut self.tree, &self.program);

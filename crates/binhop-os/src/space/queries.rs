@@ -180,20 +180,29 @@ impl Spaces {
     }
 
     /// Returns what an address space maps between two addresses, if all of it is memory that the space shares: areas in
-    /// order of address. `None`: some of it is the space's own, or nothing is mapped there.
+    /// order of address, as few as can be. `None`: some of it is the space's own, or nothing is mapped there.
     #[must_use]
     pub fn shared_areas(&self, asid: Asid, first: u64, last: u64) -> Option<Vec<SharedArea>> {
         let space = self.known_space(asid, first >> self.page.log2())?;
-        let mut all = Vec::new();
+        let mut all: Vec<SharedArea> = Vec::new();
         for (start, area) in self.areas.overlapping(self.spaces[space as usize].areas, first, last) {
             let backing = area.backing.filter(|backing| backing.shared)?;
             let start = start.max(first);
-            all.push(SharedArea {
+            let area = SharedArea {
                 offset: start - first,
                 bytes: area.last.min(last) - start + 1,
                 segment: backing.segment,
                 at: start.wrapping_sub(backing.base),
-            });
+            };
+            let goes_on = |before: &&mut SharedArea| {
+                before.segment == area.segment
+                    && before.offset + before.bytes == area.offset
+                    && before.at.wrapping_add(before.bytes) == area.at
+            };
+            match all.last_mut().filter(goes_on) {
+                Some(before) => before.bytes += area.bytes,
+                None => all.push(area),
+            }
         }
         (!all.is_empty()).then_some(all)
     }

@@ -16,9 +16,12 @@ use super::keys::{At, Form, Key, Resolved, keys, of_name};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
+use super::softvm::Sharing;
 use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
 use super::tlb::{TlbKeys, check_tlbs};
-use super::translation::{Around, Translates, TranslationKeys, WalkCacheKeys, check_translation, states};
+use super::translation::{
+    Around, Translates, TranslationKeys, WalkCacheKeys, check_translation, sharing, states,
+};
 use super::write_buffer::{WriteBufferKeys, add_buffers};
 
 keys! {
@@ -80,6 +83,7 @@ pub(super) struct Checked {
     pub(super) kernel: KernelConfig,
     /// How addresses are translated, if a run simulates that.
     pub(super) translation: Option<Translates>,
+    pub(super) sharing: Sharing,
     pub(super) io: IoConfig,
     pub(super) schemes: SchemeKeys,
     pub(super) dram: Option<DramSetup>,
@@ -161,6 +165,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         cycle_time,
         kernel,
         translation,
+        sharing: sharing(keys.translation.as_ref()),
         io,
         schemes,
         dram,

@@ -49,6 +49,7 @@ pub(super) fn link(
         }
     }
     refuse_virtual_behind_physical(&caches)?;
+    refuse_two_virtual_tags(&caches)?;
     let prefetches = caches.iter().any(|cache| cache.config.streams.is_some());
     Ok(TreeConfig {
         rules,
@@ -107,16 +108,28 @@ fn serving(caches: &[Cache], what: Serves, place: &str) -> Result<usize> {
     }
 }
 
+/// Refuses tags by address space beside tags of global addresses: a line has one name in all caches.
+fn refuse_two_virtual_tags(caches: &[Cache]) -> Result<()> {
+    let tagged = |tag: TagBy| caches.iter().find(|cache| cache.config.tag == tag);
+    let (Some(by_space), Some(global)) = (tagged(TagBy::Asid), tagged(TagBy::Global)) else { return Ok(()) };
+    Err(Problem::request(
+        TagBy::Global.name(),
+        &format!("{}.tag", global.place),
+        &format!(
+            "{} has tags by asid, and the virtual tags of a machine are of one kind",
+            by_space.config.name
+        ),
+        "take tag = \"asid\" or tag = \"global\" for all caches with virtual tags",
+    ))
+}
+
 fn refuse_virtual_behind_physical(caches: &[Cache]) -> Result<()> {
     for cache in caches {
-        let needs_space = match cache.config.index {
-            IndexBy::Virtual => cache.config.tag != TagBy::Global,
-            IndexBy::Physical => cache.config.tag == TagBy::Asid,
-        };
+        let needs_space = cache.config.index == IndexBy::Virtual || cache.config.tag != TagBy::Physical;
         let asks = |sender: &&Cache| {
             sender.config.next == position(caches, &cache.config.name).map_or(Next::Memory, Next::Cache)
         };
-        if let Some(sender) = caches.iter().filter(asks).find(|sender| sender.config.tag != TagBy::Asid)
+        if let Some(sender) = caches.iter().filter(asks).find(|sender| sender.config.tag == TagBy::Physical)
             && needs_space
         {
             return Err(Problem::request(
@@ -128,7 +141,7 @@ fn refuse_virtual_behind_physical(caches: &[Cache]) -> Result<()> {
                     sender.config.tag.name()
                 ),
                 &format!(
-                    "tag {} by asid, or index and tag {} by physical addresses",
+                    "give {} a virtual tag, or index and tag {} by physical addresses",
                     sender.config.name, cache.config.name
                 ),
             ));

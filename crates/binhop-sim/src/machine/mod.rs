@@ -74,6 +74,7 @@ struct Inner {
     kernel: KernelConfig,
     translation: Option<Arc<TranslationConfig>>,
     softvm: Option<Arc<SoftvmConfig>>,
+    sharing: Sharing,
     io: IoConfig,
     schemes: SchemeKeys,
     dram: Option<DramSetup>,
@@ -128,6 +129,7 @@ impl Machine {
             kernel: checked.kernel,
             translation,
             softvm,
+            sharing: checked.sharing,
             io: checked.io,
             schemes: checked.schemes,
             dram: checked.dram,
@@ -156,6 +158,7 @@ impl Machine {
             kernel: _,
             translation,
             softvm,
+            sharing,
             io,
             schemes,
             dram,
@@ -173,6 +176,7 @@ impl Machine {
             kernel,
             translation: translation.clone(),
             softvm: softvm.clone(),
+            sharing: *sharing,
             io: *io,
             schemes: schemes.clone(),
             dram: *dram,
@@ -384,6 +388,11 @@ impl Machine {
     #[must_use]
     pub fn softvm(&self) -> Option<&Arc<SoftvmConfig>> {
         self.0.softvm.as_ref()
+    }
+
+    /// Returns how address spaces share memory, where caches have global tags or software translates at cache misses.
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.0.sharing
     }
 
     /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate that.

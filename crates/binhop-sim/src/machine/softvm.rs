@@ -235,13 +235,13 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         let place = |key: &str| format!("{place}: cache.{}.{key}", cache.name);
         let rule = |what: &str| format!("where software translates at cache misses, {what} (JM97 §4)");
         let remedy = "change the cache, or take refill = \"software\" with a [tlb.NAME]";
-        if cache.index != IndexBy::Virtual || cache.tag != TagBy::Asid {
+        if cache.index != IndexBy::Virtual || cache.tag == TagBy::Physical {
             let rule = rule("every cache is virtual, because an address is translated behind the last level");
             return refused(
                 cache.index.name(),
                 &place("index"),
                 &rule,
-                "set index = \"virtual\" and tag = \"asid\"",
+                "set index = \"virtual\", and tag = \"global\" or tag = \"asid\"",
             );
         }
         if cache.write != WritePolicy::Back || !cache.allocate || cache.write_buffer.is_some() {

@@ -196,6 +196,12 @@ impl TranslationConfig {
     }
 }
 
+/// Returns how address spaces share memory. Only software that translates at cache misses has a choice.
+pub(super) fn sharing(keys: Option<&At<TranslationKeys>>) -> Sharing {
+    let keys = keys.map(|at| &at.value).filter(|keys| keys.refill == Refill::CacheMiss);
+    keys.map_or(Sharing::Segments, |keys| keys.sharing)
+}
+
 /// Returns whether a key says something about how a machine translates.
 pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
     let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);

@@ -17,7 +17,7 @@
 use std::ops::Range;
 
 use binhop_base::{MappingId, PowerOfTwo};
-use binhop_hw::{CacheConfig, IndexBy, TagBy, WritePolicy};
+use binhop_hw::{CacheConfig, IndexBy, WritePolicy};
 use binhop_trace::EventBatch;
 
 const DIRTY: u64 = 1;
@@ -66,8 +66,11 @@ impl Shape {
     /// and each set is a slot.
     pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo, identity: bool) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
-        let by_address = cache.index == IndexBy::Virtual && cache.tag != TagBy::Global;
-        let sure = if identity || by_address { lines_per_page.max(MOST_SETS) } else { lines_per_page };
+        let sure = if identity || cache.index == IndexBy::Virtual {
+            lines_per_page.max(MOST_SETS)
+        } else {
+            lines_per_page
+        };
         Self {
             line_log2: cache.line.log2(),
             slots: if cache.hashed { 1 } else { sure.min(cache.sets()) },

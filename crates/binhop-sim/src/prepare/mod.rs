@@ -24,6 +24,7 @@ mod cachegrind;
 mod cuts;
 mod devices;
 mod filter;
+mod global;
 mod growth;
 mod huge_pages;
 mod known_pages;
@@ -59,10 +60,11 @@ pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, 
 pub use cuts::Cuts;
 use devices::SharedMaps;
 use filter::Filters;
+use global::GlobalSpace;
 pub(crate) use growth::Growth;
 use lives::Lives;
 pub use lives::{Process, Turn};
-pub(crate) use needs::Needs;
+pub(crate) use needs::{Needs, SegmentNeeds};
 use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
@@ -154,6 +156,8 @@ pub struct Prepare {
     translator: Option<Box<Translator>>,
     /// The page table, if software translates when the last level misses.
     miss_tables: Option<Box<MissTables>>,
+    /// The global addresses of pages, if caches or page tables need them.
+    global: Option<Box<GlobalSpace>>,
     /// The lines of data that were accessed before this time may have left level 1 for a handler's lines.
     disturbed: u64,
     soft_tlb: SoftTlb<TRANSLATIONS>,
@@ -261,7 +265,7 @@ impl Prepare {
                 .as_ref()
                 .map(|config| {
                     let first = setup.pages_of_unit();
-                    Translator::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
+                    Translator::new(config, first, needs.shapes).map(Box::new)
                 })
                 .transpose()?,
             miss_tables: needs
@@ -269,9 +273,12 @@ impl Prepare {
                 .as_ref()
                 .map(|config| {
                     let first = setup.pages_of_unit();
-                    MissTables::new(config, first, needs.shapes, setup.trace_page.0).map(Box::new)
+                    MissTables::new(config, first, needs.shapes).map(Box::new)
                 })
                 .transpose()?,
+            global: needs
+                .segments
+                .map(|segments| Box::new(GlobalSpace::new(needs.page.log2(), segments.of_tags))),
             disturbed: 0,
             soft_tlb: SoftTlb::new(),
             horizon,
@@ -581,6 +588,12 @@ impl Prepare {
         self.rows.push(row);
     }
 
+    /// Returns the mapping by which the caches know the page of a mapping.
+    #[inline]
+    fn name_of(&self, mapping: MappingId) -> MappingId {
+        self.global.as_ref().map_or(mapping, |global| global.name_of(mapping))
+    }
+
     /// Makes the row of an access. From now on the filter trusts the row's line.
     #[inline]
     fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
@@ -589,7 +602,7 @@ impl Prepare {
         if let Some((left, time)) = self.filters.pass(port, line, mapping.0, store, self.clock) {
             self.note(MappingId(left), time);
         }
-        Row::new(mapping, (line & ((1 << in_page) - 1)) as u32, kind)
+        Row::new(self.name_of(mapping), (line & ((1 << in_page) - 1)) as u32, kind)
     }
 
     fn control(&mut self, control: Control) {

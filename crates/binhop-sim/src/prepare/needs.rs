@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use binhop_base::PowerOfTwo;
-use binhop_hw::{Next, Rules};
+use binhop_hw::{Next, Rules, TagBy};
 
 use super::filter::Shape;
 use super::residency::is_tight;
-use crate::machine::{Machine, SoftvmConfig, TranslationConfig};
+use crate::machine::{Machine, Sharing, SoftvmConfig, TranslationConfig};
 
 /// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,23 @@ pub(crate) struct Needs {
     pub(super) translation: Option<Arc<TranslationConfig>>,
     /// How software translates when the last level misses, if a run simulates that.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,
+    /// What needs the segments that address spaces share, if anything does.
+    pub(super) segments: Option<SegmentNeeds>,
+}
+
+/// `SegmentNeeds` says what needs the segments that address spaces share: caches with global tags, or a page table alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentNeeds {
+    /// True if caches have global tags.
+    pub(super) of_tags: bool,
+}
+
+impl SegmentNeeds {
+    pub(crate) fn of(machine: &Machine) -> Option<Self> {
+        let of_tags = machine.tree().config().caches.iter().any(|cache| cache.tag == TagBy::Global);
+        let needed = of_tags || machine.softvm().is_some();
+        (needed && machine.sharing() == Sharing::Segments).then_some(Self { of_tags })
+    }
 }
 
 impl Needs {
@@ -63,6 +80,7 @@ impl Needs {
                 .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
             translation: machine.translation().cloned(),
             softvm: machine.softvm().cloned(),
+            segments: SegmentNeeds::of(machine),
         }
     }
 
@@ -96,6 +114,7 @@ impl Needs {
                 self.translation != other.translation || self.softvm != other.softvm,
                 "how addresses are translated",
             ),
+            (self.segments != other.segments, "whether caches have tags of global addresses"),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

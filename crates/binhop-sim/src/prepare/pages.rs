@@ -90,7 +90,9 @@ impl Prepare {
         if touch.new_page {
             self.new_page_to_translate(page_no, &touch, store);
         }
-        self.map_for_misses(page_no, &touch)?;
+        let (global, spaces) = (self.global.as_mut(), &self.spaces);
+        let shared = global.and_then(|global| global.touch(self.running.asid, page_no, &touch, spaces));
+        self.map_for_misses(page_no, &touch, shared)?;
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);
         self.soft_tlb.put(entry);
@@ -193,7 +195,7 @@ impl Prepare {
     }
 
     /// Forgets the lines of a virtual page of the running space.
-    fn forget_lines_of(&mut self, page_no: u64) {
+    pub(super) fn forget_lines_of(&mut self, page_no: u64) {
         for port in [FETCH, self.data] {
             let in_page = self.page.log2() - self.line_log2[port];
             let lines = page_no << in_page..(page_no + 1) << in_page;

@@ -116,7 +116,7 @@ impl Prepare {
             return;
         };
         let (addr, here, protection) = (batch.addr()[row], self.running.asid, &mut tables.protection);
-        let bytes = u64::from(batch.count()[row]).saturating_mul(tables.trace_page);
+        let bytes = u64::from(batch.count()[row]).saturating_mul(self.trace_page);
         let last = addr.saturating_add(bytes.saturating_sub(1));
         let flags = MapFlags::from(batch.size()[row]);
         match op {
@@ -157,7 +157,8 @@ impl Prepare {
             tables.protection.touched(here, page_no, log2, mapping);
             let after = tables.protection.of(mapping);
             if before != after {
-                changes.push(ProtectionChange { name: tables.name_of(mapping), before, after });
+                let name = self.global.as_ref().map_or(mapping, |global| global.name_of(mapping));
+                changes.push(ProtectionChange { name, before, after });
             }
         }
         if !changes.is_empty() {

@@ -1,8 +1,9 @@
 //! This part of preparation keeps the page table of a machine whose software translates when the last level misses. The
 //! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
 //!
-//! Where address spaces share a region as a whole, the region has one segment. A page of it then has one global address,
-//! and the caches know the page by one name: the mapping that led to it first. Rows carry names.
+//! Where address spaces share a region as a whole, the region has one segment, and one part of the table serves it (see
+//! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of its
+//! own, so lanes are told whose entries are the page's before a row of another space than the last.
 //!
 //! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a handler
 //! may disturb:
@@ -18,15 +19,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
-use binhop_os::page_table::{PageTables, REGION_LOG2, Step};
-use binhop_os::{SharedArea, Spaces, Touch};
+use binhop_os::Touch;
+use binhop_os::page_table::{PageTables, Step};
 
 use super::filter::{Filters, Shape, SlotLine};
 use super::huge_pages::HugePages;
 use super::last_level::LastLevel;
 use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
-use crate::machine::{Sharing, SoftvmConfig, WriteBacks};
+use crate::machine::{SoftvmConfig, WriteBacks};
 use crate::softvm::{Entry, PageEntries, own_page_no};
 
 /// No mapping has this number.
@@ -43,34 +44,22 @@ pub(super) struct MissTables {
     first: MappingId,
     /// For each mapping of which lanes were told, the places of its entries.
     told: Vec<Option<PageEntries>>,
-    /// For each mapping, the mapping under which the caches know its page.
-    names: Vec<MappingId>,
-    /// For each name of a page that spaces share, the mapping of whose root table lanes were told last.
+    /// For each mapping, true if it has named a page.
+    named: Vec<bool>,
+    /// For each name that several mappings have, the mapping of whose root table lanes were told last.
     told_of: BTreeMap<MappingId, MappingId>,
-    /// The name of each page in a shared region, by the place of its user entry.
-    shared_names: BTreeMap<(MappingId, u32), (PageId, MappingId)>,
-    /// The number of each shared region, by what is mapped there.
-    shared_regions: BTreeMap<Vec<SharedArea>, u32>,
-    /// The regions of spaces that were looked at since the last event: the number of the shared region, if it is one.
-    looked_at: BTreeMap<(Asid, u64), Option<u32>>,
     /// The slots of the lines of the handlers' code.
     code: Vec<u32>,
     /// The lines that the last levels surely hold.
     last_level: LastLevel,
     data_shape: Shape,
     page_log2: u32,
-    pub(super) trace_page: u64,
     steps: Vec<Step>,
 }
 
 impl MissTables {
     /// Makes the table. `first` is the number of the first page of the tables.
-    pub(super) fn new(
-        config: &Arc<SoftvmConfig>,
-        first: u32,
-        shapes: [Shape; 2],
-        trace_page: u64,
-    ) -> Result<Self> {
+    pub(super) fn new(config: &Arc<SoftvmConfig>, first: u32, shapes: [Shape; 2]) -> Result<Self> {
         let page_log2 = config.table.page.log2();
         let code_page = own_page_no(config, config.layout.pages());
         let line_log2 = shapes[FETCH].line_log2;
@@ -91,16 +80,12 @@ impl MissTables {
             huge_pages: config.huge_log2.map(HugePages::new),
             first: MappingId(first),
             told: Vec::new(),
-            names: Vec::new(),
+            named: Vec::new(),
             told_of: BTreeMap::new(),
-            shared_names: BTreeMap::new(),
-            shared_regions: BTreeMap::new(),
-            looked_at: BTreeMap::new(),
             code,
             last_level,
             data_shape: shapes[1],
             page_log2,
-            trace_page,
             steps: Vec::new(),
         })
     }
@@ -115,42 +100,18 @@ impl MissTables {
         &self.config
     }
 
-    /// Returns the mapping under which the caches know the page of a mapping.
-    pub(super) fn name_of(&self, mapping: MappingId) -> MappingId {
-        self.names.get(mapping.index()).copied().unwrap_or(mapping)
-    }
-
-    /// Forgets what spaces map, because an event may change it.
-    pub(super) fn forget_regions(&mut self) {
-        self.looked_at.clear();
-    }
-
-    /// Returns the number of the shared region in which a page lies, if address spaces share its region as a whole.
-    fn shared_region(&mut self, asid: Asid, page_no: u64, spaces: &Spaces) -> Option<u32> {
-        if self.config.sharing == Sharing::Aliases {
-            return None;
-        }
-        let upper = (page_no << self.page_log2) >> REGION_LOG2;
-        let next = self.shared_regions.len() as u32;
-        let regions = &mut self.shared_regions;
-        *self.looked_at.entry((asid, upper)).or_insert_with(|| {
-            let first = upper << REGION_LOG2;
-            let areas = spaces.shared_areas(asid, first, first | ((1 << REGION_LOG2) - 1))?;
-            Some(*regions.entry(areas).or_insert(next))
-        })
-    }
-
-    /// Maps a page. Returns the places of its entries, if lanes do not know them.
+    /// Maps a page, in a region that is a shared segment or has one of its own. `name` is the mapping by which caches know
+    /// the page. Returns the places of its entries, if lanes do not know them.
     fn map(
         &mut self,
         asid: Asid,
         page_no: u64,
         touch: &Touch,
-        spaces: &Spaces,
+        shared: Option<u32>,
+        name: MappingId,
     ) -> Result<Option<PageEntries>> {
-        let region = self.shared_region(asid, page_no, spaces);
-        match region {
-            Some(region) => self.tables.map_shared(asid, PageNo(page_no), touch.page, region)?,
+        match shared {
+            Some(segment) => self.tables.map_shared(asid, PageNo(page_no), touch.page, segment)?,
             None => self.tables.map(asid, PageNo(page_no), touch.page, self.page_log2)?,
         }
         self.steps.clear();
@@ -161,16 +122,9 @@ impl MissTables {
         let index = touch.mapping.index();
         if index >= self.told.len() {
             self.told.resize(index + 1, None);
-            self.names.extend((self.names.len() as u32..=touch.mapping.0).map(MappingId));
         }
-        if let (Some(_), Some(PageEntries { user, .. })) = (region, entries) {
-            let name =
-                self.shared_names.entry((user.mapping, user.offset)).or_insert((touch.page, touch.mapping));
-            if name.0 != touch.page {
-                *name = (touch.page, touch.mapping);
-            }
-            self.names[index] = name.1;
-            self.told_of.entry(name.1).or_insert(touch.mapping);
+        if name != touch.mapping {
+            self.told_of.entry(name).or_insert(name);
         }
         let changed = self.told[index] != entries;
         if let (true, Some(PageEntries { segment, root, user, .. })) = (changed, entries) {
@@ -180,13 +134,20 @@ impl MissTables {
                 self.last_level.of_handlers(1, line);
             }
         }
-        let name = self.names[index];
         if let (true, Some(last)) = (changed, self.told_of.get_mut(&name)) {
             // Lanes are told of this mapping now; they know its entries only if it is the name.
             *last = if name == touch.mapping { name } else { NO_MAPPING };
         }
         self.told[index] = entries;
         Ok(entries.filter(|_| changed))
+    }
+
+    /// Notes that a mapping names a page. Returns whether it has named none before.
+    fn is_new_name(&mut self, name: MappingId) -> bool {
+        if name.index() >= self.named.len() {
+            self.named.resize(name.index() + 1, false);
+        }
+        !std::mem::replace(&mut self.named[name.index()], true)
     }
 
     /// Returns the run of the superpage that a space maps around a page.
@@ -201,12 +162,12 @@ impl MissTables {
         (std::mem::replace(&mut told.run, run) != run).then_some(*told)
     }
 
-    /// Returns the name of a mapping, and the places of its entries if lanes were told of another space's root last.
-    fn name(&mut self, mapping: MappingId) -> (MappingId, Option<PageEntries>) {
-        let name = self.name_of(mapping);
-        let Some(last) = self.told_of.get_mut(&name) else { return (name, None) };
-        let changes = std::mem::replace(last, mapping) != mapping;
-        (name, self.told[mapping.index()].filter(|_| changes))
+    /// Returns the places of the entries of a mapping, if lanes were last told of another mapping that has its name, and
+    /// this other mapping.
+    fn tell_root(&mut self, name: MappingId, mapping: MappingId) -> Option<(PageEntries, MappingId)> {
+        let last = self.told_of.get_mut(&name)?;
+        let before = std::mem::replace(last, mapping);
+        self.told[mapping.index()].filter(|_| before != mapping).map(|entries| (entries, before))
     }
 
     /// Returns the line of an entry.
@@ -251,15 +212,14 @@ impl MissTables {
 }
 
 impl Prepare {
-    /// Maps a page of the running space that has just been touched.
-    pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch) -> Result<()> {
-        let asid = self.running.asid;
+    /// Maps a page of the running space that has just been touched. `shared` is the number of its segment, if spaces share
+    /// the page's region as a whole.
+    pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch, shared: Option<u32>) -> Result<()> {
+        let (asid, name) = (self.running.asid, self.name_of(touch.mapping));
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
         tables.protection.touched(asid, page_no, tables.page_log2, touch.mapping);
-        let known = tables.told.get(touch.mapping.index()).copied().flatten().is_some();
-        let told = tables.map(asid, page_no, touch, &self.spaces)?;
-        let own_name = tables.names[touch.mapping.index()] == touch.mapping;
-        if !known && !touch.new_page && own_name {
+        let told = tables.map(asid, page_no, touch, shared, name)?;
+        if tables.is_new_name(name) && !touch.new_page {
             let flags = self.spaces.flags_of(self.spaces.segment_of(touch.page));
             self.stream.aliases[0] += 1;
             self.stream.aliases[1] += u64::from(flags.shared() && flags.write());
@@ -282,8 +242,8 @@ impl Prepare {
         let violates = self.violates(port, line, mapping, kind)?;
         let slot = self.filters.slot_line(port, line);
         let spared = self.miss_tables.as_ref().is_some_and(|tables| tables.spares_handlers(port, line, slot));
-        let name = self.before_handled_row(mapping, spared);
-        self.push(port, line, name, kind);
+        self.before_handled_row(mapping, spared);
+        self.push(port, line, mapping, kind);
         if spared {
             if let Some(row) = self.rows.last_mut() {
                 *row = row.without_handlers();
@@ -299,9 +259,10 @@ impl Prepare {
     }
 
     /// Forgets what the handler of misses may disturb before an access that is passed, unless the access is spared all
-    /// handlers. Returns the mapping under which the caches know the page.
-    fn before_handled_row(&mut self, mapping: MappingId, spared: bool) -> MappingId {
-        let Some(tables) = &mut self.miss_tables else { return mapping };
+    /// handlers.
+    fn before_handled_row(&mut self, mapping: MappingId, spared: bool) {
+        let name = self.name_of(mapping);
+        let Some(tables) = &mut self.miss_tables else { return };
         let of_run = match tables.huge_pages {
             Some(_) => tables.follow_run(mapping, self.running.asid, self.spaces.virtual_page(mapping).0),
             None => None,
@@ -309,11 +270,14 @@ impl Prepare {
         if !spared {
             tables.disturb(mapping, &mut self.filters);
         }
-        let (name, told) = tables.name(mapping);
-        if let Some(entries) = told.or(of_run) {
+        let of_root = tables.tell_root(name, mapping);
+        if let Some(entries) = of_root.map(|(entries, _)| entries).or(of_run) {
             self.control(Control::Entries(name, Box::new(entries)));
         }
-        name
+        if let Some((_, before)) = of_root.filter(|&(_, before)| before != NO_MAPPING) {
+            // Where a space has both mappings, the next access by the other one must be passed, and tell its root.
+            self.forget_lines_of(self.spaces.virtual_page(before).0);
+        }
     }
 
     /// Forgets what the handler of write-backs may disturb behind an access that was passed. `slot` is what the filter knew

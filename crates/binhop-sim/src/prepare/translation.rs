@@ -38,7 +38,6 @@ pub(super) struct Translator {
     /// Once each lane has TLBs of its own: the page of the last reference of which lanes were told, at its port.
     last: [Option<u64>; 2],
     shapes: [Shape; 2],
-    trace_page: u64,
     /// The huge pages, if the machine has huge pages.
     huge_pages: Option<HugePages>,
     /// The cause of the fault of a page in a run of a huge page, until lanes are asked to place the page.
@@ -53,12 +52,7 @@ pub(super) struct Translator {
 
 impl Translator {
     /// Makes the translator of machines of one configuration. `first` is the number of the first page of the tables.
-    pub(super) fn new(
-        config: &Arc<TranslationConfig>,
-        first: u32,
-        shapes: [Shape; 2],
-        trace_page: u64,
-    ) -> Result<Self> {
+    pub(super) fn new(config: &Arc<TranslationConfig>, first: u32, shapes: [Shape; 2]) -> Result<Self> {
         let mut tlbs = Tlbs::new(config);
         let known = tlbs.mmu.uses_are_times().then(|| KnownPages::new(config.table.page.log2()));
         tlbs.mmu.report_left(known.is_some());
@@ -69,7 +63,6 @@ impl Translator {
             first: MappingId(first),
             last: [None; 2],
             shapes,
-            trace_page,
             huge_pages: config.huge_log2().map(HugePages::new),
             fault_in_run: None,
             steps: Vec::new(),
@@ -397,15 +390,14 @@ impl Prepare {
 
     /// Removes the translations that an event ends. The event is no reference, and has been read.
     pub(super) fn end_translations(&mut self, batch: &EventBatch, row: usize) {
-        let of_tlbs = self.translator.as_ref().map(|translator| translator.trace_page);
-        let at_misses = self.miss_tables.as_ref().map(|tables| tables.trace_page);
-        let Some(trace_page) = of_tlbs.or(at_misses) else { return };
+        if self.translator.is_none() && self.miss_tables.is_none() && self.global.is_none() {
+            return;
+        }
         let Some(op) = Op::from_code(batch.op()[row]) else { return };
-        self.miss_tables.iter_mut().for_each(|tables| tables.forget_regions());
         let (addr, here) = (batch.addr()[row], self.running.asid);
         match op {
             Op::Map | Op::Unmap | Op::Protect => {
-                let bytes = u64::from(batch.count()[row]).saturating_mul(trace_page);
+                let bytes = u64::from(batch.count()[row]).saturating_mul(self.trace_page);
                 if bytes == 0 {
                     return;
                 }
@@ -425,6 +417,7 @@ impl Prepare {
                     if let Some(tables) = self.tables() {
                         tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
                     }
+                    self.global.iter_mut().for_each(|global| global.unmap(here, pages));
                     self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
                 }
             }
@@ -440,6 +433,7 @@ impl Prepare {
                 if let Some(tables) = self.tables() {
                     tables.drop_space(Asid(addr as u32));
                 }
+                self.global.iter_mut().for_each(|global| global.drop_space(Asid(addr as u32)));
                 if let Some(huge) = self.huge_pages() {
                     huge.forget(Asid(addr as u32), [0, u64::MAX]);
                 }
@@ -483,7 +477,7 @@ impl Prepare {
             let there = match (&mut self.translator, &mut self.miss_tables) {
                 (Some(translator), _) => translator.maps(asid, number),
                 (None, Some(tables)) => tables.maps(asid, number),
-                (None, None) => None,
+                (None, None) => self.global.as_ref().and_then(|global| global.page_at(asid, number)),
             };
             there.is_some() && there == self.spaces.existing_page(asid, PageNo(number))
         };

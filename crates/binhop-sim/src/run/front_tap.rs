@@ -3,7 +3,7 @@
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Translation};
 use binhop_hw::TapEvent;
-use binhop_hw::{Back, Front, RemovedLine, Request, TagBy, Tree};
+use binhop_hw::{Back, Front, RemovedLine, Request, Tree};
 
 use crate::frame_map::LaneTranslation;
 use crate::front_event::{DeviceRequest, FrontEvent};
@@ -79,7 +79,7 @@ impl FrontTap {
         }
         for removed in std::mem::take(&mut self.removed) {
             let cache = &self.tree.config().caches[removed.cache];
-            let by_mapping = cache.tag == TagBy::Asid;
+            let by_mapping = cache.keyed_by_mapping();
             let id = removed.at.id;
             let page = if by_mapping { translation.page(MappingId(id)) } else { PageId(id) };
             let whole = cache.line.log2() == self.line_log2;
@@ -187,9 +187,10 @@ impl FrontTap {
                     }
                 })
             };
-            match cache.tag {
-                TagBy::Asid => translation.tables.mappings_of(page).any(|mapping| holds(mapping.0)),
-                _ => holds(page.0),
+            if cache.keyed_by_mapping() {
+                translation.tables.mappings_of(page).any(|mapping| holds(mapping.0))
+            } else {
+                holds(page.0)
             }
         })
     }

@@ -34,7 +34,7 @@ use crate::machine::Machine;
 use crate::memory_limit::{MemoryLimit, readable_bytes};
 use crate::occasion::Subscription;
 use crate::options::RunOptions;
-use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row};
+use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row, SegmentNeeds};
 use crate::results::meter::{OF_STREAM, SLOTS};
 use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
@@ -63,6 +63,8 @@ const TABLE_ROW: u64 = 256;
 const OWN_PAGE: u64 = 512;
 /// The bytes of a page of the program in these tables, and of the places of its entries.
 const MAPPED_AT_MISSES: u64 = 256;
+/// The bytes of a page of the program in the regions that have segments, with its name.
+const IN_REGION: u64 = 64;
 /// The bytes of a page of the program in what preparation knows of protection.
 const PROTECTED: u64 = 64;
 
@@ -247,6 +249,9 @@ impl MemoryEstimate {
             estimate.shared.add(Sum { fixed: block, page: PREPARED, ..Sum::default() });
             let first =
                 stream.groups.iter().flat_map(|group| &group.lanes).next().map(|cells| cells.machines[0]);
+            if first.is_some_and(|cell| SegmentNeeds::of(&machines[cell]).is_some()) {
+                estimate.shared.add(Sum { page_alone: IN_REGION, ..Sum::default() });
+            }
             let walks = first.map_or(0, |cell| estimate.add_translation(&machines[cell]));
             for group in &stream.groups {
                 let (fixed, page) = (blocks * (block + walks), KNOWN * (workers + 1));

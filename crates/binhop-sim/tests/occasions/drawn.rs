@@ -96,11 +96,9 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
         let [virtually, hashed, through, spare, first, inclusive] = raw.flags;
         let first_level = !serves.is_empty();
         let knows_mapping = knows.get(name).copied().unwrap_or(true);
-        let tags: &[&str] =
-            if knows_mapping { &["physical", "asid", "global"] } else { &["physical", "physical", "global"] };
+        let tags: &[&str] = if knows_mapping { &["physical", "asid", "asid"] } else { &["physical"; 3] };
         let tag = tags[raw.tag];
         let index = match tag {
-            "global" => "virtual",
             _ if virtually && knows_mapping => "virtual",
             _ => "physical",
         };

@@ -382,9 +382,6 @@ mod tests {
         fn virtual_page(&self, mapping: MappingId) -> PageNo {
             PageNo(mapping.0.into())
         }
-        fn global_page(&self, page: PageId) -> PageNo {
-            PageNo(page.0.into())
-        }
     }
 
     fn tally(tree: &Tree, computer: &Computer) -> Tally {
