@@ -517,7 +517,7 @@ pub fn apart(events: &[Event]) -> EventBatch {
 }
 
 /// Returns a small machine whose virtual caches have tags of a kind: both levels, or level 1 alone.
-fn virtual_machine(tag: &str, both: bool, ways: [u8; 2], memory: &str) -> Machine {
+pub fn virtual_machine(tag: &str, both: bool, ways: [u8; 2], memory: &str) -> Machine {
     let behind = if both { format!("index = \"virtual\"\ntag = \"{tag}\"\n") } else { String::new() };
     let toml = format!(
         "memory = {{ size = \"{memory}\", page = \"4KiB\" }}\nplacement = {{ policy = \"random\", pool = \"32KiB\" }}\n\

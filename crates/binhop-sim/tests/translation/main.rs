@@ -8,10 +8,11 @@ pub mod model;
 mod rules;
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
-use crate::whole_engine::{Slow, counts};
+use crate::whole_engine::{Slow, apart, counts, sharing, virtual_machine};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_hw::{CacheConfig, Rules};
+use binhop_os::page_table::TableKind;
 use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::{EventBatch, Op};
 use design::{Design, KINDS, PAGE, design};
@@ -161,6 +162,22 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
     ) {
         compare(&machine, &design, &events);
+    }
+
+    #[test]
+    fn translation_above_caches_with_global_tags(
+        both: bool,
+        ways in [1..3u8, 1..3u8],
+        memory in prop::sample::select(vec!["96KiB", "1MiB"]),
+        design in design(),
+        events in sharing(300),
+    ) {
+        // The regions are far apart, and trees of many levels need more table pages than there are.
+        let fits = !matches!(design.kind, TableKind::Radix { levels: 3.. });
+        let machine = designed(&virtual_machine("global", both, ways, memory), &design);
+        if let Some(machine) = machine.filter(|_| fits) {
+            agree(&machine, &design, &apart(&events));
+        }
     }
 
     #[test]
