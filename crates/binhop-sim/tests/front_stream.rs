@@ -156,6 +156,58 @@ fn a_front_with_shorter_lines_passes_parts() {
     assert_eq!(events(&front, &rows.finish()).0, expected);
 }
 
+/// A transfer that ends where a line ends leaves the next line alone, dirty or clean.
+#[test]
+fn a_transfer_of_whole_lines_leaves_the_next_line_alone() {
+    let front = machine(&["cache.l2.line=128B".to_owned()]).front().unwrap();
+    let mut rows = EventBuilder::default();
+    let part = |part: u64| part * 64;
+    rows.push(Op::Store, part(4), 8, 1);
+    rows.push(Op::Load, part(5), 8, 1);
+    rows.push_args(Op::DmaWrite, part(2), 128, 9, [Some(1), Some(RUNNING_SPACE)]);
+    rows.push_args(Op::DmaRead, part(2), 128, 9, [Some(2), Some(RUNNING_SPACE)]);
+    rows.push(Op::Store, part(4), 8, 1);
+    rows.push(Op::Load, part(5), 8, 1);
+    let line = FrontEvent::Line;
+    let request =
+        |number, writes| FrontEvent::Request(DeviceRequest { number, device: 9, writes, bytes: 128 });
+    let expected = [
+        read(2),
+        read(2),
+        request(1, true),
+        line(TapEvent::DeviceWrite { line: 1, whole: true, request: 1 }),
+        request(2, false),
+        line(TapEvent::DeviceRead { line: 1, request: 2 }),
+    ];
+    assert_eq!(events(&front, &rows.finish()).0, expected);
+}
+
+/// Level 1 has a part of a line that level 2 has, too, and both are dirty. The bytes are passed down once, whatever part of
+/// the line a device reads.
+#[test]
+fn bytes_that_are_dirty_in_two_levels_are_passed_down_once() {
+    let sets = ["l2.line=128B", "l2.size=512B", "l2.next=l3", "l3.size=1KiB", "l3.line=128B", "l3.ways=2"];
+    let sets = sets.into_iter().chain(["l3.next=memory"]).map(|set| format!("cache.{set}"));
+    let front = machine(&sets.collect::<Vec<_>>()).front().unwrap();
+    for bytes in [128, 40] {
+        let mut rows = EventBuilder::default();
+        rows.push(Op::Store, 0, 8, 1);
+        rows.push(Op::Load, 128, 8, 1); // level 1 passes its part of line 0 down to level 2
+        rows.push(Op::Store, 0, 8, 1);
+        rows.push_args(Op::DmaRead, 0, bytes, 9, [Some(1), Some(RUNNING_SPACE)]);
+        let request = DeviceRequest { number: 1, device: 9, writes: false, bytes: bytes.into() };
+        let line = FrontEvent::Line;
+        let expected = [
+            line(TapEvent::Read { line: 0, store: true }),
+            read(1),
+            FrontEvent::Request(request),
+            line(TapEvent::Cleaned { line: 0 }),
+            line(TapEvent::DeviceRead { line: 0, request: 1 }),
+        ];
+        assert_eq!(events(&front, &rows.finish()).0, expected, "{bytes} bytes");
+    }
+}
+
 /// With virtual tags the pages of a transfer are flushed from both levels: dirty lines are written back, those that the
 /// device overwrites as a whole, too. Each line is read again, under every name that it had.
 #[test]

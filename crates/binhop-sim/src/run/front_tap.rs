@@ -116,10 +116,25 @@ impl FrontTap {
         self.passed.clear();
         let page = translation.frame(translation.page(mapping)).0 << self.tree.config().page.log2();
         self.requests.extend(back.tapped().map(|(request, _)| request));
+        // Two caches may hold different ages of the same bytes, which are passed down once: with the longest line.
+        let piece = |asked: &Request| {
+            let unit = u32::from(asked.origin.unit());
+            (page + (u64::from(asked.at.line) << unit), unit)
+        };
+        let passes = |asked: &&Request| !matches!(asked.kind, Kind::Load | Kind::Write);
+        self.passed.extend(self.requests.iter().filter(passes).map(piece));
+        self.passed.sort_unstable_by_key(|&(start, unit)| (std::cmp::Reverse(unit), start));
+        self.passed.dedup();
+        let mut covered = Vec::new();
+        self.passed.retain(|&(start, unit)| {
+            let is_covered =
+                covered.iter().any(|&(first, log2)| first <= start && start < first + (1_u64 << log2));
+            covered.extend((!is_covered).then_some((start, unit)));
+            !is_covered
+        });
         for asked in self.requests.drain(..) {
             debug_assert_eq!(asked.origin.agent(), Agent::Device);
-            let unit = u32::from(asked.origin.unit());
-            let start = page + (u64::from(asked.at.line) << unit);
+            let (start, unit) = piece(&asked);
             let line = start >> self.line_log2;
             let event = match asked.kind {
                 Kind::Load => TapEvent::DeviceRead { line, request },
@@ -132,16 +147,11 @@ impl FrontTap {
                         (true, false) => TapEvent::PartialStore { line },
                     }
                 }
-                // Two caches may hold different ages of the bytes, which are passed down once.
-                _ if self
-                    .passed
-                    .iter()
-                    .any(|&(first, log2)| first <= start && start < first + (1 << log2) && log2 >= unit) =>
-                {
-                    continue;
-                }
                 _ => {
-                    self.passed.push((start, unit));
+                    let Some(place) = self.passed.iter().position(|&of| of == (start, unit)) else {
+                        continue;
+                    };
+                    self.passed.swap_remove(place);
                     if unit < self.line_log2 {
                         TapEvent::PartialStore { line }
                     } else if writes || self.flushes_pages {

@@ -65,7 +65,7 @@ impl Unit for DeviceUnit {
             let transfer = offset..offset + bytes;
             if self.has_parts {
                 let mask = (1 << self.unit) - 1;
-                let lines = offset & !mask..((transfer.end | mask) + 1).min(self.page);
+                let lines = offset & !mask..(((transfer.end - 1) | mask) + 1).min(self.page);
                 let rest = if writes { DirtyData::WriteBack } else { DirtyData::Clean };
                 for bytes in [lines.start..transfer.start, transfer.end..lines.end] {
                     if !bytes.is_empty() {
