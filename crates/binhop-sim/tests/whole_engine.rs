@@ -269,7 +269,10 @@ impl<O: Observer> Slow<O> {
                     self.report_dead_pages();
                 }
                 Op::Protect => self.observer.protect(events, row, &mut self.tree, &self.world),
-                Op::Fork => self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32)),
+                Op::Fork => {
+                    self.segments.drop_space(asid);
+                    self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32));
+                }
                 Op::Exec | Op::Exit => {
                     self.segments.drop_space(asid);
                     self.spaces.end(asid);
