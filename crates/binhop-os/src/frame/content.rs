@@ -56,8 +56,8 @@ impl Content {
 /// Logarithm of the most frames of a chunk.
 const CHUNK_LOG2: u32 = 4;
 
-/// `Contents` holds the content of each frame. Frames that were never used take no memory, chunk by chunk: a large memory
-/// of which few frames are used would otherwise cost each lane more than its caches.
+/// `Contents` holds the content of each frame, chunk by chunk. A chunk takes memory when one of its frames is first used: a
+/// large memory of which few frames are used would otherwise cost each lane more than its caches.
 pub(crate) struct Contents {
     frames: usize,
     /// Logarithm of the frames of a chunk. A small memory is one chunk.
@@ -103,7 +103,9 @@ impl Contents {
         if self.numbers[chunk] == 0 {
             let (used, size) = (self.chunks.len(), 1 << self.chunk_log2);
             if used == self.chunks.capacity() {
-                self.chunks.reserve_exact(size.max(used / 4));
+                // By a quarter, in whole chunks: the estimate of memory relies on it.
+                let quarter = (used / 4).next_multiple_of(size).max(size);
+                self.chunks.reserve_exact(quarter.min((self.numbers.len() << self.chunk_log2) - used));
             }
             self.chunks.resize(used + size, Content::default());
             self.numbers[chunk] = (used / size) as u32 + 1;
@@ -120,5 +122,26 @@ impl Contents {
     /// Returns the contents of all frames that were ever used, and of frames beside them, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Content> {
         self.chunks.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Policy::lane_bytes` relies on these bounds.
+    #[test]
+    fn room_grows_by_a_quarter() {
+        let (frames, stride) = (1 << 16, 40_503);
+        let mut contents = Contents::new(frames as usize);
+        for number in 0..frames {
+            let frame = (number * stride) % frames;
+            *contents.of_mut(frame) = Content::of(PageId(number));
+            assert_eq!(contents.of(frame).page(), Some(PageId(number)));
+            let pages = number as usize + 1;
+            let most = (20 * pages + 32).min(frames as usize);
+            assert!(contents.chunks.capacity() <= most, "{} for {pages} pages", contents.chunks.capacity());
+        }
+        assert_eq!(contents.chunks.len(), frames as usize);
     }
 }

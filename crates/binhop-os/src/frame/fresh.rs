@@ -2,7 +2,7 @@
 //!
 //! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its
 //! place in the order ([`Ranks`]). To find the frame at a rank and to take a frame out therefore cost O(log
-//! P), whatever the size of the pool.
+//! P), whatever the size of the pool. The first question about a frame that was not found by its rank costs O(P).
 
 use alloc::{vec, vec::Vec};
 use core::cell::{Cell, OnceCell};

@@ -29,7 +29,7 @@ pub(super) static POLICY: Policy = Policy {
     rule: "The policy takes a frame of the page's color (virtual page number mod colors): a frame never used, or \
            else the least recently used frame of the color, whether its page lives or died.",
     source: "LF91 §2; the hash is binhop's",
-    cost: "28 B for each frame; O(1) while frames were never used, then O(log frames) for each reused one; no \
+    cost: "5 B for each frame, and 24 B more if it was used; O(1) while frames were never used, then O(log frames) for each reused one; no \
            draw but the order of frames never used.",
     parameters: &[COLORS, TUNED_FOR, PID_HASH],
     mechanism: Mechanism::Allocator(AllocatorPolicy {

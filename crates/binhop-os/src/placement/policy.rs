@@ -72,7 +72,7 @@ pub struct AllocatorPolicy {
     pub reads_recency: bool,
     /// Returns whether the seed changes anything.
     pub is_random: fn(&Settings) -> bool,
-    /// Whether the frames are in lists as those of a pool; otherwise each frame takes memory from the start.
+    /// True if the frames are in lists by last use. Otherwise each frame takes its memory from the start.
     pub has_lists: bool,
 }
 
@@ -187,8 +187,8 @@ impl Policy {
                     .saturating_mul(if has_lists { 5 } else { 24 })
                     .saturating_add(lists(LruList::BYTES)),
                 page: if has_lists { pages.page } else { 0 },
-                all_pages: pages.all_pages,
-                once: lists(LruList::BYTES_FOLLOWED),
+                all_pages: if has_lists { pages.all_pages } else { 0 },
+                once: lists(LruList::BYTES_FOLLOWED).saturating_add(frames.saturating_mul(4)),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
                 ..LaneBytes::default()

@@ -10,7 +10,7 @@
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
 //! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
-//!   number of lanes, for each line of each page in each cache behind level 1, under LRU a time for each line, and room for
+//!   number of lanes, for each line of each page in each cache behind level 1, where a set has several ways 4 B for each line, and room for
 //!   the accesses of a block. Where the sharing of a front ends, each lane gets caches of its own beside the bundle's.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
@@ -148,7 +148,25 @@ impl WhenFull {
 struct LargestSetting {
     key: String,
     size: u64,
-    bytes: u64,
+    bytes: SettingBytes,
+}
+
+/// `SettingBytes` is what a setting costs a lane: bytes at the start, and bytes of each page, up to a maximum.
+#[derive(Clone, Copy, Debug, Default)]
+struct SettingBytes {
+    fixed: u64,
+    page: u64,
+    most: u64,
+}
+
+impl SettingBytes {
+    fn fixed(fixed: u64) -> Self {
+        Self { fixed, ..Self::default() }
+    }
+
+    fn of(self, pages: u64) -> u64 {
+        self.fixed.saturating_add(self.page.saturating_mul(pages).min(self.most))
+    }
 }
 
 /// Returns the bytes of one cache of a lane.
@@ -333,9 +351,9 @@ impl MemoryEstimate {
                 self.when_full.push(WhenFull { safe: 0, sum, most });
             }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
-            let parts = [frames.start, frames.all_pages, frames.once, frames.full];
-            let most = parts.into_iter().fold(0, u64::saturating_add);
-            self.note("memory.size".to_string(), size, most);
+            let fixed = [frames.start, frames.once, frames.full].into_iter().fold(0, u64::saturating_add);
+            let bytes = SettingBytes { fixed, page: frames.page, most: frames.all_pages };
+            self.note("memory.size".to_string(), size, bytes);
         }
         let of_page = 16 + if options.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
@@ -388,7 +406,7 @@ impl MemoryEstimate {
                 } else if cell == cells.machines[0] {
                     self.seed.add(sum);
                 }
-                self.note(format!("cache.{}.size", cache.name), cache.size.0, sum.fixed);
+                self.note(format!("cache.{}.size", cache.name), cache.size.0, SettingBytes::fixed(sum.fixed));
             }
         }
     }
@@ -398,18 +416,22 @@ impl MemoryEstimate {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
         let of_frames = size_of::<[u64; 2]>() as u64;
-        let page = of_frames + lines.div_ceil(8) + lines * LaneBits::bytes_of_times(cache);
+        let page = of_frames + lines.div_ceil(8) + lines * LaneBits::bytes_of_order(cache);
         self.bundle.add(Sum { page, ..Sum::default() });
         let SetsBytes { fixed, page, crowding, most } =
             LaneBits::lane_bytes(cache, machine.memory().page, shared_front);
         self.seed.add(Sum { fixed, page, ..Sum::default() });
         let sum = Sum { page_alone: crowding, ..Sum::default() };
         self.when_full.push(WhenFull { safe: 0, sum, most });
-        self.note(format!("cache.{}.size", cache.name), cache.size.0, fixed + most);
+        self.note(
+            format!("cache.{}.size", cache.name),
+            cache.size.0,
+            SettingBytes { fixed, page: crowding, most },
+        );
     }
 
-    fn note(&mut self, key: String, size: u64, bytes: u64) {
-        if self.largest.as_ref().is_none_or(|largest| bytes > largest.bytes) {
+    fn note(&mut self, key: String, size: u64, bytes: SettingBytes) {
+        if self.largest.as_ref().is_none_or(|largest| bytes.of(u64::MAX) > largest.bytes.of(u64::MAX)) {
             self.largest = Some(LargestSetting { key, size, bytes });
         }
     }
@@ -448,15 +470,15 @@ impl MemoryEstimate {
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 
-    /// Returns the bytes that a line of a page takes in all bundles of one placement, at most. The lanes of other placements
-    /// may stand in the same bundles.
+    /// Returns the bytes that a line of a page takes in all bundles of one placement, at most. The lanes of any number of
+    /// other placements may stand in the same bundles.
     fn line_bytes(&self, seeds: usize) -> u64 {
         let workers = self.workers.max(1);
         let of = |lanes: usize| {
             bundles(lanes, workers) as u64 * LaneBits::line_bytes(lanes_of_bundle(lanes, workers).min(lanes))
         };
-        let placements = self.placements_in_bundles.max(1);
-        of(seeds).max(of(seeds * placements).div_ceil(placements as u64))
+        let together = 1..=self.placements_in_bundles.max(1);
+        together.map(|placements| of(seeds * placements).div_ceil(placements as u64)).max().unwrap_or(0)
     }
 
     fn of_a_seed(&self, growth: Growth) -> u64 {
@@ -501,7 +523,8 @@ impl MemoryEstimate {
     /// a seed would fit.
     fn would_fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> Option<String> {
         let LargestSetting { key, size, bytes } = self.largest.as_ref()?;
-        let rest = self.bytes(1, all, growth).saturating_sub(*bytes);
+        let bytes = bytes.of(growth.pages);
+        let rest = self.bytes(1, all, growth).saturating_sub(bytes);
         let room = memory.bytes.checked_sub(rest)?;
         (1..64)
             .map(|halved| (size >> halved, bytes >> halved))

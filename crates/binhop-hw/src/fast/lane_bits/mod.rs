@@ -22,7 +22,7 @@
 //! # Cost
 //! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level 1, a
 //! line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more where a set has several ways. A way takes 4 B for
-//! each lane, from the time on at which its bin has more pages than ways: see `occupants.rs`.
+//! each lane. In a cache with several ways it takes them when its bin has more pages than ways: see `occupants.rs`.
 
 mod back_cache;
 mod back_chain;
@@ -287,9 +287,10 @@ impl LaneBits {
         LineMasks::bytes(lanes)
     }
 
-    /// Returns the bytes that a line of a page takes here in addition, in this cache behind level 1, for all lanes together.
+    /// Returns the bytes that the order of lines takes here for each line of a page, in this cache behind level 1, for all
+    /// lanes together.
     #[must_use]
-    pub fn bytes_of_times(cache: &CacheConfig) -> u64 {
+    pub fn bytes_of_order(cache: &CacheConfig) -> u64 {
         LaneSets::line_bytes(cache)
     }
 

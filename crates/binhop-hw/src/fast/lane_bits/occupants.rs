@@ -5,7 +5,8 @@
 //! No line leaves, so nobody asks in which way a line lies. Such a bin is *roomy*: its ways take no memory, and a lane that
 //! misses there is not visited. When one page more comes, the bin is *crowded* from then on, and its lines take their ways
 //! in the order in which they came. Every lane asks for a line for the first time at the same request, so one order serves
-//! all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may come again.
+//! all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may come again. The bins of a cache with
+//! one way are crowded from their first page on.
 
 use binhop_base::PageId;
 
@@ -43,7 +44,7 @@ pub(super) struct Occupants<const W: usize> {
 /// `Block` holds the ways of some crowded bins.
 #[derive(Clone, Debug)]
 struct Block {
-    /// The places of this block. Their number is a power of two, besides that of the last block.
+    /// The places of this block. Their number is a power of two, except in the last block.
     places: usize,
     /// For each line number within the page, each place and each way, the page whose line lies there: its number plus 1. An
     /// empty way is 0.
@@ -96,7 +97,8 @@ impl<const W: usize> Occupants<W> {
             lines_of,
             ways,
             lanes,
-            // A bin with room for a single page is roomy for so short a time that its lines cost more when it ends.
+            // A bin with room for a single page is roomy for so short a time that the change to a crowded bin costs more than the
+            // visits that it saves.
             most_in_roomy: if ways == 1 { 0 } else { cache.ways },
             bin_mask: bins as u32 - 1,
             bins: vec![BinPages::Roomy { pages: 0, last: 0 }; bins * lanes],
@@ -141,7 +143,7 @@ impl<const W: usize> Occupants<W> {
     }
 
     /// A page comes to a frame in one lane. `lines` says which lines the lane holds. If the page's bin becomes crowded, `take`
-    /// gives each line of the bin its way: it gets the ways of a set, the set's number and the number of a page plus 1.
+    /// gives each line of the bin its way: `take` gets the ways of a set, the set's number and the number of a page plus 1.
     pub(super) fn put(
         &mut self,
         (lane, page, lower): (usize, PageId, u32),
