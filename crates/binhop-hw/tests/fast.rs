@@ -455,9 +455,7 @@ fn back_bits(draw: &Draw, events: &[Event]) {
     assert!(trees.iter().all(|tree| LaneBits::takes_back(tree, true)));
     let mut bits = LaneBits::behind_shared_front(&trees.each_ref(), &seeds);
     let worlds: Vec<World> = (0..lanes as u64).map(world).collect();
-    for (lane, world) in worlds.iter().enumerate() {
-        (0..PAGES).for_each(|page| bits.put(lane, PageId(page), world.frame(PageId(page))));
-    }
+    let mut placed = Placed::default();
     let computers = |tree: &Tree| seeds.iter().map(|&rng| Computer::new(tree, rng)).collect();
     let mut steppers: Vec<Vec<Computer>> = trees.iter().map(computers).collect();
     let mut front = Front::with(&trees[0], Rng::new(0), &only(&trees[0], None));
@@ -467,6 +465,7 @@ fn back_bits(draw: &Draw, events: &[Event]) {
         at += 1;
         match event {
             Event::Access(kind, page, offset) => {
+                placed.place(page, &mut bits, &worlds);
                 rows.push((kind, LineAddr { id: page, line: (offset / 16) as u32 }));
                 continue;
             }
@@ -559,9 +558,7 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
     let mut bits = LaneBits::new(&both, &seeds);
     let mut others: Vec<Plain> = (0..lanes as u64).map(|lane| Plain::new(&trees[2..], lane, None)).collect();
     let mut worlds: Vec<World> = (0..lanes as u64).map(world).collect();
-    for (lane, world) in worlds.iter().enumerate() {
-        (0..PAGES).for_each(|page| bits.put(lane, PageId(page), world.frame(PageId(page))));
-    }
+    let mut placed = Placed::default();
     let computers = |tree: &Tree| (0..lanes as u64).map(|lane| Computer::new(tree, Rng::new(lane))).collect();
     let mut steppers: Vec<Vec<Computer>> = trees.iter().map(computers).collect();
     let config = trees[0].config();
@@ -569,6 +566,7 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
     for &event in events.iter().chain(&[Event::Replay]) {
         match event {
             Event::Access(kind, page, offset) => {
+                placed.place(page, &mut bits, &worlds);
                 let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
                 let line = (offset / config.caches[cache].line.bytes()) as u32;
                 rows.push((kind, LineAddr { id: page, line }));
@@ -589,6 +587,7 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
             }
         }
         if let Event::FlushPage(page) = event {
+            placed.place(page, &mut bits, &worlds);
             for (lane, world) in
                 worlds.iter_mut().enumerate().filter(|(lane, _)| !(lane + page as usize).is_multiple_of(3))
             {
@@ -607,6 +606,21 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
             assert_equal_bits(&trees[..2], &steppers, &bits);
             for (other, stepper) in others.iter().zip(&steppers[2]) {
                 other.assert_equal(0, &trees[2], stepper, 0);
+            }
+        }
+    }
+}
+
+/// The pages that have a frame in every lane. As in a run, a page gets its frames when it is touched first, while lines of
+/// other pages lie in its bin.
+#[derive(Default)]
+struct Placed(std::collections::BTreeSet<u32>);
+
+impl Placed {
+    fn place(&mut self, page: u32, bits: &mut LaneBits, worlds: &[World]) {
+        if self.0.insert(page) {
+            for (lane, world) in worlds.iter().enumerate() {
+                bits.put(lane, PageId(page), world.frame(PageId(page)));
             }
         }
     }

@@ -286,7 +286,9 @@ fn lanes_of_several_placements_in_one_bundle_are_each_lane_alone() {
             set(&["cache.l2.replacement=fifo", "placement.policy=bin-hopping"]),
             set(&["cache.l2.replacement=random", "placement.policy=sequential"]),
         ];
-        for seeds in [0..5, 0..40] {
+        for seeds in [0..5_u64, 0..40] {
+            let plan = explained(&machines, seeds.end, true);
+            assert!(plan.contains("one bit for each\n") && plan.contains("backs: in the bits"), "{plan}");
             assert_bits_change_nothing(&machines, &events, options(seeds));
         }
     }

@@ -200,3 +200,32 @@ impl WorkerGroup {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the number of lanes of each bundle of these machines.
+    fn bundled(machines: &[Machine], seeds: u64) -> Vec<usize> {
+        let options = RunOptions { seeds: (0..seeds).collect(), ..RunOptions::default() };
+        let (shares, off) = (options.shares_stages(), options.switched_off());
+        let sharing_plan = SharingPlan::of(machines, seeds as usize, shares, options.subscription(), off);
+        let mut unheard = |_: &_| Ok(());
+        let reporter = ProgressReporter::new(None, &mut unheard);
+        let lanes = lanes(machines, &sharing_plan, &options, None, &reporter).unwrap();
+        let bundles = in_bundles(lanes, 1).into_iter().filter(|bundle| bundle[0].1.is_in_bits());
+        bundles.map(|bundle| bundle.len()).collect()
+    }
+
+    #[test]
+    fn lanes_of_several_placements_stand_together_if_their_caches_are_equal() {
+        let set = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+            Machine::load("kh90", &settings).unwrap()
+        };
+        let (elsewhere, smaller) = ("placement.policy=bin-hopping", "cache.l2.size=1MiB");
+        assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 5), [10]);
+        assert_eq!(bundled(&[set(&[]), set(&[elsewhere, smaller])], 5), [5, 5]);
+        assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 40), [64, 16]);
+    }
+}
