@@ -47,7 +47,7 @@ tested: $(VENV)/.installed
 	@$(MAKE) --question $(VENV)/.built 2>/dev/null || $(MAKE) --no-print-directory $(VENV)/.tested
 
 $(VENV)/.tested: $(VENV)/.installed pyproject.toml $(RUST_SOURCES)
-	$(BIN)/maturin develop --release --quiet $(TESTED)
+	MAKEFLAGS= $(BIN)/maturin develop --release --quiet $(TESTED)
 	rm -f $(VENV)/.built
 	touch $@
 	@echo "The extension has checks and is slow: \`make build\` builds the fast one."
@@ -76,10 +76,10 @@ TESTED := $(foreach crate,$(notdir $(wildcard crates/*)),\
 
 # The tests of corpora are compiled first, because they need every library and little else. Cargo builds for one command
 # at a time: it builds the extension next, and Python tests begin while the other Rust tests are compiled.
+# Cargo and rustdoc would take make's two jobs as their limit, so they do not see them.
 rust-test:
-	cargo test --release --locked --quiet --workspace --test corpus --no-run $(TESTED)
-	cargo test --release --locked --quiet --workspace --tests $(TESTED)
-	@# rustdoc would look for make's job server.
+	MAKEFLAGS= cargo test --release --locked --quiet --workspace --test corpus --no-run $(TESTED)
+	MAKEFLAGS= cargo test --release --locked --quiet --workspace --tests $(TESTED)
 	MAKEFLAGS= cargo test --release --locked --quiet --workspace --doc $(TESTED)
 
 # Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
