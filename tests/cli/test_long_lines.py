@@ -78,6 +78,7 @@ def test_every_format_of_lines_is_tried() -> None:
             f"tests/cli/test_long_lines.py:{line}: add a line of {name} to FORMATS, or, if it has no lines, "
             "its name to RECORDS"
         )
+    assert {*FORMATS, *RECORDS} == {*binhop.formats()["name"]}, "FORMATS and RECORDS name no other format"
 
 
 @pytest.mark.parametrize("name", FORMATS)
