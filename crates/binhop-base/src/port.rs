@@ -6,8 +6,8 @@ use crate::{FrameNo, MappingId, PageId, PageNo};
 /// accessed.
 ///
 /// `id` is a [`MappingId`] as long as a virtual address is known, and a [`PageId`] behind the first cache that tags by
-/// page. Mappings of one global address are named by one of them where caches have global tags. The tree of caches fixes which of the two numbers a cache gets, so a
-/// line carries no flag.
+/// page. Where caches have global tags, one mapping of each global address stands for all mappings of this address. The
+/// tree of caches fixes which of the two numbers a cache gets, so a line carries no flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineAddr {
     /// The number of the mapping or of the page.

@@ -27,7 +27,7 @@ impl Tree {
     /// # Panics
     /// The configuration is not sound. The fields of [`CacheConfig`] and [`TreeConfig`] have their rules. The tree
     /// must have no cycle of caches, no line larger than the next cache's, and no cache that nobody asks. A cache
-    /// tagged by address space, or indexed virtually with a physical tag, must not stand behind a cache that knows
+    /// with a virtual tag, or indexed virtually with a physical tag, must not stand behind a cache that knows
     /// only pages.
     #[must_use]
     pub fn new(config: TreeConfig) -> Self {

@@ -28,7 +28,7 @@ pub enum RemovalCause {
 pub struct RemovedLine {
     /// The cache, by its index in the tree.
     pub cache: usize,
-    /// The line, in lines of that cache: of a mapping if the cache is tagged by address space, otherwise of a page.
+    /// The line, in lines of that cache: of a mapping if the cache has a virtual tag, otherwise of a page.
     pub at: LineAddr,
     /// True if it held data that the level behind did not. An evicted line of an inclusive cache has the data of the
     /// lines it covers, which were invalidated just before.

@@ -112,7 +112,10 @@ fn check_places(machine: &Machine) -> Result<()> {
             &cache.name,
             &format!("machine {}", machine.name()),
             "a cache with a virtual index and physical tags may hold a line twice: what a switch costs there is not counted",
-            &format!("set cache.{}.tag=asid, or index=physical", cache.name),
+            &format!(
+                "give cache.{0} a virtual tag (cache.{0}.tag), or set cache.{0}.index=physical",
+                cache.name
+            ),
         )),
     }
 }

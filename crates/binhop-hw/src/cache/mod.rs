@@ -24,7 +24,7 @@ use write_buffer::WriteBuffer;
 /// A line that a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// The line: of a mapping if the cache is tagged by address space, otherwise of a page.
+    /// The line: of a mapping if the cache has a virtual tag, otherwise of a page.
     pub at: LineAddr,
     /// True if it holds data that the level behind does not.
     pub dirty: bool,

@@ -44,7 +44,7 @@ pub trait Scheme: Send {
     /// The front passes a store into a part of a line down.
     fn cpu_partial_store(&mut self, line: u64, memory: &mut dyn LineMemory) -> TapAnswer;
 
-    /// A clean line leaves the front; not `whole` if the last part of a line does.
+    /// A clean line leaves the front. `whole` is false if the last part of the line leaves it.
     fn clean_eviction(&mut self, line: u64, whole: bool, memory: &mut dyn LineMemory);
 
     /// A clean line of the front becomes dirty.

@@ -258,7 +258,7 @@ impl Call {
     }
 
     /// Returns whether the trace says nothing of what a call moves, as where an importer knows only the call's number. A call
-    /// that moved nothing names its object.
+    /// that moved nothing names its object, unless its descriptor was bad.
     pub(super) fn is_unknown(&self) -> bool {
         let moves_buffers = matches!(self.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe);
         let is_bare = self.object.is_none() && self.target.is_none() && self.pieces.is_empty();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use binhop_os::io::FileId;
 use binhop_trace::Meta;
 
-/// `FileNumbers` holds the file behind each number whose path another number has, too.
+/// `FileNumbers` holds the file behind each number whose path is known.
 pub(super) struct FileNumbers(BTreeMap<u64, FileId>);
 
 impl FileNumbers {

@@ -32,8 +32,8 @@ impl Happenings {
         self.missed.is_empty() && self.moved.is_empty()
     }
 
-    /// Returns whether both tell of the same lines, each of which moved once. A line that was missed may only have come.
-    pub(super) fn is_one_access_as(&self, other: &Self) -> bool {
+    /// Returns whether both tell of the same lines, each of which moved once. No line that was missed was evicted.
+    pub(super) fn did_the_same_as(&self, other: &Self) -> bool {
         self.moved == other.moved
             && self.missed == other.missed
             && self.moved.iter().enumerate().all(|(place, &(cache, at, how))| {

@@ -172,8 +172,8 @@ impl PrivateCaches {
         if !(self.in_shared.is_empty() && self.in_private.is_empty()) {
             // A life's first access misses, so a life that has accessed anything has passed here.
             self.lives[self.running].has_run |= !self.in_private.is_empty();
-            if self.in_shared.is_one_access_as(&self.in_private) {
-                self.follow_alike(agent, translation);
+            if self.in_shared.did_the_same_as(&self.in_private) {
+                self.follow_same(agent, translation);
             } else {
                 self.follow_shared(agent, translation);
                 self.follow_private(shared, agent, translation);
@@ -200,7 +200,7 @@ impl PrivateCaches {
     /// marks. A line that left was held, and loses its marks. Nothing is lost, restored, replaced or reordered. Most
     /// accesses that miss end here.
     #[inline(never)]
-    fn follow_alike(&mut self, agent: Agent, translation: &LaneTranslation<'_>) {
+    fn follow_same(&mut self, agent: Agent, translation: &LaneTranslation<'_>) {
         let happenings = std::mem::take(&mut self.in_shared);
         if agent == Agent::User {
             for &(cache, _) in &happenings.missed {
