@@ -48,7 +48,7 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
     }
 
     /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
-    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
+    /// with the lane's bit and the page of the line that has to leave, or, if none has to, with no bit or not at all.
     #[inline]
     fn put(&mut self, key: u64, lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -63,8 +63,10 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
                     put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1).unwrap_or(0)
                 }
             };
-            let leaves = victim != 0;
-            evicted(if leaves { bit } else { 0 }, PageId(if leaves { victim - 1 } else { page.0 }));
+            // Sets are empty long enough that this branch saves more than it costs.
+            if victim != 0 {
+                evicted(bit, PageId(victim - 1));
+            }
         });
     }
 
@@ -203,7 +205,7 @@ impl LaneSets {
     }
 
     /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
-    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
+    /// with the lane's bit and the page of the line that has to leave, or, if none has to, with no bit or not at all.
     #[inline]
     pub(super) fn put(
         &mut self,
