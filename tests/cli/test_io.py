@@ -338,7 +338,7 @@ def test_a_recorded_direct_read_passes_the_page_cache_by(command: Command, tmp_p
     assert read[0][1] - read[1][1] == 256, "but not the pages of the file into the page cache"
 
 
-# What programs in C that are recorded share. `make_at` writes a new file of zeros.
+# The recorded programs in C begin with these lines. `make_at` writes a new file of zeros.
 SHARED_C = """
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -449,7 +449,7 @@ fn each_contradiction_of_a_timing_is_refused_with_its_rule() {
     }
 }
 
-/// What is too long is given in its own unit.
+/// The remedy says in which unit a value that is too long is given.
 #[test]
 fn the_remedy_of_a_value_that_is_too_long_names_its_unit() {
     let refused = |change: fn(&mut DramTiming)| {

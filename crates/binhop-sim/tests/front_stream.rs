@@ -457,18 +457,18 @@ fn check(trace: &[Event], policy: &str, inclusive: bool) {
     }
 }
 
+/// Draws a trace of programs and devices.
+fn with_devices() -> impl Strategy<Value = Vec<Event>> {
+    let device = (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page });
+    prop::collection::vec(prop_oneof![6 => event(), 1 => device], 1..300)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn a_front_keeps_the_rules_of_the_port(
-        trace in prop::collection::vec(
-            prop_oneof![
-                6 => event(),
-                1 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
-            ],
-            1..300,
-        ),
+        trace in with_devices(),
         policy in prop::sample::select(vec!["identity", "random", "sequential"]),
         inclusive in any::<bool>(),
     ) {
@@ -477,13 +477,7 @@ proptest! {
 
     #[test]
     fn a_front_with_shorter_lines_keeps_the_rules_of_parts(
-        trace in prop::collection::vec(
-            prop_oneof![
-                6 => event(),
-                1 => (any::<bool>(), 0u8..8).prop_map(|(writes, page)| Event::Device { writes, page }),
-            ],
-            1..300,
-        ),
+        trace in with_devices(),
         policy in prop::sample::select(vec!["identity", "random", "sequential"]),
         lines in prop::sample::select(vec![[64, 64, 128], [32, 16, 64], [16, 32, 256]]),
     ) {

@@ -235,7 +235,7 @@ class TranslationFigure(JsonObject):
     side: Literal["fetch", "data"] | None
     """The side of an event."""
     tlb: Literal["hit", "miss"] | None
-    """Whether the accesses of an event walk the page table: `miss`."""
+    """`miss` if the accesses of an event walk the page table, otherwise `hit`."""
     metric: str
     """The name of the figure: see docs/translation.md."""
     unit: str

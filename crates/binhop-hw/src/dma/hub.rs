@@ -172,7 +172,7 @@ impl Hub {
                 ServedBy::Memory => &mut fates.read_from_memory,
             } += 1;
         }
-        // The last-level cache may have got a line that the front still held tagged, because another cache of the front reads it.
+        // The front may still have held the line tagged, when another of its caches read it into the last-level cache.
         *note = *note & !(UNREAD | EVICTED | TAGGED) | HELD;
         if store {
             *note &= !IO_DATA;

@@ -291,7 +291,7 @@ fn a_file_keeps_its_number_under_another_name() {
     assert_eq!(name(300, "/d"), 3, "made anew");
 }
 
-/// Where the file system does not know when a file was made, the name decides.
+/// The name decides if the file system does not know when a file was made.
 #[test]
 fn a_file_of_unknown_birth_is_known_by_its_name() {
     let mut decoder = decoder(FetchRows::Run);

@@ -37,7 +37,7 @@ pub(crate) struct Needs {
     pub(super) translation: Option<Arc<TranslationConfig>>,
     /// How software translates when the last level misses, if a run simulates that.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,
-    /// What needs the segments that address spaces share, if anything does.
+    /// The part of the machine that needs the segments that address spaces share, if a part does.
     pub(super) segments: Option<SegmentNeeds>,
 }
 

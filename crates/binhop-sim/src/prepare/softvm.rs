@@ -1,7 +1,7 @@
 //! This part of preparation keeps the page table of a machine whose software translates when the last level misses. The
 //! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
 //!
-//! Where address spaces share a region as a whole, the region has one segment, and one part of the table serves it (see
+//! A region that address spaces share as a whole has one segment, and one part of the table serves it (see
 //! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of its
 //! own, so lanes are told whose entries are the page's before a row of another space than the last.
 //!
@@ -275,7 +275,7 @@ impl Prepare {
             self.control(Control::Entries(name, Box::new(entries)));
         }
         if let Some((_, before)) = of_root.filter(|&(_, before)| before != NO_MAPPING) {
-            // Where a space has both mappings, the next access by the other one must be passed, and tell its root.
+            // A space may have both mappings: the next access by the other mapping must be passed, and tell its root.
             self.forget_lines_of(self.spaces.virtual_page(before).0);
         }
     }

@@ -10,8 +10,9 @@
 //!   pages take chunks of sets, and has marks and a curve. The tables of switches are made when the private caches are
 //!   gone.
 //! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
-//!   number of lanes, for each line of each page in each cache behind level 1, where a set has several ways 4 B for each line, and room for
-//!   the accesses of a block. Where the sharing of a front ends, each lane gets caches of its own beside the bundle's.
+//!   number of lanes, for each line of each page in each cache behind level 1, 4 B more for the line where a set has
+//!   several ways, and room for the accesses of a block. Where the sharing of a front ends, each lane gets caches of its own
+//!   beside the bundle's.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own

@@ -149,7 +149,8 @@ impl BackCache {
         let Self { lines_of, lines, sets, victims, .. } = self;
         let number = lines_of.line(key);
         let (mut evicted, mut evicted_dirty, mut dirty_victims) = (0, 0, 0);
-        // Whether a line leaves a lane, and whether it is dirty, is hard to predict. So there is no branch on either.
+        // A branch on whether the victim is dirty could not be predicted, so there is none. LRU sets call with no bit in
+        // a lane that no line leaves, for the same reason.
         sets.put(key, missed, frames, |leaves, page| {
             let victim = u64::from(page.0) << lines_of.log2 | number;
             let [resident, dirty] = lines.get(victim);

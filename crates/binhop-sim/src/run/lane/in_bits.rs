@@ -55,14 +55,11 @@ impl Lane {
     /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle. Their
     /// placements may differ, and their caches are equal.
     pub(crate) fn shares_bits(&self, other: &Self) -> bool {
-        let caches = |lane: &Self| {
-            let of_back = |(tree, in_bits): (&Tree, bool)| (tree.config().clone(), in_bits);
-            lane.trees_in_bits().into_iter().map(of_back).collect::<Vec<_>>()
-        };
+        let caches = |(tree, in_bits): &(&Tree, bool)| (tree.config().clone(), *in_bits);
         self.is_in_bits()
             && other.is_in_bits()
             && self.is_behind_shared_front() == other.is_behind_shared_front()
-            && caches(self) == caches(other)
+            && self.trees_in_bits().iter().map(caches).eq(other.trees_in_bits().iter().map(caches))
     }
 
     /// Returns whether a bundle simulates the caches of this lane.
