@@ -363,8 +363,9 @@ def _counts(costs: pl.DataFrame) -> pl.DataFrame:
 
 
 def share_of_positive(excess: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Returns the share of each row in the excess of the rows whose excess is above zero."""
-    return ratio(excess, excess.clip(lower_bound=0).sum().over(keys))
+    """Returns the share of each row in the excess of the rows with equal keys whose excess is above zero."""
+    whole = excess.clip(lower_bound=0).sum()
+    return ratio(excess, whole.over(keys) if keys else whole)
 
 
 def ratio(above: pl.Expr, below: pl.Expr) -> pl.Expr:

@@ -61,6 +61,9 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFI
     Columns: workload, machine, group (`all`, `cause`, `call`, `process`, `level` or `cache`), the columns of
     `GROUPS` (null where the group has none of it; the group `cache` has the cache as its level), metric,
     unit, n, mean, low, high, confidence. Causes, calls and processes come in the order of their excess.
+
+    A share is of the excess of all placements together, and has no interval: the mean of the placements' own
+    shares would let a placement with almost no excess count as much as every other.
     """
     of_switches = ["switches", "length", "excess", "cost", "share"]
     whole = overheads(costs, curves)
@@ -79,7 +82,7 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFI
     ]
     types = {"asid": pl.UInt32, "life": pl.UInt32, "syscall": pl.UInt64}
     rows = [
-        _by_excess(estimates(frame, columns, by, confidence), group, by).with_columns(
+        _by_excess(_shares(estimates(frame, columns, by, confidence), by), group, by).with_columns(
             pl.lit(group).alias("group"),
             *(pl.lit(None, types.get(name, pl.String)).alias(name) for name in GROUPS if name not in by),
         )
@@ -91,6 +94,25 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFI
         pl.concat([each.select(sorted(each.columns)) for each in rows])
         .with_columns(unit=pl.col("metric").replace_strict(UNITS, return_dtype=pl.String))
         .select(*order, pl.lit(confidence).alias("confidence"))
+    )
+
+
+def _shares(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Returns the rows with shares of the excess of all placements together, where they have shares."""
+    is_share = pl.col("metric") == "share"
+    if rows.filter(is_share).is_empty():
+        return rows
+    of_excess = rows.filter(metric="excess").select(
+        *by, share=share_of_positive(pl.col("mean") * pl.col("n"), ())
+    )
+    return (
+        rows.join(of_excess, on=by, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            mean=pl.when(is_share).then("share").otherwise("mean"),
+            low=pl.when(~is_share).then("low"),
+            high=pl.when(~is_share).then("high"),
+        )
+        .drop("share")
     )
 
 

@@ -54,6 +54,23 @@ def test_groups_of_a_summary_add_up(tables: Tables) -> None:
         assert all(before >= after for before, after in pairwise(excess))
 
 
+def test_a_placement_with_little_excess_adds_little_to_shares() -> None:
+    def placement(seed: int, excess: dict[str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        made = [Segment(1, 0, cause, 1_000, at_the_start(waits, 0)) for cause, waits in excess.items()]
+        return costs_of(made, seed=seed), curves_of(made, seed=seed)
+
+    both = [
+        placement(0, {"involuntary": 990, "page-fault": 0}),
+        placement(1, {"involuntary": 0, "page-fault": 10}),
+    ]
+    costs, curves = (pl.concat(tables) for tables in zip(*both, strict=True))
+    shares = summary(costs, curves).filter(group="cause", metric="share")
+    assert shares.select("cause", "mean", "low", "high").rows() == [
+        ("involuntary", 0.99, None, None),
+        ("page-fault", 0.01, None, None),
+    ]
+
+
 def test_every_figure_has_an_interval_over_placements(tables: Tables) -> None:
     row = summary(tables[0], tables[1], 0.9).row(0, named=True)
     assert (row["n"], row["confidence"]) == (3, 0.9)
