@@ -313,6 +313,9 @@ class Outcome:
     def switch_pages(self) -> Table | None:
         """The cycles by page of code after switches, if they were asked for."""
     @property
+    def switch_commands(self) -> dict[int, str]:
+        """The command of each address space, if the costs of switches were asked for."""
+    @property
     def segments(self) -> LongTable | None:
         """Every interval after every switch, if they were asked for."""
     @property

@@ -254,24 +254,28 @@ def switches_all(
             check_kernel(machine)
     opened = Trace.of(trace)
     runs = run_all(loaded, opened, options, switches=True, segments=segments, kernel=kernel)
-    commands = {} if opened.once else _commands(opened.meta)
-    return [
-        _measured(*run, opened.name, machine, {"kernel": kernel, "processes": {opened.name: commands}})
-        for run, machine in zip(runs, loaded, strict=True)
-    ]
+    return [_measured(*run, opened.name, machine, kernel) for run, machine in zip(runs, loaded, strict=True)]
 
 
 def _measured(
-    result: Result, outcome: Outcome, workload: str, machine: Machine, about: dict[str, Any]
+    result: Result, outcome: Outcome, workload: str, machine: Machine, kernel: bool
 ) -> SwitchResult:
     tables = switch_tables(outcome)
     if not has_switches(tables.costs):
         raise without_switches(workload)
-    facts = {"switches": True, "confidence": CONFIDENCE, "cycle_time_ns": cycle_time(machine), **about}
+    # Who runs in a mix or behind a pipe is known only when it has been read.
+    commands = {str(asid): command for asid, command in outcome.switch_commands.items()}
+    facts = {
+        "switches": True,
+        "confidence": CONFIDENCE,
+        "cycle_time_ns": cycle_time(machine),
+        "kernel": kernel,
+        "processes": {workload: commands},
+    }
     return SwitchResult(
         results=result.results,
         tables=tables,
-        notes=[*result.own_notes, *(_flushes(machine) if about["kernel"] else [])],
+        notes=[*result.own_notes, *(_flushes(machine) if kernel else [])],
         machine=result.machine,
         provenance={**result.provenance, **facts},
         segments=outcome.segments,
@@ -321,12 +325,6 @@ def cycle_time(machine: Machine) -> float | None:
     stated = description.get("cycle-time", description.get("cost", {}).get("cycle-time"))
     found = None if stated is None else _TIME.fullmatch(str(stated))
     return None if found is None else float(found[1]) * _NANOSECONDS[found[2]]
-
-
-def _commands(meta: dict[str, Any]) -> dict[str, str]:
-    """Returns the command of each address space, by its number."""
-    known = {asid: (about or {}).get("command") for asid, about in meta.get("processes", {}).items()}
-    return {asid: command for asid, command in known.items() if command}
 
 
 def join(results: Sequence[SwitchResult], confidence: float = CONFIDENCE) -> SwitchResult:

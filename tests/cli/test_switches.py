@@ -139,6 +139,15 @@ def test_a_pipe_is_read(command: Command, mixed: Path) -> None:
     assert printed.stdout.splitlines()[2:12] == whole.splitlines()[2:12]
 
 
+@pytest.mark.parametrize("quantum", [20_000, "20_000cycles"])
+def test_a_mix_made_on_the_way_names_its_processes(mixed: Path, quantum: int | str) -> None:
+    of_file = binhop.switches("zen-4k", str(mixed), seeds=1).provenance["processes"]["mixed"]
+    mix = binhop.Trace.mix(["lin", "tree", "mult1"], quantum, length=400_000)
+    made = binhop.switches("zen-4k", mix, seeds=1)
+    assert [*made.provenance["processes"].values()] == [of_file]
+    assert of_file == {"0": "lin", "1": "tree"}, "a workload of several processes does not name them"
+
+
 def test_the_time_stands_beside_mb90s_constants(command: Command, mixed: Path) -> None:
     machine = (ROOT / "machines" / "zen-4k.toml").read_text()
     (command.directory / "timed.toml").write_text(f'cycle-time = "0.5ns"\n{machine}')

@@ -1,5 +1,6 @@
 //! `simulate` simulates a trace on machines under many placements. `explain` explains the plan of a run.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -39,6 +40,8 @@ pub(crate) struct PyOutcome {
     switch_curves: Option<Py<PyTable>>,
     /// Cycles by page of code after switches, if they were asked for.
     switch_pages: Option<Py<PyTable>>,
+    /// The command of each address space, if the costs of switches were asked for.
+    switch_commands: BTreeMap<u32, String>,
     /// Every interval after every switch, if they were asked for.
     segments: Option<Py<PyLongTable>>,
     /// Notes for the reader.
@@ -123,11 +126,14 @@ pub(crate) fn simulate(
     })?;
     let table = |table: RecordBatch| Py::new(py, PyTable::new(table));
     let outcome = |outcome: binhop_sim::Outcome| {
-        let (costs, curves, code) = match outcome.switches {
-            Some(SwitchTables { costs, curves, pages }) => (Some(costs), Some(curves), Some(pages)),
-            None => (None, None, None),
+        let (costs, curves, code, switch_commands) = match outcome.switches {
+            Some(SwitchTables { costs, curves, pages, commands }) => {
+                (Some(costs), Some(curves), Some(pages), commands)
+            }
+            None => (None, None, None, BTreeMap::new()),
         };
         Ok(PyOutcome {
+            switch_commands,
             switch_costs: costs.map(table).transpose()?,
             switch_curves: curves.map(table).transpose()?,
             switch_pages: code.map(table).transpose()?,

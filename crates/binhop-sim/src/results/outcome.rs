@@ -113,6 +113,7 @@ impl MachineReport {
             mine.costs = below(&mine.costs, &more.costs);
             mine.curves = below(&mine.curves, &more.curves);
             mine.pages = below(&mine.pages, &more.pages);
+            mine.commands.extend(more.commands.clone());
         }
         let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
         evicted.for_each(|(mine, more)| *mine |= more);

@@ -1,5 +1,6 @@
 //! `SwitchTables` are the tables of switches of one machine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
@@ -28,6 +29,8 @@ pub struct SwitchTables {
     /// One row for each seed, page of code and cause: the cycles waited while the page ran, in the first instructions
     /// after a switch.
     pub pages: RecordBatch,
+    /// The command of each address space, as far as the trace tells it.
+    pub commands: BTreeMap<u32, String>,
 }
 
 /// `SwitchSource` holds what the tables of one machine are made from.
@@ -45,7 +48,11 @@ pub(crate) struct SwitchSource<'a> {
 /// # Errors
 /// A log cannot be read.
 pub(crate) fn tables(of: &SwitchSource<'_>) -> Result<SwitchTables> {
-    Ok(SwitchTables { costs: costs(of)?, curves: curves(of)?, pages: pages(of) })
+    Ok(SwitchTables { costs: costs(of)?, curves: curves(of)?, pages: pages(of), commands: commands(of.meta) })
+}
+
+fn commands(meta: &Meta) -> BTreeMap<u32, String> {
+    meta.processes.iter().filter_map(|(&asid, process)| Some((asid, process.command.clone()?))).collect()
 }
 
 /// Makes a table of columns, below the names of workload and machine.
