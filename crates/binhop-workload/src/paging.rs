@@ -59,11 +59,18 @@ impl FirstTouches {
 
     fn find_from(&mut self, rows: &StepRows, from: usize) {
         let (ops, addrs, sizes) = (rows.op(), rows.addr(), rows.size());
+        // The pages of the last instruction and of the last datum: most rows touch the same page again.
+        let mut pages = [u64::MAX; 2];
         for row in from..rows.len() {
             if ops[row] > Op::Store as u8 {
                 continue;
             }
             let (first, last) = (addrs[row], addrs[row] + u64::from(sizes[row]) - 1);
+            let before = &mut pages[usize::from(ops[row] != Op::Fetch as u8)];
+            if first / PAGE == *before && last / PAGE == *before {
+                continue;
+            }
+            *before = last / PAGE;
             for place in [self.place(first), self.place(last)] {
                 if !self.touched[place] {
                     self.touched[place] = true;

@@ -244,6 +244,19 @@ impl Holdings {
         had
     }
 
+    /// Takes both marks of a line of a holding away.
+    #[inline]
+    pub(super) fn unmark(&mut self, holding: HoldingId, cache: usize, line: u32) {
+        if self.names(holding.by_mapping).holdings[holding.at].marks.is_empty() {
+            return;
+        }
+        for mark in [LineMark::Changed, LineMark::Reordered] {
+            let (word, bit) = self.place(mark, cache, line);
+            // A mark of an earlier time counts as none, so it may be taken away, too.
+            self.names_mut(holding.by_mapping).holdings[holding.at].marks[word] &= !bit;
+        }
+    }
+
     /// Returns the word and the bit of a mark.
     fn place(&self, mark: LineMark, cache: usize, line: u32) -> (usize, u64) {
         let (by_mapping, first) = self.caches[cache];

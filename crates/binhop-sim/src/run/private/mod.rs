@@ -234,9 +234,7 @@ impl PrivateCaches {
                 (_, own) => {
                     life.held[cache] -= 1;
                     if let Some(own) = own {
-                        for mark in [LineMark::Changed, LineMark::Reordered] {
-                            self.holdings.set(own, mark, cache, at.line, life.times_left, false);
-                        }
+                        self.holdings.unmark(own, cache, at.line);
                     }
                 }
             }
@@ -361,9 +359,7 @@ impl PrivateCaches {
                 life.held[cache] -= u64::from(both);
                 // Only a flush reaches the caches of a life that is away. A lost line that is flushed stays lost.
                 if let Some(holding) = self.holdings.find(cache, at, holder) {
-                    for mark in [LineMark::Changed, LineMark::Reordered] {
-                        self.holdings.set(holding, mark, cache, at.line, life.times_left, false);
-                    }
+                    self.holdings.unmark(holding, cache, at.line);
                 }
             }
         }
