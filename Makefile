@@ -65,15 +65,19 @@ test:
 	  $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) rust-test python-test
 
 # Rust tests use the extension's profile and the features of the whole workspace, so that the dependencies of both are
-# compiled once. Python tests cover the extension: its crate has no Rust tests. binhop's own crates check their
-# arithmetic, and are optimised less: to compile them takes ten times as long as to run their tests. The crate `parquet`
-# is compiled for tests alone: without optimisation it takes 14 s of processor time in place of 84 s, and tests read
-# small files. Examples and benchmarks are compiled by `make lint`.
+# compiled once. Python tests cover the extension: its crate has no Rust tests. To compile takes several times as long
+# as to run the tests, so what tests use little is optimised little, and crates are not optimised across the units that
+# are compiled apart (`lto`). binhop's own crates check their arithmetic.
+OWN := $(notdir $(wildcard crates/*))
 SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
-TESTED := $(foreach crate,$(notdir $(wildcard crates/*)),\
-  $(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting))) \
-  --config profile.release.package.parquet.opt-level=0
+UNOPTIMISED := parquet arrow-array arrow-data arrow-schema num-bigint chrono serde_json rustix
+LITTLE_OPTIMISED := zstd-sys liblzma-sys
+TESTED := --config 'profile.release.lto="off"' \
+  $(foreach crate,$(OWN),$(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting))) \
+  $(foreach crate,$(UNOPTIMISED),--config profile.release.package.$(crate).opt-level=0) \
+  $(foreach crate,$(LITTLE_OPTIMISED),--config profile.release.package.$(crate).opt-level=1)
 
+# Examples and benchmarks are compiled by `make lint`.
 # The tests of corpora are compiled first, because they need every library and little else. Cargo builds for one command
 # at a time: it builds the extension next, and Python tests begin while the other Rust tests are compiled.
 # Cargo and rustdoc would take make's two jobs as their limit, so they do not see them.
