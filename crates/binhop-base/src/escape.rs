@@ -1,8 +1,8 @@
 //! `escape` escapes text from traces, file names and descriptions, so that a terminal can show the text
 //! safely.
 //!
-//! A terminal obeys control characters, and a bidirectional override makes a name look like another name.
-//! Such a character is shown as its escape. A backslash is not escaped, so escaping a text twice gives the
+//! A terminal obeys control characters, and a bidirectional override makes a name look like another name. Both
+//! kinds of characters are shown as their escapes. A backslash is not escaped, so escaping a text twice gives the
 //! same text as escaping it once.
 
 use alloc::string::String;
@@ -26,7 +26,7 @@ pub fn steers(character: char) -> bool {
     STEERING.iter().any(|&(first, last)| (first..=last).contains(&character))
 }
 
-/// Returns the text with each steering character as its escape: `\n`, `\x1b`, `\u202e`.
+/// Returns the text with an escape in place of each steering character: `\n`, `\x1b`, `\u202e`.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     with_escapes(text, |out, character| match character {
@@ -38,8 +38,8 @@ pub fn escaped(text: &str) -> String {
     })
 }
 
-/// Returns the text with each steering character as a `\u` escape, which JSON and TOML read back within
-/// double quotes.
+/// Returns the text with a `\u` escape in place of each steering character. JSON and TOML read such an escape back
+/// within double quotes.
 #[must_use]
 pub fn escaped_within_quotes(text: &str) -> String {
     with_escapes(text, |out, character| push(out, format_args!("\\u{:04x}", u32::from(character))))

@@ -144,8 +144,7 @@ impl<T: Copy> Forest<T> {
         })
     }
 
-    /// Walks down to the smallest key from `first` on. Pushes those nodes on the way whose key is at least
-    /// `first`.
+    /// Walks down to the smallest key from `first` on. Pushes each node on the way whose key is at least `first`.
     fn descend(&self, mut node: u32, first: u64, path: &mut Vec<u32>) {
         while node != NIL {
             if self.key(node) >= first {

@@ -88,7 +88,7 @@ impl Rng {
         Self::reduce(self.draw(stream, index), n)
     }
 
-    /// Returns what [`below`](Self::below) makes of a draw.
+    /// Returns the number below `n` to which [`below`](Self::below) reduces this draw.
     #[inline]
     #[must_use]
     pub const fn reduce(draw: u64, n: u64) -> u64 {
@@ -101,8 +101,8 @@ impl Rng {
         self.shuffle_places(stream, items, 0..items.len());
     }
 
-    /// Shuffles some places of a slice in which all places before them are already shuffled. A long list can
-    /// thus be shuffled only as far as it is read.
+    /// Shuffles the places `places` of a slice. All places before them must be shuffled already. A caller can thus
+    /// shuffle a long list only as far as it reads the list.
     pub fn shuffle_places<T>(self, stream: Stream, items: &mut [T], places: core::ops::Range<usize>) {
         for place in places {
             let left = (items.len() - place) as u64;

@@ -9,7 +9,7 @@ use crate::{Problem, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Picoseconds(pub u64);
 
-/// The units, each with its picoseconds and with the digits that it takes behind the point.
+/// The units: the name, the number of picoseconds, and the most digits after the decimal point.
 const UNITS: [(&str, u64, usize); 3] = [("ps", 1, 0), ("ns", 1000, 3), ("us", 1_000_000, 6)];
 
 impl Picoseconds {
