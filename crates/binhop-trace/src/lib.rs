@@ -1,4 +1,4 @@
-//! Traces: the event schema, the trace file, the importers and exporters, and the checks.
+//! This crate holds traces: the event schema, the trace file, the importers and exporters, and the checks.
 //!
 //! | module | what it holds |
 //! |---|---|

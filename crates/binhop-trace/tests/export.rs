@@ -1,4 +1,4 @@
-//! Exports: their bytes, and the traces that are read back from them.
+//! These tests check the bytes of exports, and the traces that are read back from exports.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -308,7 +308,8 @@ fn every_exporter_names_its_losses_and_shows_a_line() {
     assert!(exporter("dinn").err().unwrap().remedy.starts_with("take one of din, xdin, champsim"));
 }
 
-/// The test that walks the list does not know what the bytes of a format mean.
+/// The test that walks the list does not know what the bytes of a format mean, so each format needs a test of its own
+/// here.
 #[test]
 fn every_exporter_has_tests_of_its_own() {
     let tests = include_str!("export.rs");

@@ -1,4 +1,4 @@
-//! The trace file: written events are read back, and damaged files are refused.
+//! These tests check that written events are read back, and that damaged trace files are refused.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -187,7 +187,7 @@ fn every_flipped_bit_is_refused_and_its_row_group_is_named() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     for bit in 0..sound.len() * 8 {
         let at = bit / 8;
-        // The file is changed in directory, because rewriting it each time takes minutes.
+        // The file is changed in place, because rewriting it each time takes minutes.
         file.write_all_at(&[sound[at] ^ 1 << (bit % 8)], at as u64).unwrap();
         let problem = refused(&path);
         let text = problem.to_string();

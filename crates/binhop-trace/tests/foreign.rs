@@ -1,5 +1,5 @@
-//! Files of other programs: finely cut, forged, or changed while they are read. The tests count work and
-//! memory.
+//! These tests read files of other programs that are finely cut, forged, or changed while they are read. The tests
+//! count work and memory.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"
@@ -26,7 +26,7 @@ fn peak(work: impl FnOnce()) -> usize {
     cost(work).peak
 }
 
-/// A path that no other test uses, removed at the end.
+/// `ParquetPath` is a path that no other test uses. It is removed at the end.
 struct ParquetPath(PathBuf);
 
 impl ParquetPath {
@@ -71,7 +71,7 @@ fn plain() -> WriterProperties {
     WriterProperties::builder().set_dictionary_enabled(false).build()
 }
 
-/// Reads to the end or to a refusal; returns the rows, the batches and the refusal.
+/// Reads a source until it ends or fails. Returns the number of rows, the number of batches, and the error.
 fn read(source: &mut dyn Source) -> (u64, u64, Option<Box<Problem>>) {
     let (mut rows, mut batches) = (0, 0);
     loop {

@@ -1,6 +1,6 @@
-//! The cost of `inspect`, `lint` and parts of traces, in bytes allocated. Time and memory must grow with the
-//! rows of a trace and not faster, whatever the rows do. All counts are exact: one thread, one size against
-//! its double.
+//! These tests measure the cost of `inspect`, `lint` and parts of traces in bytes allocated. Time and memory must grow
+//! with the rows of a trace and not faster, whatever the rows do. All counts are exact: each test runs on one thread,
+//! and compares a trace with a trace of twice the rows.
 #![allow(
     clippy::unwrap_used,
     reason = "a test file; the lint's own exception sees only functions marked as tests"

@@ -1,5 +1,5 @@
-//! This module reads and writes files on the disk. A change of a file that is being read is an error, and a
-//! file that is written appears complete or not at all.
+//! This module reads and writes files on the disk. If a file changes while it is read, reading fails. A file that is
+//! written appears complete or not at all.
 
 mod steady;
 mod temporary;

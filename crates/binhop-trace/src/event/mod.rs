@@ -113,7 +113,7 @@ impl Cause {
     }
 }
 
-/// What a range event is, in the `count` column.
+/// The values of the `count` column of a range event, which say what happened to the range.
 pub mod range_kinds {
     /// The kernel has read the range.
     pub const READ: u32 = 1;

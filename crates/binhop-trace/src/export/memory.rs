@@ -23,7 +23,8 @@ pub(super) const DRAMSIM3: Exporter = Exporter {
     example: "0x12340 read 1001",
     lost: "how many bytes: an access is a line of the last cache; why memory is asked; the cycle is that of an in-order processor, in its cycles: one for each instruction, and what the machine's [cost] makes it wait; behind a scheme for device data it is a cycle of the memory",
     writes: Writes::Physical(|access, out| {
-        // DRAMsim3 takes every spelling of the two words (its `Transaction`), so they say whose cycle it is.
+        // DRAMsim3 accepts the two words in capital and in small letters (its `Transaction`). So the letters can tell
+        // whether the cycle is one of the memory or one of the processor.
         let label = match (access.write, access.of_memory) {
             (false, true) => "READ",
             (true, true) => "WRITE",

@@ -87,10 +87,10 @@ pub struct MemoryAccess {
     /// True if the line is written.
     pub write: bool,
     /// The time at which the last cache makes the access, in cycles since the start. An instruction takes one
-    /// cycle, and the waits of the machine's processor are added. Behind a scheme for device data it is the cycle of
-    /// the memory's clock at which the memory's controller gets the access.
+    /// cycle, and the waits of the machine's processor are added. Behind a scheme for device data, `cycle` counts the
+    /// memory's clock, and is the cycle at which the memory's controller gets the access.
     pub cycle: u64,
-    /// True if the cycle is one of the memory's clock.
+    /// True if `cycle` counts the memory's clock.
     pub of_memory: bool,
 }
 

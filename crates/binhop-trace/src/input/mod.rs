@@ -71,7 +71,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
 
 /// `Input` reads the unpacked bytes of an input.
 ///
-/// Concatenated members (`cat a.gz b.gz`) read as one stream. The entries of a zip archive do, too.
+/// Concatenated members (`cat a.gz b.gz`) and the entries of a zip archive are read as one stream.
 pub struct Input {
     name: String,
     identity: Option<FileIdentity>,

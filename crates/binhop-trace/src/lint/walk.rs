@@ -179,7 +179,7 @@ impl Walk {
         }
     }
 
-    /// Finds what only the whole trace shows.
+    /// Finds the broken rules that show only at the end of the trace.
     pub(super) fn finish(self, findings: &mut Findings) {
         let idle = self.spaces.iter().filter(|(_, space)| !space.has_run);
         for (asid, row) in idle.filter_map(|(asid, space)| Some((asid, space.first_switch?))) {

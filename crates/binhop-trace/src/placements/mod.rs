@@ -1,4 +1,4 @@
-//! Recorded placements say which frame each page got.
+//! `Placements` is a recorded placement: it says which frame each page got.
 //!
 //! A Parquet file has the columns `asid`, `page_no` and `frame` (integers, not null). A column `evicted` is
 //! null where the frame was free, so it tells whether any page was evicted. Further columns (seed, fault,

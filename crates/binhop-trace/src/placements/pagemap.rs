@@ -8,7 +8,8 @@
 //! tells which of two forms it has:
 //!
 //! - the entries of each range, in the order of the maps, one range behind the other (this form may be packed);
-//! - every entry at its position in the kernel's file, 8 × the page's number: a sparse file, as `dd skip=N seek=N` makes.
+//! - every entry at its position in the kernel's file, 8 × the page's number: a sparse file, as `dd skip=N seek=N`
+//!   makes.
 //!
 //! Ranges of the kernel's half of the addresses (`[vsyscall]`) have no entry in the kernel's file, and need
 //! none here. All pages belong to address space 0. A page that is not in memory is not in the map.

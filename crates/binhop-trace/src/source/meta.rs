@@ -20,8 +20,8 @@ pub struct Meta {
     pub command: Option<String>,
     /// `"exact"` if access sizes were recorded, `"assumed"` if an importer filled them in.
     pub sizes: Option<String>,
-    /// The system whose numbers the system calls have: `"linux-x86-64"` or `"4.3bsd"`. Without it: see
-    /// [`Meta::call_system`].
+    /// The system whose numbers the system calls have: `"linux-x86-64"` or `"4.3bsd"`. [`Meta::call_system`] says which
+    /// system is meant if this field is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_calls: Option<String>,
     /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`,
@@ -40,8 +40,8 @@ pub struct Meta {
     /// The bytes of each file id when the trace first uses the file, where they are known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub file_bytes: BTreeMap<u64, u64>,
-    /// The file ids whose calls pass the page cache by (`O_DIRECT`): a device transfers their data from and to the memory
-    /// of the process that calls.
+    /// The file ids whose calls bypass the page cache (`O_DIRECT`): a device transfers their data from and to the
+    /// memory of the process that calls.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub direct_files: BTreeSet<u64>,
 }
@@ -126,15 +126,15 @@ impl Meta {
         notes
     }
 
-    /// Returns the system whose numbers the system calls have. A trace that names none has those of Linux on x86-64, the
-    /// system that the recorder knows.
+    /// Returns the system whose numbers the system calls have. If a trace names no system, its calls have the numbers
+    /// of Linux on x86-64, the system that the recorder knows.
     #[must_use]
     pub fn call_system(&self) -> &str {
         self.system_calls.as_deref().unwrap_or(Self::LINUX)
     }
 
-    /// Returns what [`system_calls`](Self::system_calls) is where traces come together: their system, or the names of
-    /// all.
+    /// Returns the value of [`system_calls`](Self::system_calls) for a trace that is made of these traces: the names of
+    /// their systems. `None` stands for Linux on x86-64 alone.
     #[must_use]
     pub fn joint_call_system<'a>(traces: impl IntoIterator<Item = &'a Self>) -> Option<String> {
         let systems = traces.into_iter().flat_map(|trace| trace.call_system().split(" + "));

@@ -1,8 +1,9 @@
 //! `Steered` is a source whose next events depend on the lane that simulates them.
 //!
-//! A mix whose quanta are cycles is such a source: how many instructions a quantum holds depends on what misses in
-//! the lane. So is a mix in which every page fault blocks: which pages were evicted depends on the placement. So each placement of each machine has a stream of its own, and the source yields it piece by piece.
-//! Before each piece the source sees the lane as it is after all earlier pieces.
+//! A mix is such a source if its quanta are cycles: how many instructions a quantum holds depends on what misses in the
+//! lane. A mix in which every page fault blocks is such a source, too: which pages were evicted depends on the
+//! placement. Therefore each placement of each machine has a stream of its own, and the source yields it piece by
+//! piece. Before each piece the source sees the lane as it is after all earlier pieces.
 
 use binhop_base::Result;
 
@@ -30,8 +31,8 @@ pub trait LaneView {
     /// Returns the cycles that the lane has taken so far.
     fn cycles(&self) -> u64;
 
-    /// Returns how many of the first rows surely take at most `left` cycles together, whatever they hit or miss. 0 is
-    /// always right: it means that the rows go one by one.
+    /// Returns how many of the first rows surely take at most `left` cycles together, whatever they hit or miss. The
+    /// answer 0 is always right: the source then yields one fetch with its data, and asks again.
     fn rows_within(&mut self, rows: &EventBatch, left: u64) -> usize;
 
     /// Returns how many of the first rows surely place no page, and whether the row behind them brings back a page that

@@ -1,9 +1,9 @@
 //! `TraceReader` reads a trace file, row group by row group.
 //!
 //! In a file that binhop wrote, the checksum of a row group is compared with the footer before the row group
-//! is decoded, from memory (`columns.rs`). A file of another program (Polars, pyarrow) has no checksums: the headers of its
-//! pages are compared with its footer (`page_headers.rs`), and it is decoded as it is read. Both kinds of
-//! file are opened once, and a change of the file is an error (`steady.rs`).
+//! is decoded, from memory (`columns.rs`). A file of another program (Polars, pyarrow) has no checksums: the headers of
+//! its pages are compared with its footer (`page_headers.rs`), and each row group is decoded while it is read. Both
+//! kinds of file are opened once, and a change of the file is an error (`steady.rs`).
 //!
 //! Memory grows with the number of row groups only: the decoder keeps 432 B for each column of each row group
 //! (`tests/foreign.rs`). A file of another program with few, huge pages needs memory for these pages.

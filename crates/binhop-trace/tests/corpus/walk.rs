@@ -1,4 +1,4 @@
-//! The checks that the corpora of all crates share: every file is read, and every reader is fuzzed.
+//! These checks hold for the corpora of all crates: every file is read, and every reader is fuzzed.
 
 use std::fs::{read, read_dir, read_to_string};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! An allocator that counts bytes, for tests that bound memory. The counts are exact where one test at a time
-//! works, on one thread.
+//! `Counting` is an allocator that counts bytes, for tests that bound memory. The counts are exact where one test at a
+//! time works, on one thread.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: as above.
+        // SAFETY: the caller gives the promises that the system's allocator asks for.
         unsafe { System.dealloc(at, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! ChampSim: both records, words and modifies, address spaces, and files of other formats.
+//! These tests import ChampSim's traces: both records, words and modifies, address spaces, and files of other formats.
 
 use std::io::Cursor;
 

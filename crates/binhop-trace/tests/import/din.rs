@@ -1,4 +1,4 @@
-//! din: labels, words, runs, comments, and lines of no form.
+//! These tests import din: labels, words, runs, comments, and lines of no form.
 
 use super::{imported, refused, sample};
 

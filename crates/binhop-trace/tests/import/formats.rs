@@ -16,7 +16,7 @@ fn every_format_reads_its_own_example_and_names_its_losses() {
     }
 }
 
-/// The tests that walk the list do not know the grammar of a format.
+/// The tests that walk the list do not know the grammar of a format, so each format needs tests of its own.
 #[test]
 fn every_format_has_tests_of_its_own() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");

@@ -1,4 +1,4 @@
-//! The input layer: packings, members, pipes, and their errors.
+//! These tests check the input layer: packings, members, pipes, and their errors.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Write};

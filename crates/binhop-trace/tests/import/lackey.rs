@@ -1,8 +1,9 @@
-//! lackey: references, system calls, threads, several processes in one text, and foreign lines.
+//! These tests import lackey's text: references, system calls, threads, several processes in one text, and foreign
+//! lines.
 //!
 //! `threads.lackey` and `processes.lackey` are from Valgrind 3.19 (a small C program with two threads; `sh -c
 //! 'sort f | gzip > /dev/null'` with --trace-children=yes), thinned to the first two references after each
-//! message. The `.rows` beside them are what they must become.
+//! message. The `.rows` files beside them hold the expected rows.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The importers through their public interface: exact rows for exact text.
+//! These tests use the importers through their public interface, and expect exact rows for exact text.
 
 #![allow(clippy::unwrap_used, reason = "in a test, and in what only tests use, to panic is to fail")]
 
@@ -23,7 +23,7 @@ use binhop_trace::event::{EventBatch, Op};
 use binhop_trace::import::{self, Importer};
 use binhop_trace::input::Input;
 
-/// op, addr, size, count, arg0, arg1.
+/// A row: op, addr, size, count, arg0, arg1.
 type Row = (Op, u64, u32, u32, Option<u64>, Option<u64>);
 
 /// `Imported` is the result of a whole text.

@@ -1,4 +1,4 @@
-//! Raw pagemaps: both forms, packed files, wrong lengths, and frames that the kernel hides.
+//! These tests read raw pagemaps: both forms, packed files, wrong lengths, and frames that the kernel hides.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
 /// frame 3.
 const ENTRIES: [u64; 5] = [PRESENT | FLAGS | 7, PRESENT | 8, 0, SWAPPED | 99, PRESENT | FLAGS | 3];
 
-/// A directory with a raw pagemap and its maps, which is removed at the end.
+/// `PagemapDump` is a directory with a raw pagemap and its maps. It is removed at the end.
 struct PagemapDump(PathBuf);
 
 impl PagemapDump {
@@ -128,7 +128,7 @@ fn the_error_of_a_wrong_length_names_the_right_lengths() {
         let problem = refused(&raw, MAPS);
         assert_eq!(problem.value, format!("{} bytes", raw.len()));
         assert!(problem.place.starts_with("--v2p: ") && problem.place.ends_with("/p"), "{problem}");
-        // 0x7ffe2 × 8.
+        // With every entry in its place, the file reaches the end of the entry of page 0x7ffe1: 0x7ffe2 × 8 bytes.
         let rule = "names 5 pages of 4096 bytes: a raw pagemap of them has 40 bytes, or, with every entry in its place, 4194064 and more";
         assert!(problem.rule.ends_with(rule), "{problem}");
         assert!(problem.remedy.contains("examples/placement/pagemap.py"), "{problem}");

@@ -1,5 +1,5 @@
-//! Properties of every text: delivery does not matter, no input panics, and runs touch the lines of their
-//! fetches.
+//! These tests check properties of every text format: delivery does not matter, no input panics, and runs touch the
+//! lines of their fetches.
 
 use std::io::Cursor;
 

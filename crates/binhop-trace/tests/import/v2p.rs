@@ -1,4 +1,4 @@
-//! Maps of virtual to physical addresses: the three forms, and files that are no maps.
+//! These tests read maps of virtual to physical addresses: the three forms, and files that are no maps.
 
 use std::io::{Cursor, Read, Write};
 

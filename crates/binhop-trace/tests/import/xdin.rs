@@ -1,4 +1,4 @@
-//! xdin: letters, exact sizes, and lines without an event.
+//! These tests import xdin: letters, exact sizes, and lines without an event.
 
 use super::{imported, refused};
 

@@ -1,4 +1,4 @@
-//! Zip archives: every form of an entry's length, and archives that are refused.
+//! These tests read zip archives: every form of an entry's length, and archives that are refused.
 
 use std::io::{Cursor, Write};
 
@@ -23,7 +23,7 @@ pub(super) enum Way {
 pub(super) const WAYS: [Way; 7] =
     [Way::Stored, Way::Deflated, Way::Stored64, Way::Deflated64, Way::Behind, Way::BehindBare, Way::Behind64];
 
-/// Bytes behind the last entry.
+/// Returns the number of bytes behind the last entry.
 pub(super) fn directory(entries: &[(&str, &[u8])]) -> usize {
     entries.iter().map(|(name, _)| 46 + name.len()).sum::<usize>() + 22
 }

@@ -1,4 +1,4 @@
-//! Joined traces.
+//! These tests check joined traces.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,8 @@ fn a_joined_trace_names_the_systems_of_all_calls() {
     assert_eq!(joined(&[None, Some(Meta::BSD), Some(Meta::LINUX)]), "4.3bsd + linux-x86-64");
 }
 
-/// A file of which some calls are direct has two numbers in every trace, and two in the joined trace. Files whose path is
-/// unknown are different files.
+/// A file of which some calls are direct has two numbers in every trace, and two in the joined trace. Files whose path
+/// is unknown are different files.
 #[test]
 fn direct_calls_keep_a_number_of_their_own() {
     let one = |numbers: [u64; 3]| -> Box<dyn Source> {

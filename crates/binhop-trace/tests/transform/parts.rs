@@ -1,4 +1,4 @@
-//! Slices, lengths and samples.
+//! These tests check slices, lengths and samples.
 
 use std::collections::BTreeMap;
 

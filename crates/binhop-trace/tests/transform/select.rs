@@ -1,4 +1,4 @@
-//! Selections.
+//! These tests check selections.
 
 use binhop_trace::event::{Event, Op};
 use binhop_trace::transform::{self, Mode, Selection};

@@ -1,4 +1,4 @@
-//! Events as text.
+//! These tests check events as text.
 
 use binhop_trace::event::Event;
 use binhop_trace::import;

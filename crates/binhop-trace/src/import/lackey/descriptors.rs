@@ -1,5 +1,5 @@
-//! `Descriptors` finds the file of a descriptor. So calls name files, and all mappings of one file are one
-//! segment.
+//! `Descriptors` finds the file of a descriptor. With it, the events of system calls name files, and all mappings of
+//! one file are one segment.
 
 use std::collections::BTreeMap;
 

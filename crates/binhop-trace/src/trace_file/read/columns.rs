@@ -34,7 +34,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Reads the columns of a row group. `has_args` says for each argument whether some row has it. Returns `None` if a
-    /// column has pages of another kind than those that binhop writes.
+    /// column has pages of a kind that binhop does not write.
     pub(super) fn read<R: ChunkReader + 'static>(
         bytes: &Arc<R>,
         row_group: &RowGroupMetaData,
@@ -74,7 +74,7 @@ impl Columns {
         Ok(op.fits_u8().then_some(Self { op, addr, size, count, args, rows, at: 0 }))
     }
 
-    /// Returns the next rows, at most so many; `None` at the end.
+    /// Returns the next rows, at most `most` rows; `None` at the end.
     pub(super) fn next(&mut self, most: usize) -> Option<EventBatch> {
         let rows = self.at..self.rows.min(self.at + most);
         if rows.is_empty() {
@@ -92,7 +92,8 @@ impl Columns {
     }
 }
 
-/// `Chunk` holds the pages of a column chunk, decompressed: a dictionary, if there is one, and the one page of its rows.
+/// `Chunk` holds the pages of a column chunk, decompressed: a dictionary, if there is one, and the one page of its
+/// rows.
 struct Chunk {
     dictionary: Option<Bytes>,
     data: Bytes,
@@ -100,7 +101,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Reads the pages. Returns `None` if there are other pages than binhop writes.
+    /// Reads the pages. Returns `None` if the chunk has pages of a kind that binhop does not write.
     fn read<R: ChunkReader>(mut pages: SerializedPageReader<R>, rows: usize) -> Result<Option<Self>> {
         let mut dictionary = None;
         let mut next = pages.get_next_page()?;
@@ -126,7 +127,7 @@ impl Chunk {
     }
 }
 
-/// `Small` is a column of numbers of 32 bits, most often few different numbers.
+/// `Small` is a column of numbers of 32 bits, most often with few different values.
 enum Small {
     /// Every row has this value.
     One(u32),
@@ -139,7 +140,7 @@ enum Small {
 }
 
 impl Small {
-    /// Decodes the pages; `None` if they are none that binhop writes.
+    /// Decodes the pages; `None` if the pages are of a kind that binhop does not write.
     fn of(chunk: &Chunk, rows: usize) -> Option<Self> {
         if chunk.dictionary.is_none() {
             return chunk.plain(rows).map(Self::Plain);
@@ -216,8 +217,8 @@ struct SparseColumn {
 }
 
 impl SparseColumn {
-    /// Decodes a page: the length of the levels, the levels in runs, then the values that are present. Returns `None` if it
-    /// is no such page.
+    /// Decodes a page: the length of the levels, the levels in runs, then the values that are present. Returns `None`
+    /// if the page has another form.
     fn of(chunk: &Chunk, rows: usize) -> Option<Self> {
         if chunk.encoding != Encoding::PLAIN || chunk.dictionary.is_some() {
             return None;
@@ -371,7 +372,8 @@ mod tests {
         })
     }
 
-    /// A page of levels that end elsewhere than the rows is refused, and takes no memory for values that it does not have.
+    /// A page of levels that end elsewhere than the rows is refused, and takes no memory for values that it does not
+    /// have.
     #[test]
     fn levels_beyond_the_rows_are_refused() {
         let column = |levels: &[u8], values: &[u64]| {
@@ -394,7 +396,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// No column that binhop wrote is left to the `parquet` crate.
+        /// `Columns` decodes every column that binhop wrote, and leaves no column to the `parquet` crate.
         #[test]
         fn rows_that_binhop_wrote_are_decoded_here(rows in rows(), most in 1..700_usize, name in any::<u64>()) {
             let path = std::env::temp_dir().join(format!("binhop-columns-{}-{name:x}", std::process::id()));
@@ -407,8 +409,8 @@ mod tests {
             prop_assert_eq!(read(&bytes, most), Some(rows));
         }
 
-        /// Pages of the `parquet` crate's writer are either decoded as the crate decodes them, or refused. Plain pages, one
-        /// for each column, are decoded.
+        /// Pages of the `parquet` crate's writer are either decoded as the crate decodes them, or refused. Plain pages,
+        /// one for each column, are decoded.
         #[test]
         fn rows_that_another_writer_wrote_are_right_or_refused(
             rows in rows(), dictionary in any::<bool>(), zstd in any::<bool>(), page in 1..2000_usize,

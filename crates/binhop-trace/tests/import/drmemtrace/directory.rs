@@ -1,4 +1,4 @@
-//! Directories: their files, the order of the files, and directories without a trace.
+//! These tests import directories: their files, the order of the files, and directories without a trace.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! drmemtrace: records, files and directories, compared with a slow reader.
+//! These tests import drmemtrace: records, files and directories. A slow reader gives the expected rows.
 
 mod directory;
 mod oracle;

@@ -1,4 +1,4 @@
-//! Writes small drmemtrace files.
+//! `File` writes small drmemtrace files.
 
 use std::path::PathBuf;
 
