@@ -6,9 +6,9 @@
 //!   - *In a row*: at some faults the policy decides many times, each time about another page and with the
 //!     draws of another fault; no draws come twice. A decision changes nothing but a pointer, so the state
 //!     that it reads stays the same and stays in the caches.
-//!   - *Alone*: the decision that places the page, once at each fault, within its placement. The cost of
-//!     reading the clock twice is subtracted. Nothing overlaps with this decision, and branch predictors have
-//!     seen only other states.
+//!   - *Alone*: the decision that places the page is timed once at each fault, within its placement. The cost of
+//!     reading the clock twice is subtracted. Nothing overlaps with this decision, and branch predictors have seen
+//!     only other states.
 //! - A *placement* is the whole of [`Frames::place`]. It is measured in a memory that is never full, and
 //!   under steady eviction. Between two faults ten random pages of the pages placed last are touched; the
 //!   time of these touches, measured alone, is subtracted. A policy with lists of its own has no decision
@@ -110,19 +110,19 @@ fn collect(faults: usize) -> Vec<Draws> {
     std::mem::take(&mut draws.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// `Times` holds the time of one decision, each time that it was measured in a state of memory.
+/// `Times` holds the measured times of one decision in one state of memory.
 #[derive(Default)]
 struct Times {
     in_a_row: Vec<f64>,
     alone: Vec<f64>,
-    /// The time that the clock shows for no operation.
+    /// The times between two readings of the clock with no operation between them.
     nothing: Vec<f64>,
 }
 
 /// `Timing` is a policy that times another policy.
 struct Timing {
     inner: Box<dyn PoolPolicy>,
-    /// The draws, so many that no draw is used twice.
+    /// The draws. There are so many that no draw is used twice.
     draws: std::vec::IntoIter<Draws>,
     /// The first fault of each state.
     starts: [u64; STATES],

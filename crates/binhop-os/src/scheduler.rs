@@ -69,7 +69,7 @@ struct Rank {
     by_order: u64,
 }
 
-/// `Joined` says when a task became ready: as an ordinal, and at which time.
+/// `Joined` is the moment at which a task became ready: its ordinal among such moments, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Joined {
     ordinal: u64,
@@ -120,7 +120,8 @@ pub struct Scheduler {
     tasks: BTreeMap<u32, Task>,
     /// The rank and number of each ready task.
     ready: BTreeSet<(Rank, u32)>,
-    /// When each ready task became ready, and its number; empty except under [`Order::Recent`].
+    /// The moment at which each ready task became ready, and the task's number. The set is empty except under
+    /// [`Order::Recent`].
     patient: BTreeSet<(Joined, u32)>,
     /// The wake-up time and number of each sleeping task.
     asleep: BTreeSet<(u64, u32)>,

@@ -364,7 +364,7 @@ proptest! {
                     let fresh = !pages.contains_key(&index);
                     let page = *pages.entry(index).or_insert(PageId(next));
                     next += u32::from(fresh);
-                    // One huge page in twelve is none: its pages are placed one by one.
+                    // One huge page in twelve has no run: its pages are placed one by one.
                     let place = oracle::RunPlace { number: *run, index, frames_log2, begins };
                     let run = (fresh && number > 0).then_some(place);
                     bench.touch(&oracle::PageRequest { page, asid: 1, page_no: 0, segment: 1, segments: vec![1], run });

@@ -360,7 +360,8 @@ fn the_kernel_has_one_page_whichever_process_runs() {
     assert!(kernel.page == user.page && kernel.mapping != user.mapping && !kernel.new_page);
 }
 
-/// The page of a file in the kernel's half outlives the process that mapped it there. It is the page that processes map.
+/// The page of a file in the kernel's half outlives the process that mapped it there. It is the page that processes
+/// map.
 #[test]
 fn the_kernels_half_is_one_for_all_processes() {
     const HALF: u64 = 0xffff_8000_0000_0000;

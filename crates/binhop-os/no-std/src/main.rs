@@ -97,8 +97,8 @@ fn run(policy: &Policy) -> Result<u64> {
 
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
-    // A sweep over 100 pages with 64 frames and a pool of 8 of the least recently used faults often.
-    // Physical = virtual has no size, and nothing is recorded here that could be repeated.
+    // A sweep over 100 pages in 64 frames, with a pool of the 8 least recently used frames, causes many faults.
+    // `identity` has no number of frames, and there is no recording that `recorded` could repeat.
     let sized = |policy: &&&Policy| policy.name != "identity" && !policy.uses("file");
     let good = |policy: &&Policy| run(policy).is_ok_and(|faults| faults > 100);
     i32::from(!placement::POLICIES.iter().filter(sized).all(good))

@@ -26,7 +26,7 @@ impl BinTree {
         (2 << self.bins.log2()) - self.start()
     }
 
-    /// Returns the position of the first level kept in a whole tree.
+    /// Returns the position that the first level kept has in a whole tree.
     fn start(self) -> usize {
         1 << self.first
     }

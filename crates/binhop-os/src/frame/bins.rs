@@ -205,7 +205,7 @@ impl Bins {
         }
     }
 
-    /// Counts the page of a request, which a frame gets.
+    /// Counts the page of a request, which is put into the frame.
     pub(super) fn fill(&mut self, frame: u32, request: &PageRequest) {
         let bin = self.bin(frame);
         if let Some(used) = &mut self.used {
@@ -213,7 +213,7 @@ impl Bins {
         }
     }
 
-    /// Discounts the page that a frame loses.
+    /// Removes the page that a frame loses from the counts.
     pub(super) fn empty(&mut self, frame: u32) {
         let bin = self.bin(frame);
         if let Some(used) = &mut self.used {

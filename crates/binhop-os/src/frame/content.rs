@@ -53,14 +53,14 @@ impl Content {
     }
 }
 
-/// Logarithm of the most frames of a chunk.
+/// The logarithm of the largest number of frames in a chunk.
 const CHUNK_LOG2: u32 = 4;
 
-/// `Contents` holds the content of each frame, chunk by chunk. A chunk takes memory when one of its frames is first used: a
-/// large memory of which few frames are used would otherwise cost each lane more than its caches.
+/// `Contents` holds the content of each frame, chunk by chunk. A chunk takes memory when one of its frames is first
+/// used: a large memory of which few frames are used would otherwise cost each lane more than its caches.
 pub(crate) struct Contents {
     frames: usize,
-    /// Logarithm of the frames of a chunk. A small memory is one chunk.
+    /// The logarithm of the number of frames in a chunk. A small memory is one chunk.
     chunk_log2: u32,
     /// For each chunk, its number among `chunks` plus 1; 0 for a chunk of which no frame was used.
     numbers: Vec<u32>,
@@ -103,7 +103,7 @@ impl Contents {
         if self.numbers[chunk] == 0 {
             let (used, size) = (self.chunks.len(), 1 << self.chunk_log2);
             if used == self.chunks.capacity() {
-                // By a quarter, in whole chunks: the estimate of memory relies on it.
+                // The vector grows by a quarter, in whole chunks. The estimate of memory relies on this growth.
                 let quarter = (used / 4).next_multiple_of(size).max(size);
                 self.chunks.reserve_exact(quarter.min((self.numbers.len() << self.chunk_log2) - used));
             }
@@ -119,7 +119,8 @@ impl Contents {
         (number as usize - 1) << self.chunk_log2 | frame as usize & ((1 << self.chunk_log2) - 1)
     }
 
-    /// Returns the contents of all frames that were ever used, and of frames beside them, in no particular order.
+    /// Returns the contents of all frames that were ever used and of the other frames in their chunks, in no
+    /// particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Content> {
         self.chunks.iter().copied()
     }

@@ -18,10 +18,11 @@ pub(super) struct Fresh {
     rng: Rng,
     /// The stream that draws the initial order (KH90 §4.1.2).
     stream: Stream,
-    /// The frame that was found last by its rank, and its place. A policy that picks by rank is asked about this frame
-    /// only, and then `places` takes no memory.
+    /// The frame that was found last by its rank, and its place. If a policy picks by rank, the list asks about
+    /// this frame only, and `places` takes no memory.
     found: Cell<Option<(u32, usize)>>,
-    /// The place of each frame in the order, for frames before `drawn`, from the first question about another frame on.
+    /// The place in the order of each frame before `drawn`. The vector is made at the first question about a frame
+    /// other than `found`.
     places: OnceCell<Vec<u32>>,
     /// The ranks of the places whose frames were not taken.
     ranks: Ranks,

@@ -68,7 +68,7 @@ impl Followed {
 }
 
 impl LruList {
-    /// The bytes of a list beside the bytes of its frames and its pool. They dominate in a list with few
+    /// The bytes of a list, without the bytes for each frame and for the pool. They dominate in a list with few
     /// frames.
     pub(crate) const BYTES: usize = core::mem::size_of::<Self>();
     /// The further bytes of a small list once recency is read.

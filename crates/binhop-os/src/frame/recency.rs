@@ -61,7 +61,7 @@ impl Recency {
         self.last.resize(len, 0);
     }
 
-    /// Makes room for notes. Forgets the oldest notes if the table holds twice as many as it promises.
+    /// Makes room for notes. If the table holds twice as many notes as it must keep, forgets the oldest notes.
     #[cold]
     fn forget(&mut self) {
         let kept = self.last.len().max(FEWEST_NOTES);

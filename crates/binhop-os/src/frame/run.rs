@@ -5,8 +5,8 @@
 //!   *begins* the run: the allocator takes the run as a whole, or finds none (a *fallback*) and gives the page a frame
 //!   of its own.
 //! - While the run is whole, a further page of the huge page *joins*: it has its frame already, so it causes no fault.
-//! - A run is *split* when one of its pages dies or is evicted, or when no frame is free elsewhere. Its pages keep their
-//!   frames, as pages of the usual size. The frames that no page has joined are free from then on.
+//! - A run is *split* when one of its pages dies or is evicted, or when no frame is free elsewhere. Its pages keep
+//!   their frames, as pages of the usual size. The frames that no page has joined are free from then on.
 
 /// `RunPlace` is the place of a page in a run of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub(super) struct UsedPool {
     /// The number of entries at which the gaps are closed.
     limit: usize,
     ranks: Ranks,
-    /// The number of frames, gaps left out.
+    /// The number of frames. Gaps do not count.
     len: usize,
     /// The place of each page's entry.
     places: Table<PageId>,

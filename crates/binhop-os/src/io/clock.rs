@@ -2,8 +2,8 @@
 
 use super::{Emit, IoPath, IoWaiting};
 
-/// `Due` names a device, or a reason to wake the flusher, that acts at its own time. At one time the first of this list
-/// acts first.
+/// `Due` names a device, or a reason to wake the flusher, that acts at its own time. If several are due at one
+/// time, the variant that is declared first acts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Read,
@@ -16,8 +16,8 @@ enum Due {
 }
 
 impl IoPath {
-    /// Returns the next time, in instructions, at which a device or the flusher acts on its own. A caller need not let time
-    /// pass earlier.
+    /// Returns the next time, in instructions, at which a device or the flusher acts on its own. Nothing happens
+    /// before this time, so a caller need not call [`pass_time`](Self::pass_time) earlier.
     #[must_use]
     pub fn next_due(&self) -> u64 {
         self.first_due().map_or(u64::MAX, |(due, _)| due)
@@ -34,8 +34,8 @@ impl IoPath {
         }
     }
 
-    /// Tells the path how many instructions have been executed. Devices and flusher do what was due by then, the earliest
-    /// first. Time never goes back.
+    /// Tells the path how many instructions have been executed. Devices and flusher do what was due by then, the
+    /// earliest first. Time never goes back.
     pub fn pass_time(&mut self, now: u64, emit: Emit<'_>) {
         while let Some((due, who)) = self.first_due()
             && due <= now

@@ -58,11 +58,11 @@ pub struct IoConfig {
     /// The bytes that the disk reads into the page cache while the processor executes a million instructions. `None`:
     /// the disk reads at once.
     pub disk_rate: Option<NonZeroU64>,
-    /// The bytes that the disk writes from the page cache while the processor executes a million instructions. `None`: the
-    /// disk writes at once.
+    /// The bytes that the disk writes from the page cache while the processor executes a million instructions.
+    /// `None`: the disk writes at once.
     pub disk_write_rate: Option<NonZeroU64>,
-    /// The bytes that the network card sends from the kernel's buffers while the processor executes a million instructions.
-    /// `None`: the card sends at once.
+    /// The bytes that the network card sends from the kernel's buffers while the processor executes a million
+    /// instructions. `None`: the card sends at once.
     pub send_rate: Option<NonZeroU64>,
     /// The most dirty pages that the flusher leaves alone.
     pub dirty_pages: u64,
@@ -76,8 +76,8 @@ pub struct IoConfig {
     pub packet: u64,
     /// The packets between two interrupts.
     pub coalesce: u32,
-    /// The packets that wait in the receive ring while no call asks for them: so far is the sender ahead of the
-    /// processor. 0: packets arrive when a call asks for them.
+    /// The number of packets that wait in the receive ring while no call asks for them, because the sender is ahead
+    /// of the processor. If the number is 0, packets arrive when a call asks for them.
     pub backlog: u32,
     /// The stores by which the kernel copies what a call writes to a file.
     pub file_writes: FileWrites,

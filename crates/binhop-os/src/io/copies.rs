@@ -18,8 +18,9 @@ pub(super) fn pieces(start: u64, bytes: u64, page: u64) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the pieces of a copy between `user` and another memory from its byte `start`, cut at the pages of both:
-/// the distance from the start and the length.
+/// Returns the pieces of a copy between the user's memory from `user` on and another memory from its byte `start`
+/// on. The pieces are cut at the pages of both memories. Each piece is its distance from the start of the copy and
+/// its length.
 pub(super) fn copy_pieces(user: VirtAddr, start: u64, bytes: u64, page: u64) -> Vec<(u64, u64)> {
     let mut cuts: Vec<u64> = pieces(start, bytes, page).map(|(first, _)| first - start).collect();
     cuts.extend(pieces(user.0, bytes, page).map(|(first, _)| first - user.0));

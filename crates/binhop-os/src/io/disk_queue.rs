@@ -30,8 +30,9 @@ pub(super) const fn all_pages(file: FileId) -> RangeInclusive<FilePage> {
     FilePage { file, page: 0 }..=FilePage { file, page: u64::MAX }
 }
 
-/// Returns the time at which a device ends with `bytes`, if it begins at `begun` and moves `rate` bytes while the processor
-/// executes a million instructions. It is a time that never comes if a number of 64 bits cannot hold it.
+/// Returns the time at which a device has moved `bytes`, if it begins at `begun` and moves `rate` bytes while the
+/// processor executes a million instructions. A time that 64 bits cannot hold becomes `u64::MAX`, which never
+/// comes.
 pub(super) fn end_of(begun: u64, bytes: u64, rate: NonZeroU64) -> u64 {
     let instructions = u128::from(bytes) * 1_000_000 / u128::from(rate.get());
     u64::try_from(u128::from(begun) + instructions).unwrap_or(u64::MAX)
@@ -68,13 +69,13 @@ impl DiskQueue {
         self.pop()
     }
 
-    /// Returns the pages of all requests.
+    /// Returns the number of pages in all requests.
     pub(super) fn waiting(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// Returns and removes the first request, if a request of the queue has a page of a range. The processor waits for the
-    /// page, so the disk begins with the next request at the time `now`.
+    /// Returns and removes the first request, if a request of the queue has a page of a range. The processor waits
+    /// for the page, so the disk begins with the next request at the time `now`.
     pub(super) fn next_before(&mut self, range: RangeInclusive<FilePage>, now: u64) -> Option<PageRun> {
         self.pages.range(range).next()?;
         self.begun = now;

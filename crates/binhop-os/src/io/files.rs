@@ -1,4 +1,5 @@
-//! This part of the path serves calls on files: through the page cache, direct, and their ends.
+//! This part of the path serves calls on files: calls through the page cache, direct transfers, and changes of a
+//! file's length.
 
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
@@ -11,8 +12,9 @@ use super::rings::Data;
 
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
-/// The pieces that a call between two files moves in one write, before the flusher works: the pages of a pipe (Linux,
-/// `PIPE_DEF_BUFFERS`). A write knows nothing of the next one, so it reads a page of which it leaves bytes.
+/// The number of pieces that a call between two files moves in one write, before the flusher works: the pages of a
+/// pipe (Linux, `PIPE_DEF_BUFFERS`). A write does not know which bytes the next write changes. So it reads a page
+/// of which it does not write all bytes.
 const COPIED_AT_ONCE: usize = 16;
 
 impl IoPath {
@@ -48,7 +50,7 @@ impl IoPath {
             self.in_memory(emit, |_, emit| {
                 copy(Location::File(file, start), Side::To, user, length, size, emit);
             });
-            // Room for the user's page may have been made by writing the page of the file.
+            // To make room for the user's page, the page of the file may have been written to the disk.
             self.cache.mark_dirty(page, self.now);
         }
         self.counts.written += bytes;
@@ -91,7 +93,7 @@ impl IoPath {
                     if self.cache.contains(source) {
                         break;
                     }
-                    // The page was reclaimed to make room for the other one.
+                    // The source was reclaimed to make room for the page of the target.
                     self.bring_alone(source, emit);
                 }
                 self.reach(to, target + length);
@@ -139,8 +141,8 @@ impl IoPath {
         self.bring_mapped(page, (writes, true), emit);
     }
 
-    /// Brings a page into the cache as a [fault](Self::fault) does, but alone: room for another page of the same reference
-    /// pushed it out.
+    /// Brings a page into the cache as a [fault](Self::fault) does, but without read-ahead. The page was reclaimed
+    /// to make room for another page of the same reference.
     pub fn fault_again(&mut self, page: FilePage, writes: bool, emit: Emit<'_>) {
         self.bring_mapped(page, (writes, false), emit);
     }
@@ -224,8 +226,8 @@ impl IoPath {
         self.wait_for_writes(&all, emit);
     }
 
-    /// Cuts a file to `bytes`, or makes it longer. Pages behind the end leave the cache and are not written. A file that
-    /// is deleted is cut to 0 bytes.
+    /// Cuts a file to `bytes`, or makes it longer. Pages behind the end leave the cache and are not written. A file
+    /// that is deleted is cut to 0 bytes.
     pub fn truncate(&mut self, file: FileId, bytes: u64, emit: Emit<'_>) {
         let size = self.config.page;
         let before = core::mem::replace(&mut self.file(file).bytes, bytes);
@@ -326,8 +328,9 @@ impl IoPath {
         }
     }
 
-    /// Makes a page writable from byte `target` of its file on, of which a call writes the bytes `written` in pieces. A page
-    /// that is not new to the call was made writable before, unless it was reclaimed meanwhile.
+    /// Makes a page of a file writable from byte `target` of the file on. The call writes the bytes `written` of
+    /// the file, in pieces. If the call has written to the page before (`is_new` is false), the page is writable
+    /// already, unless it was reclaimed meanwhile.
     pub(super) fn keep_writable(
         &mut self,
         page: FilePage,
@@ -344,7 +347,8 @@ impl IoPath {
         }
     }
 
-    /// Reads those of `pages` pages from `first` on that the file has and the cache does not hold.
+    /// Reads pages from the disk: of the `pages` pages from `first` on, the pages that the file has and the cache
+    /// lacks.
     fn fetch(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
         let end = self.file(first.file).bytes.div_ceil(self.config.page);
         let mut run: Option<PageRun> = None;
@@ -467,8 +471,8 @@ impl IoPath {
         }
     }
 
-    /// Drops a page, dirty or not, if the cache holds it. A page that the disk is asked to read or write is locked until
-    /// then.
+    /// Drops a page, dirty or not, if the cache holds it. A page that the disk was asked to read or write is locked
+    /// until the disk has done so.
     pub(super) fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
         self.wait_for(page, emit);
         self.wait_for_writes(&(page..=page), emit);

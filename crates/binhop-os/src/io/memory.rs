@@ -5,18 +5,19 @@
 //!   kernel's copies, a device. Memory has room for [`MemoryRoom::pages`] of them. The driver's descriptors and the
 //!   kernel's text do not count; the caller leaves room for them.
 //! - Before a page that is not in memory is referenced, pages are *reclaimed* until it has room, the page that was
-//!   referenced longest ago first. A clean page of the page cache leaves the cache. A dirty one is written to the disk
-//!   with its dirty neighbours. The device reads it then, so it becomes the page referenced last, and it leaves when it is
-//!   the oldest again and still clean. Any other page leaves the order, and nothing else happens: the placement of each
-//!   lane decides when its frame is taken.
+//!   referenced longest ago first. A clean page of the page cache leaves the cache. A dirty page of the page cache
+//!   is written to the disk with its dirty neighbours. The device reads the page then, so it becomes the page
+//!   referenced last. It leaves when it is the oldest page again and still clean. Any other page leaves the order,
+//!   and nothing else happens: the placement of each lane decides when its frame is taken.
 //! - A page that dies or leaves the page cache keeps its place in the order, as its frame does in memory. Where dead
-//!   frames are reused at once ([`MemoryRoom::reuses_frames`]), the page leaves the order, too, unless a process has had it
-//!   in a mapping.
-//! - The pages of a copy, of a fill, and of a request to the disk come together: all are in memory when its first step is
-//!   made. So do the pages of a reference of the program, which the caller names. They are no more than memory has room for.
+//!   frames are reused at once ([`MemoryRoom::reuses_frames`]), the page leaves the order, too, unless a process has
+//!   had it in a mapping.
+//! - The pages of a copy, of a fill, and of a request to the disk come together: all of them are in memory before
+//!   the first step is made. The pages of a reference of the program, which the caller names, come together, too.
+//!   Memory has room for all pages that come together.
 //!
-//! So a page of the page cache that leaves memory is reclaimed here, the same under every placement, and never taken by a
-//! placement: fewer than S other pages have been referenced since its own last reference
+//! So a page of the page cache leaves memory here, at the same moment under every placement. No placement takes its
+//! frame, because fewer than S other pages have been referenced since its own last reference
 //! ([`Policy::safe_frames`](crate::placement::Policy::safe_frames)).
 
 use alloc::collections::{BTreeMap, BinaryHeap};
@@ -49,9 +50,9 @@ struct OrderedPage {
     is_mapped: bool,
 }
 
-/// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its slot is
-/// known. The oldest page is looked for among times that may have passed: each is brought up to date at most once for each
-/// reference, at O(log n).
+/// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its
+/// slot is known. To find the oldest page, outdated times in `by_time` are replaced by the last ones. A time is
+/// replaced at most once for each reference, at O(log n).
 #[derive(Debug)]
 pub(super) struct MemoryOrder {
     room: MemoryRoom,
@@ -59,8 +60,8 @@ pub(super) struct MemoryOrder {
     slots: Vec<OrderedPage>,
     by_page: BTreeMap<MemoryPage, u32>,
     free: Vec<u32>,
-    /// Each slot of a page in memory once, by a time at which its page was referenced. A slot whose page has left out of
-    /// turn stays until its time comes.
+    /// The slot of each page in memory, once, by a time at which the page was referenced. The slot of a page that
+    /// left memory before it was the oldest stays here until its time comes.
     by_time: BinaryHeap<Reverse<(u64, u32)>>,
     /// The number of pages in memory.
     held: u64,
@@ -109,8 +110,8 @@ impl MemoryOrder {
         slot
     }
 
-    /// Notes references to pages, if memory has room for all of them. Otherwise those that are in memory become the
-    /// youngest, and the others must wait.
+    /// Notes references to pages, and returns true, if memory has room for all of them. Otherwise the pages that
+    /// are in memory become the youngest, and the function returns false: the caller must make room first.
     fn refer(&mut self, pages: &[MemoryPage]) -> bool {
         let mut missing = 0;
         for (number, &page) in pages.iter().enumerate() {
@@ -174,7 +175,7 @@ impl MemoryOrder {
         if slot.last == 0 {
             self.free.push(number);
         } else if self.room.reuses_frames && !slot.is_mapped {
-            // The slot is free when its time comes.
+            // The slot is given back to `free` when its time comes.
             slot.last = 0;
             self.held -= 1;
         }
@@ -188,7 +189,8 @@ impl IoPath {
         self.user_pages = pages;
     }
 
-    /// Notes that the running program references pages next, together. Pages are reclaimed first until these have room.
+    /// Notes that the running program references pages next, together. Before, pages are reclaimed until the
+    /// referenced pages have room.
     pub fn refer(&mut self, pages: &[MemoryPage], emit: Emit<'_>) {
         for &page in pages {
             self.note_mapped(page);
@@ -196,8 +198,8 @@ impl IoPath {
         self.make_room_for(pages, emit);
     }
 
-    /// Returns a number by which the program can [refer again](Self::refer_again) to a page that is in memory. The number
-    /// holds until the page dies or leaves the page cache; `None` where no page competes for memory.
+    /// Returns a number by which the program can [refer again](Self::refer_again) to a page that is in memory. The
+    /// number holds until the page dies or leaves the page cache; `None` where no page competes for memory.
     pub fn memory_slot(&mut self, page: MemoryPage) -> Option<u32> {
         self.memory.as_mut().map(|memory| memory.slot_of(page))
     }
@@ -296,7 +298,7 @@ impl IoPath {
             self.memory.as_mut().expect("a page is in memory").forget_oldest();
             return;
         };
-        // A page that the disk is asked to read or write is locked until then.
+        // A page that the disk was asked to read or write is locked until the disk has done so.
         self.wait_for(page, emit);
         if self.cache.is_dirty(page) {
             self.write_dirty(page, emit);

@@ -15,24 +15,26 @@
 //!   zeros. Files have no holes: a page that was never written is read as zeros.
 //! - The page used least recently leaves a full cache. If it is dirty, it is written to the device first, with its
 //!   dirty neighbours.
-//! - With a [room](IoConfig::memory) in memory the page cache also competes with all other pages for memory (`memory`): a page
-//!   that was referenced longest ago leaves full memory.
-//! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. Pages
-//!   that do not lie side by side on the disk are not of one request: a file lies there in extents of
-//!   [`IoConfig::extent_pages`].
-//! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window arrive when
-//!   their time has come. A call that needs a page that has not arrived waits for its request and all before it, as a
-//!   processor does that is faster than its disk. Descriptors are written when a request is served.
-//! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after the
-//!   other, beside its reads. A page is clean from the moment at which its write is asked for, and a store makes it dirty
-//!   again. Whoever needs the write to be done waits for it and all before it: a page that leaves the cache, a further
-//!   write of the page, `fsync`, `sync`, and a direct transfer of the page. Direct transfers are served at once.
+//! - With a [room](IoConfig::memory) in memory the page cache also competes with all other pages for memory
+//!   (`memory`): a page that was referenced longest ago leaves full memory.
+//! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. The
+//!   pages of one request lie side by side on the disk, where a file lies in extents of [`IoConfig::extent_pages`].
+//! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window
+//!   arrive when their time has come. A call may need a page that has not arrived. Then the call waits for the
+//!   request of the page and for all requests before it, because the processor is faster than its disk. Descriptors
+//!   are written when a request is served.
+//! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after
+//!   the other, beside its reads. A page is clean from the moment at which its write is asked for, and a store makes
+//!   it dirty again. Whoever needs the write to be done waits for it and all before it: a page that leaves the cache,
+//!   a further write of the page, `fsync`, `sync`, and a direct transfer of the page. Direct transfers are served at
+//!   once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written then. Stores through mappings wake the flusher, too, one instruction
 //!   after their fault.
-//! - Whoever works at a time of its own works when that time has [passed](IoPath::pass_time): the earliest first, and at
-//!   one time the disk that reads, the disk that writes, the card, the flusher.
+//! - Devices and the flusher act on their own when their times have [passed](IoPath::pass_time), the earliest
+//!   first. If several are due at one time, the order is: the disk that reads, the disk that writes, the card, the
+//!   flusher.
 //! - Direct transfers go between the device and the user's buffer. Dirty pages of the range are written first, and a
 //!   direct write drops the pages of its range from the cache (Linux, `generic_file_direct_write`).
 //! - No range ends behind byte [`IoPath::LARGEST`], the last offset that Linux takes: the caller refuses longer ranges.
@@ -47,21 +49,23 @@
 //! - A packet is [`IoConfig::packet`] bytes long at most. A call's last packet is as long as the rest of the call.
 //!   A packet that is longer than a buffer takes several buffers. An interrupt comes after every
 //!   [`IoConfig::coalesce`] packets and after the last packet of a call.
-//! - With a [backlog](IoConfig::backlog) the sender is ahead of the processor: that many packets wait in the receive
-//!   ring, each as long as a packet may be. The driver sees the oldest when a call asks for bytes, and as many arrive
-//!   behind them. A packet belongs to the socket of the call for which the driver sees it, so nothing need be known of
-//!   calls to come. What a call leaves of its last packet waits in the socket.
-//! - With a [rate of sending](IoConfig::send_rate) packets wait in the send ring, and the card sends those of one interrupt
-//!   after the other. A call waits for the oldest if the ring has no room. A part of a file that is sent from the page
-//!   cache waits for all packets before it, and is sent at once.
+//! - With a [backlog](IoConfig::backlog) the sender is ahead of the processor: that many packets wait in the
+//!   receive ring, each as long as a packet may be. When a call asks for bytes, the driver sees the oldest packets,
+//!   and as many new packets arrive behind them. A packet belongs to the socket of the call for which the driver
+//!   sees it, so the path need not know later calls. What a call leaves of its last packet waits in the socket.
+//! - With a [rate of sending](IoConfig::send_rate) packets wait in the send ring. The card first sends the packets
+//!   of the oldest interrupt together, then the packets of the next interrupt. A call waits for the oldest packets
+//!   if the ring has no room. A part of a file that is sent from the page cache waits for all packets before it,
+//!   and is sent at once.
 //! - A pipe is a queue of bytes in pages of its own. A page returns to the free pages when its last byte has been
 //!   read.
-//! - `splice` and `tee` move bytes by the pages and buffers in which they lie. A pipe may hold pages of the page cache, buffers
-//!   of packets and pages of other pipes, and several pipes may hold the same page; a buffer is free when its last byte has
-//!   left the last pipe. The card reads spliced bytes where they lie. What goes into a file is copied into the page cache
-//!   (Linux, `iter_file_splice_write`).
-//! - Spliced bytes of a file are those that the page has when they are read. A page that has left the page cache by then is
-//!   read again (ours: Linux keeps it), and bytes that the file does not have any more are zeros; the card sends none of them.
+//! - `splice` and `tee` move bytes by the pages and buffers in which they lie. A pipe may hold pages of the page
+//!   cache, buffers of packets and pages of other pipes, and several pipes may hold the same page; a buffer is free
+//!   when its last byte has left the last pipe. The card reads spliced bytes where they lie. What goes into a file is
+//!   copied into the page cache (Linux, `iter_file_splice_write`).
+//! - Bytes of a file that were spliced into a pipe have the values that the file's page has when they are read from
+//!   the pipe. If the page has left the page cache by then, it is read again (ours: Linux keeps it). Bytes that the
+//!   file does not have any more are read as zeros, and the card sends none of them.
 //! - A socket or pipe that is closed loses the bytes that wait in it. Their buffers are free in the order of the bytes.
 //!
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
@@ -277,8 +281,8 @@ impl IoPath {
         })
     }
 
-    /// Tells the path how long a file is, before any call on the file. Without it a file ends behind the last byte that a
-    /// call has moved, and behind the last page that was touched in a mapping.
+    /// Tells the path how long a file is, before any call on the file. Without it a file ends behind the last byte
+    /// that a call has moved, and behind the last page that was touched in a mapping.
     ///
     /// # Panics
     /// A call has used the file.

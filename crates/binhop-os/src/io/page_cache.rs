@@ -1,4 +1,4 @@
-//! `PageCache` holds the pages of files by use, and the dirty ones by age.
+//! `PageCache` holds the pages of files in order of use, and the dirty pages also in order of age.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use super::FilePage;
 struct Cached {
     /// The time of last use, which no other page has.
     used: u64,
-    /// Since the page is dirty: its position in the order of dirty pages, and the time in instructions.
+    /// For a dirty page: its position in the order of dirty pages, and the time in instructions at which it became
+    /// dirty.
     dirty: Option<(u64, u64)>,
 }
 
@@ -20,7 +21,7 @@ pub(super) struct PageCache {
     by_use: BTreeMap<u64, FilePage>,
     by_age: BTreeMap<u64, FilePage>,
     dirty: BTreeSet<FilePage>,
-    /// The next time of use and position of age.
+    /// The next number: a time of use, or a position in the order of dirty pages.
     clock: u64,
     /// The number of times that a page became clean or left.
     revision: u64,

@@ -1,5 +1,5 @@
-//! This part of the path serves calls on sockets and pipes, and calls that move bytes between these and files (`splice`,
-//! `tee`).
+//! This part of the path serves calls on sockets and pipes, and calls that move bytes between these and files
+//! (`splice`, `tee`).
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -23,8 +23,8 @@ impl IoPath {
         self.counts.received += bytes;
     }
 
-    /// Lets packets with `bytes` for a socket arrive, or more with a [backlog](super::IoConfig::backlog). They wait until a
-    /// call [receives](Self::receive) them.
+    /// Lets packets with `bytes` for a socket arrive, or more with a [backlog](super::IoConfig::backlog). They wait
+    /// until a call [receives](Self::receive) them.
     pub fn arrive(&mut self, socket: QueueId, bytes: u64, emit: Emit<'_>) {
         self.in_memory(emit, |path, emit| {
             let queue = path.sockets.entry(socket).or_default();
@@ -61,8 +61,8 @@ impl IoPath {
         done
     }
 
-    /// Takes `bytes` out of a pipe for an object without data on the path, such as `/dev/null`, and returns how many of them
-    /// were in the pipe. Nothing is copied.
+    /// Takes `bytes` out of a pipe for an object without data on the path, such as `/dev/null`, and returns how many
+    /// of them were in the pipe. Nothing is copied.
     pub fn drain_pipe(&mut self, pipe: QueueId, bytes: u64) -> u64 {
         let mut done = 0;
         while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), bytes - done) {
@@ -72,8 +72,8 @@ impl IoPath {
         done
     }
 
-    /// Moves `bytes` of a file from byte `offset` on into a pipe. The pipe holds the pages of the page cache; nothing is
-    /// copied.
+    /// Moves `bytes` of a file from byte `offset` on into a pipe. The pipe holds the pages of the page cache; nothing
+    /// is copied.
     pub fn splice_from_file(
         &mut self,
         (file, offset): (FileId, u64),
@@ -98,8 +98,8 @@ impl IoPath {
         self.counts.piped += bytes;
     }
 
-    /// Moves `bytes` of a pipe into a file from byte `offset` on, and returns how many of them were in the pipe. The kernel
-    /// copies them into the page cache (Linux, `iter_file_splice_write`). The flusher works afterwards.
+    /// Moves `bytes` of a pipe into a file from byte `offset` on, and returns how many of them were in the pipe. The
+    /// kernel copies them into the page cache (Linux, `iter_file_splice_write`). The flusher works afterwards.
     pub fn splice_to_file(
         &mut self,
         pipe: QueueId,
@@ -120,8 +120,8 @@ impl IoPath {
         done
     }
 
-    /// Moves `bytes` of a socket into a pipe. Packets that have not arrived arrive now. The pipe holds their buffers; nothing
-    /// is copied.
+    /// Moves `bytes` of a socket into a pipe. Packets that have not arrived arrive now. The pipe holds their buffers;
+    /// nothing is copied.
     pub fn splice_from_socket(&mut self, socket: QueueId, pipe: QueueId, bytes: u64, emit: Emit<'_>) {
         self.arrive_all(socket, bytes, emit);
         let mut done = 0;
@@ -134,8 +134,8 @@ impl IoPath {
         self.counts.piped += bytes;
     }
 
-    /// Sends `bytes` of a pipe to the network, and returns how many of them were in the pipe. The card reads them where they
-    /// lie.
+    /// Sends `bytes` of a pipe to the network, and returns how many of them were in the pipe. The card reads them
+    /// where they lie.
     pub fn splice_to_socket(&mut self, pipe: QueueId, bytes: u64, emit: Emit<'_>) -> u64 {
         let mut done = 0;
         while let Some((run, is_last)) = take(self.pipes.get_mut(&pipe), bytes - done) {
@@ -226,8 +226,9 @@ impl IoPath {
         }
     }
 
-    /// Makes the bytes of a run present in memory, and returns how many bytes there are: a file may have been cut since. A
-    /// page that has left the page cache is read again; otherwise the page was looked up when the run began to wait.
+    /// Makes the bytes of a run present in memory, and returns how many bytes there are: a file may have been cut
+    /// since. A page that has left the page cache is read again; otherwise the page was looked up when the run began
+    /// to wait.
     fn present(&mut self, run: Waiting, emit: Emit<'_>) -> u64 {
         let Held::File(file) = run.held else { return run.bytes() };
         let end = run.end.min(self.file(file).bytes);
@@ -259,8 +260,8 @@ impl IoPath {
         });
     }
 
-    /// Copies a run of bytes into the page cache. The call writes the bytes `written` of the file, so a page of which it
-    /// writes all bytes is not read.
+    /// Copies a run of bytes into the page cache. The call writes the bytes `written` of the file, so a page of which
+    /// it writes all bytes is not read.
     fn copy_run_to_file(
         &mut self,
         run: Waiting,
@@ -278,7 +279,7 @@ impl IoPath {
                 let here = self.present(part, emit);
                 self.keep_writable(page, target, (is_new, written), emit);
                 is_new = false;
-                // The page may have been reclaimed to make room for the other one.
+                // The source may have been reclaimed to make room for the page of the target.
                 if here == 0 || self.holds(part) {
                     break here;
                 }

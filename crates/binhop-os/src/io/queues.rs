@@ -46,7 +46,7 @@ impl Buffers {
 pub(super) enum Held {
     /// A buffer of a pool.
     Buffer(BufferPool, u32),
-    /// A page of the page cache. Bytes are those of the file.
+    /// A page of the page cache. Bytes have the numbers that they have in the file.
     File(FileId),
 }
 
@@ -60,7 +60,7 @@ impl Held {
     }
 }
 
-/// `Waiting` is a run of bytes that wait in one buffer or page: those from `first` up to `end`.
+/// `Waiting` is a run of bytes that wait in one buffer or page: the bytes from `first` on, before `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) held: Held,
@@ -97,8 +97,8 @@ impl Queue {
         self.waiting.push_back(waiting);
     }
 
-    /// Removes the first bytes, `most` at most, that lie in one buffer or page. Returns them, and true if they were the last
-    /// of their run.
+    /// Removes the first bytes, `most` at most, that lie in one buffer or page. Returns them, and true if they were
+    /// the last of their run.
     pub(super) fn take(&mut self, most: u64) -> Option<(Waiting, bool)> {
         let front = self.waiting.front_mut()?;
         let end = front.end.min(front.first + most);
@@ -112,7 +112,7 @@ impl Queue {
         Some((taken, is_empty))
     }
 
-    /// Returns the first `bytes`, by the buffers and pages in which they lie. They stay.
+    /// Returns the first `bytes`, by the buffers and pages in which they lie. The bytes stay in the queue.
     pub(super) fn first(&self, bytes: u64) -> Vec<Waiting> {
         let mut left = bytes;
         let mut found = Vec::new();
@@ -132,8 +132,8 @@ impl Queue {
         self.waiting.into_iter().map(|waiting| waiting.held)
     }
 
-    /// Copies `bytes` of the user's memory to the end of the queue, in pages of pipes. The last page of the queue is filled
-    /// first.
+    /// Copies `bytes` of the user's memory to the end of the queue, in pages of pipes. The last page of the queue is
+    /// filled first.
     pub(super) fn put(
         &mut self,
         bytes: u64,

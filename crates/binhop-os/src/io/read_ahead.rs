@@ -2,12 +2,13 @@
 //! `ondemand_readahead`).
 //!
 //! # Rules
-//! A *window* is a run of pages that one decision reads. A *marker* stands on the window's page behind which the rest of
-//! the window was read ahead. M is the largest window, n the number of pages that the call still needs.
-//! - A call misses the file's first page, the page that the last call ended in, the page behind it, or needs more
-//!   than M pages: a first window begins at the page. Its size is n rounded up to a power of two, times 4 if this is at
-//!   most M / 32, times 2 if it is at most M / 4, and never more than M. What exceeds n is read ahead; if nothing
-//!   exceeds n, all of it counts as read ahead.
+//! A *window* is a run of pages that one decision reads. A *marker* stands on the window's page behind which the rest
+//! of the window was read ahead. M is the largest window, n the number of pages that the call still needs.
+//! - A call misses a page, and a first window begins at the page if the call needs more than M pages, or if the
+//!   page is the file's first page, the page that the last call ended in, or the page behind that page. The
+//!   window's size is n rounded up to a power of two, times 4 if this is at most M / 32, times 2 if it is at most M
+//!   / 4, and never more than M. The pages beyond n are read ahead; if there are none, the whole window counts as
+//!   read ahead.
 //! - A call finds the marker's page in the cache, or misses the page behind the window: the next window follows the
 //!   present one. It is 4 times as large below M / 16, 2 times as large up to M / 2, and M otherwise. All of it is read
 //!   ahead.

@@ -11,7 +11,7 @@ use super::disk_queue::end_of;
 use super::queues::{Buffers, Held, Queue, Waiting};
 use super::{BufferPool, Emit, FileId, IoConfig, IoCounts, IoStep, Location, RingId};
 
-/// The most descriptors that a device fetches at once: those of a line of 64 bytes.
+/// The most descriptors that a device fetches at once: a line of 64 bytes holds four.
 const DESCRIPTORS_OF_A_FETCH: u32 = 4;
 
 /// `Data` is a piece of memory that a request transfers: its first byte, its length, and the file and byte of a file's
@@ -96,7 +96,7 @@ struct Request {
     data: Vec<Data>,
 }
 
-/// `Outgoing` is the packets that are sent between two interrupts, each with its buffers.
+/// `Outgoing` holds the packets that are sent between two interrupts, each with its buffers.
 #[derive(Debug, Default)]
 struct Outgoing(Vec<(Request, Vec<u32>)>);
 
@@ -124,7 +124,7 @@ pub(super) struct Network {
     arrived: VecDeque<Arrived>,
     /// The packets that wait for the card, oldest first.
     outgoing: VecDeque<Outgoing>,
-    /// The time in instructions at which the card began with the first of them.
+    /// The time in instructions at which the card began with the oldest packets.
     begun: u64,
     pub(super) buffers: Buffers,
 }
@@ -142,7 +142,8 @@ impl Network {
         }
     }
 
-    /// Hands packets with `bytes` to a socket's queue. Packets that have not arrived arrive now; then the backlog does.
+    /// Hands packets with `bytes` to a socket's queue. Packets that have not arrived arrive now, and then more
+    /// packets, until the backlog waits in the ring again.
     pub(super) fn arrive(
         &mut self,
         bytes: u64,
@@ -166,7 +167,7 @@ impl Network {
             packets.fill(config.packet);
         }
         for batch in packets.chunks(config.coalesce as usize) {
-            // With a backlog all packets have one length. Without it none has arrived.
+            // With a backlog, all packets have one length. Without a backlog, no packet has arrived before.
             while self.arrived.len() < batch.len() {
                 let packet = batch[self.arrived.len()];
                 self.fill(packet, config, counts, emit);
@@ -214,7 +215,7 @@ impl Network {
         self.outgoing.front().map(|first| end_of(self.begun, first.bytes(), rate))
     }
 
-    /// Returns the packets that wait to be sent.
+    /// Returns the number of packets that wait to be sent.
     pub(super) fn waiting(&self) -> u64 {
         self.outgoing.iter().map(|sent| sent.0.len() as u64).sum()
     }
@@ -248,7 +249,7 @@ impl Network {
         }
     }
 
-    /// Sends a piece of a page from where it lies. No packet waits.
+    /// Sends a piece of a page from where it lies. No other packet may wait.
     pub(super) fn send_in_place(
         &mut self,
         (at, bytes, of): Data,

@@ -1,9 +1,9 @@
-//! `Chains` is the hash table of the forms `hashed` and `inverted`: which translations lie behind a slot, in
-//! which order.
+//! `Chains` is the hash table of the forms `hashed` and `inverted`. It holds the translations behind each slot, in
+//! their order.
 //!
-//! The slot of a page is the exclusive or of its number's pieces of b bits (b = log2 of the slots) and of b
-//! bits that a multiplicative hash makes of the address space. So neighbouring pages have neighbouring slots,
-//! whose entries share lines. The hash is ours.
+//! A slot has a number of b bits (b = log2 of the slots). The slot of a page is the exclusive or of all pieces of b
+//! bits of the page's number and of a multiplicative hash of the address space, which also has b bits. So
+//! neighbouring pages have neighbouring slots, whose entries share lines. The hash is ours.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 

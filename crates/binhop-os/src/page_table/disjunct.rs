@@ -155,7 +155,8 @@ impl DisjunctLayout {
             + (u64::from(self.segments) << self.group_log2())
     }
 
-    /// Returns the logarithm of the entries in a group, which is that of the pages of the global table for a segment.
+    /// Returns the logarithm of the entries in a group. A group has an entry for each page of the global table that
+    /// maps one segment.
     fn group_log2(self) -> u32 {
         REGION_LOG2 + ENTRY_LOG2 - 2 * self.page_log2
     }
@@ -169,7 +170,8 @@ impl DisjunctLayout {
         (u64::from(self.segments) << ENTRY_LOG2).div_ceil(1 << self.page_log2) as u32
     }
 
-    /// Returns the pages of all root tables. Each address space has a segment.
+    /// Returns the number of table pages that all root tables take. There is room for as many root tables as
+    /// segments, because each address space has a segment.
     fn root_pages(self) -> u32 {
         (u64::from(self.segments) << self.root_log2()).div_ceil(1 << self.page_log2) as u32
     }
@@ -178,7 +180,8 @@ impl DisjunctLayout {
         (first + (byte >> self.page_log2) as u32, (byte & ((1 << self.page_log2) - 1)) as u32)
     }
 
-    /// Returns the place of a root entry: of a root table, and of the number of a page among its regions' pages.
+    /// Returns the place of an entry in root table `root`. The entry leads to page `at`, counted over the pages of
+    /// all regions of the address space.
     fn root_entry(self, root: u32, at: u64) -> (u32, u32) {
         let in_page = self.page_log2 - ENTRY_LOG2;
         self.within(self.map_pages(), (u64::from(root) << self.root_log2()) + ((at >> in_page) << ENTRY_LOG2))
@@ -215,7 +218,7 @@ struct SegmentPage {
 /// `UsedSegment` is a segment in use.
 #[derive(Default)]
 struct UsedSegment {
-    /// The shared region that the segment is, if it is one.
+    /// The number of the shared region that has this segment; `None` if its region is not shared as a whole.
     shared: Option<u32>,
     /// The translations by the page's number in the segment.
     pages: BTreeMap<u64, SegmentPage>,
@@ -311,7 +314,8 @@ impl DisjunctTable {
         }
     }
 
-    /// Maps a page. `shared` is the number of the shared region in which the page lies, if the region is shared as a whole.
+    /// Maps a page. `shared` is the number of the shared region in which the page lies, if the region is shared as a
+    /// whole.
     pub(super) fn map(
         &mut self,
         asid: Asid,
@@ -418,8 +422,8 @@ impl DisjunctTable {
         }
     }
 
-    /// Checks that pages and counts agree: each page in use is counted once for each translation or root in it, and each
-    /// translation counts the spaces that map it.
+    /// Checks that pages and counts agree: each page in use is counted once for each translation or root in it, and
+    /// each translation counts the spaces that map it.
     pub(super) fn check(&self) -> Result<()> {
         let mut live: BTreeMap<u32, u32> = (0..self.layout.map_pages()).map(|page| (page, 1)).collect();
         let mut spaces: BTreeMap<(u32, u64), u32> = BTreeMap::new();

@@ -10,12 +10,12 @@
 //! Ours:
 //! - The table has a power of two of slots, at least two for each frame, and all its pages are in use from the
 //!   start.
-//! - A chain begins with its oldest translation. When the translation in the slot leaves, the next one of the
-//!   chain moves into the slot.
+//! - A chain begins with its oldest translation. When the translation in the slot leaves, the next translation of
+//!   the chain moves into the slot.
 //! - The overflow area takes table pages as it grows, and uses the lowest free entry of the lowest page.
 //! - A walk reads the chain up to the page's entry. The walk of a page that is not mapped reads the whole
 //!   chain, and the slot if the chain is empty.
-//! - The hash: see [`chains`](super::chains).
+//! - [`chains`](super::chains) defines the hash.
 
 use alloc::{format, vec::Vec};
 

@@ -6,18 +6,18 @@
 //! the frame holds and the next entry. A walk reads the anchor, and then the chain up to the page's entry.
 //!
 //! Ours:
-//! - The entry of a frame names one translation. If address spaces share a page, the oldest translation lies
-//!   in the entry of the frame. Further translations of the page have *alias entries* of the same size in an
-//!   overflow area, which takes table pages as it grows and uses the lowest free entry of the lowest page.
-//!   When the oldest translation leaves, the next one moves into the frame's entry, and keeps its place in its
+//! - The entry of a frame names one translation. If address spaces share a page, the oldest translation lies in the
+//!   entry of the frame. Further translations of the page have *alias entries* of the same size in an overflow
+//!   area, which takes table pages as it grows and uses the lowest free entry of the lowest page. When the oldest
+//!   translation leaves, the next translation of the page moves into the frame's entry, and keeps its place in its
 //!   chain.
 //! - A chain begins with its oldest translation, whatever happens in a lane: a lane skips the entries of
 //!   pages that it does not hold, and finds a page that returns to memory in its old place. A translation
 //!   that is replaced moves to the end of its chain.
 //! - An anchor takes 4 bytes. There is a power of two of anchors, at least two for each frame.
 //! - The walk of a page that is not mapped reads the anchor and the whole chain.
-//! - The table pages of anchors come first, then the table pages of frame entries; both are in use from the
-//!   start. The hash: see [`chains`](super::chains).
+//! - The table pages of anchors come first, then the table pages of frame entries; both are in use from the start.
+//!   [`chains`](super::chains) defines the hash.
 
 use alloc::{collections::BTreeMap, format, vec::Vec};
 
@@ -43,7 +43,7 @@ pub(super) static FORM: TableForm = TableForm {
 /// The logarithm of the bytes of an anchor.
 const ANCHOR_LOG2: u32 = 2;
 
-/// No link: the page has no translation.
+/// The link of a page that has no translation.
 const NONE: u32 = u32::MAX;
 
 /// `InvertedTable` is the inverted page table.
@@ -119,7 +119,7 @@ impl InvertedTable {
             return Ok(());
         }
         let shared = self.oldest.get(page.index()).is_some_and(|link| *link != NONE);
-        // An old translation with aliases frees an alias entry, which is enough for the new one.
+        // An old translation with aliases frees an alias entry, which is enough for the new translation.
         let frees = before.is_some_and(|link| {
             let old = self.chains.link(link);
             old.overflow.is_some() || self.further.contains_key(&old.page)

@@ -3,8 +3,8 @@
 //!
 //! # Rules
 //! - **Table pages** are numbered from 0. Each lane gives a table page a frame of its own. A page of the table
-//!   without entries is freed, and the lowest free number is used next. At most `reserve` pages are in use:
-//!   one more is an error, and the table is then unchanged.
+//!   without entries is freed, and the lowest free number is used next. At most `reserve` pages are in use. A map
+//!   that needs a further page is an error, and leaves the table unchanged.
 //! - **An entry stays until its page is unmapped.** When a lane evicts the page, the lane's operating system
 //!   marks the entry as invalid and leaves it in place. So the table is the same in every lane. The one
 //!   exception is the frame entry of the inverted table ([`Step::Frame`]): it belongs to the frame, and a lane
@@ -186,8 +186,8 @@ impl PageTables {
         }
     }
 
-    /// Maps a page in a region that address spaces share as a whole. In a disjunct table, regions of the same number have one
-    /// segment: the page has one entry. Other tables have an entry for each address space.
+    /// Maps a page in a region that address spaces share as a whole. In a disjunct table, regions of the same number
+    /// have one segment: the page has one entry. Other tables have an entry for each address space.
     ///
     /// # Errors
     /// See [`PageTables::map`]; or another space maps another page at this place of the region.
@@ -274,7 +274,7 @@ impl PageTables {
         }
     }
 
-    /// Returns the number of translations: mapped pages, a huge page being one.
+    /// Returns the number of translations. Each mapped page is one translation, however large the page is.
     #[must_use]
     pub fn entries(&self) -> u64 {
         match &self.form {
@@ -285,7 +285,7 @@ impl PageTables {
         }
     }
 
-    /// Checks the invariants: table pages in use and free ones make up the reserve, each page in use holds
+    /// Checks the invariants: the used and the free table pages make up the reserve, each page in use holds
     /// entries, and the counts of entries are right.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 //! # Form
 //! A table page holds page size / entry size entries, so a level has log2 of this number of index bits.
 //! - Two levels with entries of 4 bytes are the tables of the 80386: 10 + 10 bits, pages of 4 KiB.
-//! - Four levels with entries of 8 bytes are those of x86-64: 4 × 9 bits, addresses of 48 bits. Five levels
-//!   have 57 bits. An address must be canonical: its upper bits equal the highest bit that the table
-//!   translates. So the kernel's addresses lie in the upper half of the root.
+//! - Four levels with entries of 8 bytes are the tables of x86-64: 4 × 9 bits, addresses of 48 bits. Five levels
+//!   have 57 bits. An address must be canonical: its upper bits equal the highest bit that the table translates. So
+//!   the kernel's addresses lie in the upper half of the root.
 //! - An entry above the last level may map a huge page (page size × 2^(index bits) one level up: 2 MiB in
 //!   x86-64). Processors limit the levels that do; the table does not.
 //!

@@ -22,9 +22,9 @@ pub(super) struct RegionShape {
 }
 
 impl RegionShape {
-    /// Returns the regions of a table for addresses of `address_bits` bits. A region is at least as large as
-    /// `root_entry_log2` says, the logarithm of the bytes that an entry of the root maps: so the pages that an
-    /// entry maps lie in one region. `None` if the table is smaller than a region.
+    /// Returns the regions of a table for addresses of `address_bits` bits; `None` if the table is smaller than a
+    /// region. `root_entry_log2` is the logarithm of the bytes that an entry of the root maps. A region is at least
+    /// that large, so all pages that the entry maps lie in one region.
     pub(super) fn new(address_bits: u32, page_log2: u32, root_entry_log2: u32) -> Option<Self> {
         let bytes_log2 = REGION_LOG2.max(root_entry_log2);
         let count = 1 << address_bits.checked_sub(bytes_log2)?;

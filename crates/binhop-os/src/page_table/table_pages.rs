@@ -60,8 +60,8 @@ impl TablePages {
         page
     }
 
-    /// Takes table pages for an array that stays, and returns their number. They have ascending numbers from the
-    /// first number that was never used.
+    /// Takes table pages for an array that stays, and returns how many pages it took. The pages have ascending
+    /// numbers from the first number that was never used.
     ///
     /// # Errors
     /// Fewer pages are free.

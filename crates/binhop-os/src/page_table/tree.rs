@@ -310,7 +310,8 @@ impl TreeTable {
         }
     }
 
-    /// Returns the parts of a range that the table can express, as numbers in the table; each with its region.
+    /// Returns the parts of a range that the table can express, each with its region. Pages have their numbers in
+    /// the table.
     fn ranges(&self, space: &TreeSpace, first: u64, last: u64) -> Vec<(usize, u64, u64)> {
         if let (Some(regions), Some(shape)) = (&space.regions, self.shape.regions) {
             return regions.ranges(shape, first, last);

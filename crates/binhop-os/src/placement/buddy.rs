@@ -14,9 +14,9 @@
 //! - When no frame is free, the page that was referenced longest ago in all memory is evicted, and its frame
 //!   is reused.
 //! - A wired page takes the next frame, as any page does, and is never evicted.
-//! - A huge page takes a run of 2^n frames (order n, at most 10) from the smallest block that holds it; the rest of the
-//!   block goes back by halves. The processor's list has single frames only. If no block is large enough, the page takes
-//!   a single frame (a fallback). [`RunPlace`](crate::RunPlace) has the rules of runs.
+//! - A huge page takes a run of 2^n frames (order n, at most 10) from the smallest block that holds it; the rest of
+//!   the block goes back by halves. The processor's list has single frames only. If no block is large enough, the
+//!   page takes a single frame (a fallback). [`RunPlace`](crate::RunPlace) has the rules of runs.
 //! - When no frame is free, neither in blocks nor in the processor's list nor with old pages of other programs, the
 //!   run taken longest ago among those with frames that no page uses is split, and these frames are free. A page is
 //!   evicted only when there is no such run. Linux splits huge pages that are not fully used when memory is scarce

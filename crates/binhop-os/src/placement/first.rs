@@ -1,6 +1,6 @@
-//! `first` takes the least recently used frame, as an operating system does that ignores caches. The pool's
-//! size makes no difference. The policy keeps no state and draws nothing; the seed shows only in the order in
-//! which unused frames are handed out.
+//! `first` takes the least recently used frame, as an operating system that ignores caches does. The pool's size
+//! makes no difference. The policy keeps no state and draws nothing; the seed shows only in the order in which
+//! unused frames are handed out.
 
 use alloc::boxed::Box;
 

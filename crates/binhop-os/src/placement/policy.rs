@@ -144,8 +144,8 @@ impl Policy {
         matches!(self.mechanism, Mechanism::Allocator(AllocatorPolicy { reuses_frames: true, .. }))
     }
 
-    /// Returns the logarithm of the frames in the largest run that the policy hands out as a whole; `None` if the policy
-    /// has no runs of frames. A huge page needs a run.
+    /// Returns the logarithm of the frames in the largest run that the policy hands out as a whole; `None` if the
+    /// policy has no runs of frames. A huge page needs a run.
     #[must_use]
     pub fn largest_run_log2(&self) -> Option<u32> {
         match self.mechanism {

@@ -295,9 +295,9 @@ impl Spaces {
         self.reclaim(space, touched);
     }
 
-    /// Frees the touched pages of a life that ended, from the last touched page, `touched`, backwards, where
-    /// the only page ever found has died. The entry of a page that lives on remains: if the address space
-    /// returns, it finds its former mapping there.
+    /// Frees the `TouchedPage`s of a life that ended, from the last one, `touched`, back to the first. A
+    /// `TouchedPage` is freed if its virtual page led to one page only, and this page has died. The `TouchedPage`
+    /// of a page that lives on remains: if the address space returns, it finds its former mapping there.
     fn reclaim(&mut self, space: u32, touched: u32) {
         let mut next = touched;
         while next != NO_TOUCHED_PAGE {

@@ -100,8 +100,8 @@ impl Spaces {
         }
     }
 
-    /// Returns the page of a named segment to which a virtual page leads for a load; `None` if the address space has a page
-    /// of its own there, or no named segment. Nothing is noted.
+    /// Returns the page of a named segment to which a virtual page leads for a load; `None` if the address space has
+    /// a page of its own there, or no named segment. Nothing is noted.
     #[must_use]
     pub fn segment_page_at(&self, asid: Asid, page_no: PageNo) -> Option<NamedPage> {
         let space = self.known_space(asid, page_no.0)?;

@@ -1,4 +1,5 @@
-//! Calls are followed by hand: the windows of read-ahead, the flusher, the rings, the rules of the configuration.
+//! These tests follow calls by hand: the windows of read-ahead, the flusher, the rings, the rules of the
+//! configuration.
 
 use binhop_base::VirtAddr;
 use binhop_os::io::{
@@ -110,7 +111,7 @@ fn a_write_of_part_of_a_page() {
 }
 
 /// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
-/// A card that sends 1,500 bytes in a million instructions, and interrupts after every second packet. The ring has room
+/// A card sends 1,500 bytes in a million instructions, and interrupts after every second packet. The ring has room
 /// for four packets.
 #[test]
 fn packets_leave_at_the_rate_of_the_card() {
@@ -141,8 +142,8 @@ fn packets_leave_at_the_rate_of_the_card() {
     assert_eq!(make(6_000_000, 0), [1500, 1500, 0]);
 }
 
-/// A ring of four slots: a packet of 4,096 bytes takes two, one of 1,000 bytes takes one. A packet waits for as many slots as
-/// it needs, whatever the packets before it took.
+/// In a ring of four slots, a packet of 4,096 bytes takes two slots, and a packet of 1,000 bytes takes one slot. A
+/// packet waits for as many slots as it needs, whatever the packets before it took.
 #[test]
 fn packets_of_several_sizes_wait_for_the_slots_they_need() {
     let sizes = IoConfig {
@@ -184,11 +185,12 @@ fn pages_leave_at_the_rate_of_the_disk() {
         call(&mut path, &mut |step| steps.push(step));
         (requests(&steps), path.cached().filter(|&(_, dirty)| dirty).count())
     };
-    // Five pages are dirty. The flusher asks for 0 and 1, then for 2 and 3; the disk needs a million instructions for each.
+    // Five pages are dirty. The flusher asks for 0 and 1, then for 2 and 3; the disk needs a million instructions for
+    // each.
     assert_eq!(make(0, |path, emit| path.write(FILE, 0, 5 * PAGE, USER, emit)), (vec![], 1));
     assert_eq!(make(999_999, |_, _| {}), (vec![], 1));
     assert_eq!(make(1_000_000, |_, _| {}), (vec![(false, 0, 2)], 0), "page 4 is old, and waits in the queue");
-    // A store makes a page dirty again that waits to be written.
+    // A store makes a page dirty again while the page waits to be written.
     assert_eq!(make(1_000_000, |path, emit| path.write(FILE, 2 * PAGE, 1, USER, emit)), (vec![], 1));
     // fsync waits: the second write of page 2 comes after the first.
     let all = vec![(false, 2, 2), (false, 4, 1), (false, 2, 1)];
@@ -218,7 +220,8 @@ fn pages_arrive_at_the_rate_of_the_disk() {
     assert_eq!(read(2_000_001, 6), [(true, 6, 4)]);
 }
 
-/// Two pages are old at 1,000 and written at 1,512; two pages that are read ahead arrive at 2,048. The earliest comes first.
+/// Two pages are old at 1,000 and written at 1,512; two pages that are read ahead arrive at 2,048. The earliest comes
+/// first.
 #[test]
 fn who_is_due_first_works_first() {
     let rate = |instructions: u64| core::num::NonZeroU64::new(PAGE * 1_000_000 / instructions);
@@ -307,8 +310,8 @@ fn packets_arrive() {
     );
 }
 
-/// Two packets wait in a ring of three. A call that takes 100 bytes sees one of them, and another arrives; the next call
-/// finds the rest of its packet.
+/// Two packets wait in a ring of three. A call that takes 100 bytes sees one of these packets, and another packet
+/// arrives. The next call finds the rest of the packet that the first call saw.
 #[test]
 fn a_backlog_waits_in_the_ring() {
     let mut path =
@@ -325,7 +328,7 @@ fn a_backlog_waits_in_the_ring() {
         };
         steps.iter().filter_map(packets).collect::<Vec<_>>()
     };
-    // Copies have 1000 more than the buffer's number, and the end of the bytes in it.
+    // A copy is shown as 1000 plus the buffer's number, and the end of the copied bytes in the buffer.
     assert_eq!(calls(100), [(0, 1500), (1, 1500), (2, 1500), (1000, 100)]);
     assert_eq!(calls(1400), [(1000, 1500)]);
     // Slot 0 holds buffer 3. The first buffer is free again, and slot 1 gets it.
@@ -337,8 +340,8 @@ fn a_backlog_waits_in_the_ring() {
     );
 }
 
-/// Two pages of a file are overwritten whole, from bytes that lie elsewhere in their pages. So each page of the target takes
-/// two pieces or more. None of them is read, and each page is looked up once.
+/// Two pages of a file are overwritten whole, from bytes that lie elsewhere in their pages. So each page of the
+/// target takes two pieces or more. No page of the target is read, and each is looked up once.
 #[test]
 fn pages_that_are_overwritten_whole_are_not_read() {
     const TARGET: FileId = FileId(8);
@@ -376,7 +379,7 @@ fn pages_that_are_overwritten_whole_are_not_read() {
         },
     );
     assert_eq!(of_file, (vec![], 0, 2));
-    // Three pages of the other file are found, and two of this one are not.
+    // Three pages of the other file are found in the cache, and two pages of the target are not.
     let of_copy = made(
         |path, steps| path.read(FILE, 0, 4 * PAGE, USER, &mut |step| steps.push(step)),
         |path, steps| {
@@ -394,8 +397,8 @@ fn pages_that_are_overwritten_whole_are_not_read() {
     assert_eq!(of_part.0, [(true, 0, 1), (true, 1, 1)]);
 }
 
-/// A copy writes 16 pieces at once, as Linux writes the pages of a pipe. A page that lies half in the next write keeps bytes
-/// that this write does not overwrite, so it is read, and the next write looks it up again.
+/// A copy writes 16 pieces at once, as Linux writes the pages of a pipe. A page that lies half in the next write
+/// keeps bytes that this write does not overwrite, so it is read, and the next write looks it up again.
 #[test]
 fn a_page_of_two_writes_of_a_copy_is_read() {
     const TARGET: FileId = FileId(8);
@@ -407,8 +410,9 @@ fn a_page_of_two_writes_of_a_copy_is_read() {
     steps.clear();
     let before = (path.counts().cache_hits, path.counts().cache_misses);
     path.copy_file((FILE, 100), (TARGET, 1000), 20 * PAGE, &mut |step| steps.push(step));
-    // The first and the last page of the target keep bytes. Two pieces make a page, so writes meet in pages 8 and 16. They are
-    // found by the second write, as the 21 pages of the other file are.
+    // The first and the last page of the target keep bytes. Two pieces make a page, so two writes meet in page 8,
+    // and two in page 16. The second of these writes finds the page in the cache. All 21 pages of the other file
+    // are found, too.
     assert_eq!(requests(&steps), [0, 8, 16, 20].map(|page| (true, page, 1)));
     let after = (path.counts().cache_hits, path.counts().cache_misses);
     assert_eq!((after.0 - before.0, after.1 - before.1), (21 + 2, 21));
@@ -434,8 +438,8 @@ const fn room(pages: u64) -> Option<MemoryRoom> {
     Some(MemoryRoom { pages, reuses_frames: false })
 }
 
-/// Memory has room for three pages. Each line makes a reference to a page of the program's own or to a file, and names what
-/// the disk does before and the page that leaves the page cache.
+/// Memory has room for three pages. Each line makes a reference to a page of the program's own or to a file, and
+/// names what the disk does before and the page that leaves the page cache.
 #[test]
 fn a_page_of_the_page_cache_competes_with_the_programs_pages() {
     let sizes = IoConfig { cache_pages: 1000, read_ahead: 1, request_pages: 1, ..linux() };

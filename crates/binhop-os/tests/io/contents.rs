@@ -40,8 +40,8 @@ pub(super) struct World {
     sends_at_once: bool,
     /// The numbers of the bytes that a call must leave in the user's memory, from its first byte on.
     expected: Vec<u64>,
-    /// The bytes of a file that the present call copies into the page cache, from several pieces. The page of such a byte
-    /// may be written to the disk, to make room, before the byte is there; then the page is written again.
+    /// The bytes of a file that the present call copies into the page cache, from several pieces. The page of such a
+    /// byte may be written to the disk, to make room, before the byte is there; then the page is written again.
     copied: Option<(u64, Range<u64>)>,
     /// The socket for which the driver sees packets.
     socket: u64,

@@ -1,5 +1,6 @@
-//! `Lane` is the memory of one placement behind the path: a list of frames by last use, from whose oldest ones any may be
-//! taken. It checks that no placement takes the frame of a page that the page cache holds, and that no page has two frames.
+//! `Lane` is the memory of one placement behind the path. It is a list of frames by last use, and a placement may
+//! take any of the oldest frames. `Lane` checks that no placement takes the frame of a page that the page cache
+//! holds, and that no page has two frames.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Makes unused frames: those for which the page cache competes, those of rings and text, and a pool of three.
+    /// Makes unused frames: the frames for which the page cache competes, frames for rings and text, and a pool of
+    /// three.
     pub(super) fn new(config: &IoConfig, named: (u64, MemoryPlace)) -> Self {
         let ring = (u64::from(config.ring) * IoConfig::DESCRIPTOR).div_ceil(config.page);
         let reuses = config.memory.is_some_and(|room| room.reuses_frames);

@@ -159,8 +159,8 @@ fn the_root_tables_of_spaces_with_more_regions() {
     tables.check().unwrap();
 }
 
-/// JM97, Figures 6 and 7: a user entry lies at ten 1-bits, the page's number in the global space, and two 0-bits; a root
-/// table has 8 groups of 64 entries.
+/// JM97, Figures 6 and 7: a user entry lies at ten 1-bits, the page's number in the global space, and two 0-bits; a
+/// root table has 8 groups of 64 entries.
 #[test]
 fn a_walk_of_the_disjunct_table() {
     let mut tables = tables(TableKind::Disjunct { segments: 16, regions: 8 }, 4);

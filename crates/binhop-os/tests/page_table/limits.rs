@@ -1,4 +1,4 @@
-//! What each form refuses, and how the refusal reads.
+//! These tests show what each form of table refuses, and how the refusal reads.
 
 use binhop_base::{Asid, PageId, PageNo, PowerOfTwo};
 use binhop_os::page_table::{FORMS, PageTables, TableConfig, TableKind, form};

@@ -1,4 +1,5 @@
-//! Page tables: walks followed by hand, the limits of each form, and the comparison with the oracle.
+//! The tests of page tables follow walks by hand, check the limits of each form, and compare the tables with the
+//! oracle.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 

@@ -1,5 +1,5 @@
-//! Random maps, unmaps and ends of address spaces: the tables equal the oracle's after each event, in what
-//! they refuse, in the translations, in every read of every walk and in the pages in use.
+//! The tables equal the oracle's after each of many random maps, unmaps and ends of address spaces: in what they
+//! refuse, in the translations, in every read of every walk and in the pages in use.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ fn forms() -> impl Strategy<Value = Form> {
     ]
 }
 
-/// Pairs the tables with the oracle's.
+/// `Both` holds the tables and the oracle's tables.
 struct Both {
     form: Form,
     fast: PageTables,
