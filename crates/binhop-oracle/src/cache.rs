@@ -49,7 +49,7 @@ pub struct WriteBuffer {
     pub drain: u64,
     /// True if a write joins a write to the same line whose drain has not begun.
     pub merge: bool,
-    /// False if nobody ever waits for room.
+    /// False if the processor never waits for room.
     pub stalls: bool,
 }
 
@@ -65,7 +65,7 @@ pub enum Name {
 /// `Line` is a line in a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The name by which the cache recognises it, together with `offset`.
+    /// The name by which the cache recognises the line, together with `offset`.
     pub name: Name,
     /// First byte within the page.
     pub offset: u64,

@@ -11,7 +11,7 @@ use crate::cache::{Cache, Config, Name, WriteBuffer};
 #[derive(Clone, Copy, Debug)]
 struct Request {
     name: Name,
-    /// The position within the page of a byte of the line.
+    /// The position of a byte of the line within the page.
     offset: u64,
     kind: Kind,
     /// The bytes of data that the request carries; `None` for the bytes of a store.
@@ -65,7 +65,7 @@ struct Waiting {
     needs: u64,
 }
 
-/// `Buffer` is a write buffer that is stepped cycle by cycle. Its first write is the one that drains.
+/// `Buffer` is a write buffer that is stepped cycle by cycle. Its first write drains, and the other writes wait.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
     writes: VecDeque<Waiting>,
@@ -189,8 +189,8 @@ impl CacheTree {
         self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
     }
 
-    /// Asks a cache for the line with this byte on behalf of an agent, as the processor asks the first level. If
-    /// `costs`, a hit costs the cache's cycles. Returns the cycles, and the level that served the access.
+    /// Asks a cache for the line with this byte on behalf of an agent, as the processor asks the first level. A hit
+    /// costs the cache's cycles if `costs` is true. Returns the cycles, and the level that served the access.
     pub fn ask(
         &mut self,
         cache: usize,
@@ -405,7 +405,7 @@ impl CacheTree {
         (name, asked.offset / line * line)
     }
 
-    /// Brings a line in. Returns whether it came from a stream buffer.
+    /// Brings a line in. Returns whether the line came from a stream buffer.
     fn bring_in(
         &mut self,
         cache: usize,
@@ -434,8 +434,9 @@ impl CacheTree {
         from_stream
     }
 
-    /// Takes a line from the stream buffer that has it at its head. If there is none, reads the line from behind, and
-    /// the least recently used buffer begins a new stream. Returns whether the line came from a buffer.
+    /// Takes a line from the stream buffer that has the line at its head. If no buffer has it there, reads the line
+    /// from behind, and begins a new stream in the least recently used buffer. Returns whether the line came from a
+    /// buffer.
     fn read_ahead(
         &mut self,
         cache: usize,

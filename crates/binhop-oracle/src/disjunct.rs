@@ -2,16 +2,19 @@
 //! the mapped pages, and finds by searching the list which regions, segments and root tables are in use.
 //!
 //! Pages have 4 KiB and entries 4 bytes.
-//! - A *region* is 256 MiB of an address space. An address space numbers its regions from 0 on, in the order in which their
-//!   first pages are mapped. A *segment* is a region in the space of all segments. A region and its segment always take the
-//!   lowest free number, unless another region has the same segment: then its number is taken. A region that loses its last
-//!   page gives its number back, and that of its segment if no other region has the segment.
-//! - The entry of a page, the *user entry*, lies at a global virtual address of 52 bits: ten 1-bits, the 24-bit number of
-//!   the segment, the 16-bit number of the page in the segment, two 0-bits.
-//! - The segment map and the root tables lie in physical memory. A physical address is cached under the 52-bit address
-//!   that begins with nine 1-bits and a 0-bit. The segment map has 4 bytes for each segment. Root tables follow on the next
-//!   page: with 8 regions 2 KiB each. An address space gets the lowest free root table with its first page.
-//! - A root table has 64 entries for each region that a space may use, by the region's number. An entry maps 1024 user entries.
+//! - A *region* is 256 MiB of an address space. An address space numbers its regions from 0 on, in the order in
+//!   which their first pages are mapped. A *segment* is a region in the space of all segments. A new region takes
+//!   the lowest free number of its address space, and its segment the lowest free number of a segment. If another
+//!   region has the same segment already, the segment keeps its number. A region that loses its last page gives its
+//!   number back. A segment gives its number back with its last region.
+//! - The entry of a page, the *user entry*, lies at a global virtual address of 52 bits: ten 1-bits, the 24-bit
+//!   number of the segment, the 16-bit number of the page in the segment, two 0-bits.
+//! - The segment map and the root tables lie in physical memory. A physical address is cached under the 52-bit
+//!   address that begins with nine 1-bits and a 0-bit. The segment map has 4 bytes for each segment. Root tables
+//!   follow on the next page: with 8 regions 2 KiB each. An address space gets the lowest free root table with its
+//!   first page.
+//! - A root table has 64 entries for each region that a space may use, by the region's number. An entry maps 1024
+//!   user entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,9 +28,9 @@ const ENTRY: u64 = 4;
 const PAGE: u64 = 4096;
 /// The bytes of a region's entries in a root table.
 const GROUP_BYTES: u64 = 64 * ENTRY;
-/// The addresses from which user entries lie.
+/// The start of the global table: user entries lie at this address and above.
 const GLOBAL_TABLE: u64 = 0b11_1111_1111 << 42;
-/// The addresses under which physical memory is cached.
+/// The start of the addresses under which physical memory is cached.
 const PHYSICAL: u64 = 0b11_1111_1110 << 42;
 
 /// Returns the 52-bit address under which a physical address is cached.

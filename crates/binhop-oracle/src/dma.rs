@@ -30,11 +30,11 @@ pub struct DmaDesign {
     pub ddio_ways: usize,
     /// Cycles of an access to the last-level cache.
     pub cycles: u64,
-    /// Cycles of the processor's access to the DMA cache, and of a device's.
+    /// Cycles of an access to the DMA cache: by the processor, and by a device.
     pub io_cycles: [u64; 2],
     /// Cycles of a demand read of memory.
     pub memory: u64,
-    /// The writes and prefetches that may be under way at once. `None`: memory has room for all.
+    /// The number of writes and prefetches that may be under way at once. `None`: memory has room for all of them.
     pub posted: Option<usize>,
     /// The seed.
     pub seed: u64,
@@ -45,7 +45,8 @@ pub struct DmaDesign {
 pub enum Op {
     /// The processor loads from a line.
     Load(u64),
-    /// Another cache of the front reads a line, or another part of it. Nothing happens if the front holds the line dirty.
+    /// Another cache of the front reads a line, or another part of it. Nothing happens if the front holds the line
+    /// dirty.
     Reload(u64),
     /// The processor stores into a line.
     Store(u64),
@@ -63,7 +64,8 @@ pub enum Op {
     DeviceWrite(u64, bool),
 }
 
-/// `Tapped` is an event below the front, in words: what happens, the line, and `store`, `whole` or neither.
+/// `Tapped` is an event below the front: the name of the event, the line, and a flag that says `store` or `whole`
+/// where the event has such a flag.
 pub type Tapped = (&'static str, u64, bool);
 
 /// `Reply` is the place that served a reference, and its cycles; `None` for an event that is no reference.
@@ -72,13 +74,13 @@ pub type Reply = Option<(&'static str, u64)>;
 /// `Held` is a copy of a line in a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// The line.
+    /// The number of the line.
     pub line: u64,
     /// The letter of the state: M, O, E or S.
     pub state: char,
-    /// True if it holds device data.
+    /// True if the line holds device data.
     pub of_device: bool,
-    /// True if it was prefetched and not used since.
+    /// True if the line was prefetched and not used since.
     pub prefetched: bool,
     version: u64,
     used: u64,
@@ -94,7 +96,7 @@ struct FrontCopy {
 /// `Ways` are the ways of the last-level cache or of the DMA cache, set by set.
 type Ways = Vec<Vec<Option<Held>>>;
 
-/// `DmaMachine` is the machine.
+/// `DmaMachine` holds the copies of all lines, the versions of their data, and the counts.
 #[derive(Clone, Debug)]
 pub struct DmaMachine {
     design: DmaDesign,
@@ -109,20 +111,20 @@ pub struct DmaMachine {
     newest: BTreeMap<u64, u64>,
     /// Lines that a device produced and the processor has not updated.
     produced: BTreeSet<u64>,
-    /// Lines that a device wrote and the processor has not read; true if they left the caches.
+    /// Lines that a device wrote and the processor has not read. The flag is true if the line has left the caches.
     unread: BTreeMap<u64, bool>,
     victims: BTreeMap<u64, u64>,
     time: u64,
     /// Every count, by its name.
     pub counts: BTreeMap<String, u64>,
-    /// The class of the reference that is simulated.
+    /// The class of the present reference.
     class: &'static str,
     waited: u64,
     /// The cycles of all references before this one.
     before: u64,
     /// Every posted request that there ever was: the line, and the cycle at which it is done.
     posted: Vec<(u64, u64)>,
-    /// The cycles of caches, which pass at the end of the reference.
+    /// The cycles that the present reference spends in caches. They pass at the end of the reference.
     in_caches: u64,
 }
 
@@ -299,7 +301,7 @@ impl DmaMachine {
         }
     }
 
-    /// Counts what was waited, and lets the time pass.
+    /// Counts the cycles of a reference, which waited for memory and for caches, and lets this time pass.
     fn pass(&mut self) -> u64 {
         let cycles = self.waited + self.in_caches;
         *self.counts.entry(format!("{} cycles", self.class)).or_default() += cycles;
@@ -387,7 +389,7 @@ impl DmaMachine {
         version
     }
 
-    /// The lines of device data that leave unread are counted.
+    /// Counts a line of device data that leaves the caches before the processor has read it.
     fn departs(&mut self, held: Held) {
         if held.of_device && self.unread.get(&held.line) == Some(&false) {
             self.unread.insert(held.line, true);
@@ -600,7 +602,7 @@ impl DmaMachine {
         self.end(served, served != "memory")
     }
 
-    /// Under `off` no device data are in the caches, so that nothing is left unread there.
+    /// Checks that `off` keeps no device data in the caches, so that no such data leave unread.
     fn departs_from_count(&self, held: Held) {
         assert!(!held.of_device);
     }
@@ -743,9 +745,9 @@ impl DmaMachine {
         }
     }
 
-    /// Gives the machine other ways of the last-level cache, of which `moves` names, for the processor's ways and for
-    /// the I/O ways, the old way that each new way continues. The lines of all other ways are flushed. Returns the dirty
-    /// lines written.
+    /// Gives the last-level cache other ways. `moves` has a list for the processor's ways and a list for the I/O
+    /// ways. Each list names, for each new way, the old way that it continues, if any. The lines of the old ways
+    /// that no new way continues are flushed. Returns the number of dirty lines written.
     pub fn regroup(&mut self, moves: [Vec<Option<usize>>; 2]) -> u64 {
         let mut written = 0;
         for (io, kept) in [(false, &moves[0]), (true, &moves[1])] {

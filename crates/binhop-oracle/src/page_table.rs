@@ -45,7 +45,7 @@ pub struct PageTables {
     reserve: u32,
     /// The logarithm of the slots of a hash table.
     slots_log2: u32,
-    /// The number of table pages of anchors, and of all table pages that stay.
+    /// The number of table pages of anchors, and the number of all table pages that stay in use.
     fixed: (u32, u32),
     /// The translations, the oldest first.
     translations: Vec<Translation>,
@@ -124,7 +124,8 @@ impl PageTables {
         self.is_tree() && self.address_bits() <= 32
     }
 
-    /// Returns the number of a page in a tree; `None` if the tree cannot express it, or does not yet.
+    /// Returns the number of a page in a tree; `None` if the tree cannot express the page, or its region has no
+    /// number yet.
     fn number(&self, asid: Asid, page_no: u64) -> Option<u64> {
         let region_log2 = self.region_log2();
         if self.has_regions() {
@@ -249,7 +250,7 @@ impl PageTables {
         }
     }
 
-    /// Maps a page. Returns false, and changes nothing, if that cannot be.
+    /// Maps a page. Returns false, and changes nothing, if the table cannot map the page.
     pub fn map(&mut self, asid: Asid, page_no: u64, page: PageId, size_log2: u32) -> bool {
         let before = self.clone();
         let fits = self.try_map(Translation { asid, page_no, page, size_log2 });

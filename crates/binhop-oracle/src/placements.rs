@@ -37,8 +37,8 @@ pub struct RunPlace {
     pub begins: bool,
 }
 
-/// `RunCounts` counts runs: those taken, those for which no block was free, those split, and the most frames of whole
-/// runs at one time that no page had joined.
+/// `RunCounts` counts runs of frames: the runs taken, the runs for which no block was free, the runs split, and the
+/// most frames of whole runs that no page had joined at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// The runs taken.

@@ -5,7 +5,8 @@
 pub struct NaiveStack(Vec<u64>);
 
 impl NaiveStack {
-    /// Touches a unit, and returns how many units stood before it in the list; `None` if it was not in the list.
+    /// Touches a unit, and returns how many units stood before it in the list; `None` if the list did not hold the
+    /// unit.
     pub fn touch(&mut self, unit: u64) -> Option<u64> {
         let place = self.0.iter().position(|&other| other == unit);
         if let Some(place) = place {

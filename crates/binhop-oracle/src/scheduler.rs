@@ -17,7 +17,7 @@ pub enum NextTask {
     First,
     /// The task whose last turn is longest ago; the lowest number decides a tie.
     LongestAgo,
-    /// The first task that has been ready for this time; if there is none, the task with the latest turn, and
+    /// The first task that has been ready for this time. If there is no such task, the task with the latest turn;
     /// the lowest number decides a tie.
     Latest(u64),
 }

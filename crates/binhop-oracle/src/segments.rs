@@ -1,11 +1,12 @@
-//! `Segments` gives pages their global addresses (JM97 §3.2, §4.2), by searching through everything.
+//! `Segments` gives pages their global addresses (JM97 §3.2, §4.2). It searches all pages and regions for each
+//! answer.
 //!
 //! # Counting rules
-//! - A *region* is 256 MiB of an address space. It takes its segment when one of its pages is touched and it has none. It
-//!   keeps the segment until all of its touched pages have been unmapped, or its space ends.
-//! - A region of which an address space maps nothing but shared memory, and something, is shared as a whole. Its segment
-//!   is that of all regions which mapped the same memory at the same place when they took their segment. Every other region
-//!   has a segment of its own.
+//! - A *region* is 256 MiB of an address space. When one of its pages is touched and the region has no segment, it
+//!   takes a segment. It keeps the segment until all of its touched pages have been unmapped, or its space ends.
+//! - A region is shared as a whole if its address space maps memory there, and all of this memory is shared. Its
+//!   segment is the segment of all regions that mapped the same memory at the same place when they took their
+//!   segment. Every other region has a segment of its own.
 //! - The global address of a page is its segment and its place within the region. A page has one name for each of its
 //!   global addresses: the first mapping that led there.
 
@@ -39,7 +40,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Makes segments of regions with so many pages. If `shares` is false, every region has a segment of its own.
+    /// Makes segments of regions with `region` pages. If `shares` is false, every region has a segment of its own.
     #[must_use]
     pub fn new(region: u64, shares: bool) -> Self {
         let (touched, of_regions) = (BTreeSet::new(), BTreeMap::new());

@@ -1,5 +1,5 @@
-//! `Spaces` holds slow, obvious address spaces. Every unit of every address space has its own entry in one
-//! map, and after every event all pages are searched for everywhere.
+//! `Spaces` holds slow, obvious address spaces. Every unit of every address space has its own entry in one map.
+//! After every event, all pages are searched for in all address spaces.
 //!
 //! A *unit* is the smaller of the trace's page and the machine's page. Events start at multiples of a unit.
 //! Pages and mappings are numbered in order of first touch, as in the fast model.
@@ -15,8 +15,8 @@ enum Object {
     SharedAnonymous(u64),
 }
 
-/// `SharedUnit` is a unit of shared memory: its number within the range that was asked for, and the unit of the object that
-/// lies there.
+/// `SharedUnit` is a unit of shared memory: its number within the range that was asked for, and the unit of the
+/// object that lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedUnit(u64, Object, i128);
 

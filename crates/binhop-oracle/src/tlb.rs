@@ -1,11 +1,12 @@
-//! `Mmu` is the TLBs and walk caches of a processor, as the textbook draws them. Every reference asks. A slot is empty,
-//! or holds a page with the times of its arrival and its last use; a page is looked for in all slots of its set.
+//! `Mmu` is the TLBs and walk caches of a processor, as the textbook draws them. Every reference asks them. A slot
+//! is empty, or holds a page with the times of its arrival and its last use; a page is looked for in all slots of
+//! its set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Domain, Rng, Stream};
 
-/// The space of pages that all spaces share.
+/// The number that stands for all spaces, in a page that all spaces share.
 const EVERY_SPACE: u32 = u32::MAX;
 
 /// `VirtualPage` is (space, number of the page at its size, logarithm of its size).
@@ -236,7 +237,7 @@ impl Mmu {
         self.design.tlbs[first].next.filter(|&tlb| self.design.tlbs[tlb].pages.contains(&page.2))
     }
 
-    /// A reference asks for a page.
+    /// Looks up a page for a reference.
     pub fn look_up(&mut self, port: usize, page: VirtualPage) -> Lookup {
         let first = self.first_level(port, page);
         if self.ask(first, port, page) {
@@ -270,7 +271,7 @@ impl Mmu {
         }
     }
 
-    /// Another space runs.
+    /// Notes that another space runs.
     pub fn switch(&mut self, space: u32) {
         let before = self.running.replace(space);
         if before == Some(space) {
@@ -313,7 +314,7 @@ impl Mmu {
         }
     }
 
-    /// The mappings of some base pages of a space change.
+    /// Removes the entries of some base pages of a space, because their mappings change.
     pub fn invalidate(&mut self, space: u32, first: u64, last: u64) {
         let base = self.design.base_log2;
         let leaves = |(owner, number, size): VirtualPage| {
@@ -324,13 +325,14 @@ impl Mmu {
         self.remove("invalidated", |page, _| leaves(page), leaves);
     }
 
-    /// A space ends.
+    /// Removes the entries of a space that ends.
     pub fn invalidate_space(&mut self, space: u32) {
         self.remove("invalidated", |page, _| page.0 == space, |page| page.0 == space);
     }
 
-    /// Walks for a base page: returns the number of levels that the walk caches spare, and keeps the entries that the
-    /// walk reads. `below` has the bits of a page's number that are translated below each level.
+    /// Walks for a base page. Returns the number of levels that the walk caches spare, and keeps the entries that
+    /// the walk reads in them. `below` has, for each level, the bits of a page's number that are translated below
+    /// the level.
     pub fn walk(&mut self, space: u32, base_page: u64, below: &[u32]) -> usize {
         let entry =
             |level: usize| (space, base_page / (1u64 << below[level]), self.design.base_log2 + below[level]);

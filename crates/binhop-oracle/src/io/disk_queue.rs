@@ -1,10 +1,10 @@
-//! The disk serves requests at once, or at a rate and one after the other.
+//! The disk of the path serves requests at once, or at a rate and one after the other.
 
 use super::rings::{DISK, Data};
 use super::{IoEvent, IoPlace, MemoryPlace, Server};
 
 impl Server {
-    /// Returns whether the page before this page lies elsewhere on the disk.
+    /// Returns whether a page begins an extent: the page before it in the file lies elsewhere on the disk.
     pub(super) fn begins_extent(&self, page: u64) -> bool {
         page.is_multiple_of(self.sizes.extent_pages)
     }
@@ -26,7 +26,7 @@ impl Server {
         self.transfer_pages(true, file, &pages);
     }
 
-    /// Lets the disk serve requests until a page is here.
+    /// Lets the disk serve requests until it has served the request for a page.
     pub(super) fn wait_for(&mut self, file: u64, page: u64) {
         while self.arriving.iter().any(|(of, pages)| *of == file && pages.contains(&page)) {
             self.disk_began = self.now;
@@ -51,7 +51,7 @@ impl Server {
         self.leaving.push((file, pages.to_vec()));
     }
 
-    /// Lets the disk serve writes until it has served those of all pages that `chosen` names.
+    /// Lets the disk serve writes until it has served the writes of all pages that `chosen` selects.
     pub(super) fn wait_for_write(&mut self, chosen: impl Fn(u64, u64) -> bool) {
         while self.leaving.iter().any(|(file, pages)| pages.iter().any(|&page| chosen(*file, page))) {
             self.writes_began = self.now;

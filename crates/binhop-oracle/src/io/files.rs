@@ -1,4 +1,5 @@
-//! Calls on files: through the page cache, direct, and their ends.
+//! This part of the slow path serves calls on files: calls through the page cache, direct transfers, and changes of
+//! a file's length.
 
 use super::rings::Data;
 use super::{IoEvent, IoPlace, MemoryPlace, Server};
@@ -137,7 +138,7 @@ impl Server {
         self.bring_mapped(file, page, writes, true);
     }
 
-    /// Touches a page that another page of the same reference pushed out.
+    /// Touches a page that was reclaimed to make room for another page of the same reference.
     pub fn fault_again(&mut self, file: u64, page: u64, writes: bool) {
         self.bring_mapped(file, page, writes, false);
     }
@@ -190,7 +191,7 @@ impl Server {
                 self.drop_page(file, page);
             }
         }
-        // Each byte's page on both sides: a change of either begins a new piece.
+        // Each byte has a page on both sides. Where the page of either side changes, a new piece begins.
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         for byte in 0..bytes {
             let begins =

@@ -1,4 +1,4 @@
-//! The pages of memory, in a list by their last reference.
+//! This part of the slow path keeps the pages of memory in a list, in order of their last reference.
 
 use std::collections::BTreeSet;
 
@@ -51,14 +51,15 @@ impl Server {
         self.events.push(event);
     }
 
-    /// Emits the events from number `made` on once more, each when memory has room for its pages.
+    /// Takes the events from number `made` on off the list, and emits each of them again when memory has room for
+    /// its pages.
     pub(super) fn admit(&mut self, made: usize) {
         for event in self.events.split_off(made) {
             self.put(event);
         }
     }
 
-    /// Puts pages to the young end of memory. Old pages are reclaimed until all have room.
+    /// Makes pages the youngest pages of memory. Old pages are reclaimed until all of these pages have room.
     pub(super) fn make_room(&mut self, pages: &[MemoryPlace]) {
         let Some((room, _)) = self.sizes.memory else { return };
         loop {
@@ -86,7 +87,8 @@ impl Server {
         }
     }
 
-    /// Reclaims the oldest page of memory. A page of the cache that the disk must read or write first is young then.
+    /// Reclaims the oldest page of memory. A page of the cache that the disk reads or writes before becomes young,
+    /// and stays.
     fn reclaim(&mut self) {
         let oldest = self.memory[0];
         let Some(MemoryPlace::File(file, page)) = oldest else {

@@ -43,13 +43,14 @@ pub struct Server {
     readers: BTreeMap<u64, Reader>,
     /// The requests that the disk has not served yet, the first at the front: the file, the pages.
     arriving: Vec<(u64, Vec<u64>)>,
-    /// The time at which the disk began with the first of them.
+    /// The time at which the disk began with the first of these requests.
     disk_began: u64,
-    /// The writes that the disk has not served yet, and the time at which it began with the first.
+    /// The writes that the disk has not served yet. `writes_began` is the time at which the disk began with the
+    /// first write.
     leaving: Vec<(u64, Vec<u64>)>,
     writes_began: u64,
-    /// The packets that the card has not sent yet, those of an interrupt together, and the time at which it began with the
-    /// first.
+    /// The packets that the card has not sent yet; the packets of one interrupt stand together. `sends_began` is
+    /// the time at which the card began with the first packets.
     sending: Vec<Vec<Packet>>,
     sends_began: u64,
     slots: [u32; 3],
@@ -66,9 +67,11 @@ pub struct Server {
     stored: Option<u64>,
     writes: u64,
     runs: u64,
-    /// The look-ups of a page by a call or a fault that found the page in the cache, and the look-ups that did not find it.
+    /// The number of look-ups of a page by a call or a fault that found the page in the cache, and the number of
+    /// look-ups that did not find the page.
     pub looked_up: [u64; 2],
-    /// The pages in memory, the one referenced longest ago at the front. A page that has died is `None`.
+    /// The pages in memory, in order of their last reference, the oldest page first. A page that has died is
+    /// `None`.
     pub memory: Vec<Option<MemoryPlace>>,
     /// The pages that a process has had in a mapping.
     mapped: BTreeSet<MemoryPlace>,
@@ -123,8 +126,8 @@ impl Server {
         while self.act() {}
     }
 
-    /// Lets the first whose time has come do one thing: the disk that reads, the disk that writes, the card, the flusher.
-    /// Returns false if nobody's time has come.
+    /// Lets one device or the flusher, whose time has come, do one thing. The order is: the disk that reads, the
+    /// disk that writes, the card, the flusher. Returns false if none of them has anything to do now.
     fn act(&mut self) -> bool {
         let size = self.sizes.page;
         let is_due = |began: u64, bytes: u64, rate: Option<u64>| {
@@ -164,8 +167,8 @@ impl Server {
         true
     }
 
-    /// Returns the pages that wait to be read, those that wait to be written, the packets that wait to be sent, and the dirty
-    /// pages.
+    /// Returns four numbers of pages or packets: the pages that wait to be read, the pages that wait to be written,
+    /// the packets that wait to be sent, and the dirty pages.
     #[must_use]
     pub fn waiting(&self) -> [usize; 4] {
         let pages = |queue: &[(u64, Vec<u64>)]| queue.iter().map(|(_, pages)| pages.len()).sum();

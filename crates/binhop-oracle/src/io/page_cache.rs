@@ -1,4 +1,4 @@
-//! The pages in the cache, in a list by their last use.
+//! This part of the slow path keeps the pages in the cache in a list, in order of their last use.
 
 use std::collections::VecDeque;
 
@@ -93,7 +93,7 @@ impl Server {
         self.ask_disk(file, &run);
     }
 
-    /// Writes the pages around a dirty one: first as many as possible before it, then behind it.
+    /// Writes the dirty pages around a dirty page: first as many pages as possible before it, then pages behind it.
     pub(super) fn flush_around(&mut self, file: u64, page: u64) {
         let most = self.sizes.request_pages;
         let mut pages = VecDeque::from([page]);
@@ -108,7 +108,7 @@ impl Server {
         self.write_pages(file, pages.make_contiguous());
     }
 
-    /// Writes the dirty pages of a file that `chosen` names, in requests of neighbours.
+    /// Writes the dirty pages of a file that `chosen` selects, in requests of neighbours.
     pub(super) fn flush_pages(&mut self, file: u64, chosen: impl Fn(u64) -> bool) {
         let mut dirty: Vec<u64> = self
             .cached

@@ -1,4 +1,4 @@
-//! Calls on pipes, and calls that move bytes between pipes, files and sockets.
+//! This part of the slow path serves calls on pipes, and calls that move bytes between pipes, files and sockets.
 
 use super::queues::{Byte, runs_of};
 use super::{IoEvent, IoPlace, Server};
@@ -34,7 +34,7 @@ impl Server {
         here
     }
 
-    /// Takes bytes out of a pipe that go nowhere, and returns how many were in the pipe.
+    /// Takes bytes out of a pipe and drops them. Returns how many bytes were in the pipe.
     pub fn drain_pipe(&mut self, pipe: u64, bytes: u64) -> u64 {
         let taken = self.take_bytes(false, pipe, bytes);
         let runs = runs_of(&taken);
@@ -61,7 +61,7 @@ impl Server {
         self.readers.entry(file).or_default().last = Some(last);
     }
 
-    /// Moves bytes of a pipe into a file, and returns how many were in the pipe.
+    /// Moves bytes of a pipe into a file, and returns how many bytes were in the pipe.
     pub fn splice_to_file(&mut self, pipe: u64, file: u64, offset: u64, bytes: u64) -> u64 {
         let taken = self.take_bytes(false, pipe, bytes);
         let here = taken.len() as u64;
@@ -124,7 +124,7 @@ impl Server {
         self.append(pipe, &taken);
     }
 
-    /// Sends bytes of a pipe, and returns how many were in the pipe.
+    /// Sends bytes of a pipe, and returns how many bytes were in the pipe.
     pub fn splice_to_socket(&mut self, pipe: u64, bytes: u64) -> u64 {
         let taken = self.take_bytes(false, pipe, bytes);
         let runs = runs_of(&taken);
@@ -142,7 +142,8 @@ impl Server {
         taken.len() as u64
     }
 
-    /// Moves bytes of a pipe into another, or puts them there, too. Returns how many were in the pipe.
+    /// Moves bytes of a pipe into another pipe or, if `stay`, leaves them in the first pipe, too. Returns how many
+    /// bytes were in the first pipe.
     pub fn pass_on(&mut self, stay: bool, from: u64, to: u64, bytes: u64) -> u64 {
         let taken = if stay {
             let queue = self.pipes.entry(from).or_default();

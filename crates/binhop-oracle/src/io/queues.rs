@@ -1,4 +1,5 @@
-//! The bytes that wait in sockets and pipes, one by one, and the buffers in which they lie.
+//! This part of the slow path keeps the bytes that wait in sockets and pipes, one by one, and the buffers in which
+//! the bytes lie.
 
 use super::{IoEvent, IoPlace, Server};
 
@@ -26,7 +27,7 @@ impl Server {
         queue.drain(..here).collect()
     }
 
-    /// Puts bytes behind those of a pipe.
+    /// Appends bytes to a pipe.
     pub(super) fn append(&mut self, pipe: u64, bytes: &[Byte]) {
         for run in runs_of(bytes) {
             let number = self.new_run();
@@ -35,7 +36,8 @@ impl Server {
         }
     }
 
-    /// Brings the page of a run into the cache, if its file has bytes of the run. Returns how many it has.
+    /// Brings the page of a run into the cache, if the file of the run still has any of its bytes. Returns how many
+    /// of its bytes the file has.
     pub(super) fn make_present(&mut self, run: &[Byte]) -> u64 {
         let IoPlace::File(file, first) = run[0].at else { return run.len() as u64 };
         let end = *self.files.entry(file).or_default();
@@ -72,8 +74,8 @@ impl Server {
         }
     }
 
-    /// Frees the buffer of a run that was taken, if no byte that waits is in the buffer, and none of the runs that were taken
-    /// with it and come later.
+    /// Frees the buffer of a run that was taken, unless bytes in the buffer still wait. These are bytes in a queue,
+    /// or bytes of the runs `later` that were taken together with the run and come after it.
     pub(super) fn free_unused(&mut self, run: &[Byte], later: &[Vec<Byte>]) {
         let (pool, buffer) = match run[0].at {
             IoPlace::Packet(buffer, _) => (0, buffer),

@@ -1,4 +1,4 @@
-//! The pages that are read beside the page that a call needs.
+//! Read-ahead decides which pages are read beside the page that a call needs.
 
 use super::Server;
 
@@ -7,7 +7,7 @@ use super::Server;
 pub(super) struct Reader {
     /// The pages of the present window.
     pub(super) window: Vec<u64>,
-    /// The page that, when it is found, asks for the next window.
+    /// The marker: a call that finds this page in the cache asks for the next window.
     pub(super) marker: Option<u64>,
     pub(super) last: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Rings of descriptors, through which driver and device tell each other about requests.
+//! Rings of descriptors connect driver and device: through them the two tell each other about requests.
 
 use super::{IoEvent, IoPlace, Server};
 

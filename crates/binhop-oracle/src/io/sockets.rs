@@ -1,4 +1,4 @@
-//! Calls on sockets, and the packets that arrive and leave.
+//! This part of the slow path serves calls on sockets, and the packets that arrive and leave.
 
 use std::collections::BTreeSet;
 
@@ -171,7 +171,7 @@ impl Server {
 
     /// Puts packets into the send ring.
     fn send_later(&mut self, bytes: u64, user: u64) {
-        // Each packet's first byte and the byte behind its last.
+        // The first byte of each packet, and the byte behind its last byte.
         let firsts = (0..bytes).step_by(self.sizes.packet as usize);
         let all: Vec<(u64, u64)> =
             firsts.map(|first| (first, bytes.min(first + self.sizes.packet))).collect();

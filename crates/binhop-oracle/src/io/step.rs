@@ -1,4 +1,4 @@
-//! The places and sizes of the path, and the steps of which its answers consist.
+//! This file names the places and sizes of the path, and the steps of which its answers consist.
 
 /// `IoPlace` is the first byte of a piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

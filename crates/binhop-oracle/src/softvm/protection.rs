@@ -1,11 +1,11 @@
 //! `Protection` keeps what pages allow, and which lines have an older protection than their page (JM97 §5.4).
 //!
 //! # Counting rules
-//! - A page allows what the last `map` or `protect` event said that covers it. Every other page allows everything. A fork
-//!   gives the child the parent's flags.
-//! - A `protect` event changes a page that is in the page table and then allows something else. The data side checks loads
-//!   and stores, the other side fetches. A side is swept if what it checks has changed: each line of the page is checked in
-//!   both of its caches, and updated where a cache holds the line.
+//! - A page allows what the last `map` or `protect` event said that covers it. Every other page allows everything. A
+//!   fork gives the child the parent's flags.
+//! - A `protect` event changes a page that is in the page table if the page then allows something else. The data
+//!   side checks loads and stores, and the instruction side checks fetches. A side is swept if what it checks has
+//!   changed: each line of the page is checked in both of its caches, and updated where a cache holds the line.
 //! - Lazy: a side that has every right that it had before is not swept. The lines of level 1's length that a cache of
 //!   the side holds keep what the page allowed before. The first access that such a line does not allow updates it. A
 //!   line that no cache of the side holds after some access has no protection, until it comes from memory again.
@@ -22,7 +22,7 @@ use crate::cache_tree::CacheTree;
 /// The rights that a page gives: fetches, loads, stores.
 type Allows = [bool; 3];
 
-/// The cycles of a line that is checked: in level 1, in level 2. Then of a line that is checked and updated.
+/// The cycles to check a line: in level 1, in level 2. `UPDATED` has the cycles to check and update a line.
 const CHECKED: [u64; 2] = [3, 20];
 const UPDATED: [u64; 2] = [5, 40];
 
@@ -32,9 +32,9 @@ const SIDES: [&[Kind]; 2] = [&[Kind::Fetch], &[Kind::Load, Kind::Store]];
 /// `Protection` keeps flags by page, and the lines of older protection.
 #[derive(Clone, Debug, Default)]
 pub struct Protection {
-    /// Changes that only add rights update lines when accesses need them.
+    /// True if a change that only adds rights updates a line when the first access needs the change.
     pub lazy: bool,
-    /// Accesses that pages do not allow are counted.
+    /// True if accesses that pages do not allow are counted.
     pub counts_violations: bool,
     flags: BTreeMap<(Asid, u64), u32>,
     /// The mapping that last led to each page.
@@ -49,7 +49,7 @@ fn allows(flags: u32) -> Allows {
 }
 
 impl Protection {
-    /// Takes the flags of a `map` event, or those of no event, for some pages.
+    /// Gives some pages the flags of a `map` event, or no flags (`None`).
     pub fn set(&mut self, asid: Asid, first: u64, last: u64, flags: Option<u32>) {
         for page in first..=last {
             match flags {
@@ -59,7 +59,7 @@ impl Protection {
         }
     }
 
-    /// Gives a child the flags of its parent, or of nobody: then its pages have no flags.
+    /// Gives a child the flags of its parent. Without a parent, the child's pages have no flags.
     pub fn inherit(&mut self, child: Asid, parent: Option<Asid>) {
         let of_parent: Vec<(u64, u32)> = self
             .flags

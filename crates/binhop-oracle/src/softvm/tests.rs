@@ -1,5 +1,5 @@
-//! These tests follow softvm by hand. Caches are direct-mapped. Level 2 costs 20 cycles and memory 90. The handlers have
-//! 10 instructions, which fill 3 lines. The code of misses has sets 0 to 2, that of write-backs sets 8 to 10.
+//! These tests follow softvm by hand. Caches are direct-mapped. Level 2 costs 20 cycles and memory 90. The handlers
+//! have 10 instructions, which fill 3 lines. The code of misses has sets 0 to 2, that of write-backs sets 8 to 10.
 
 use super::*;
 use crate::cache::Config;
@@ -113,8 +113,8 @@ impl Bench {
         self.softvm.counts.get(&format!("translation.{name}")).copied().unwrap_or(0)
     }
 
-    /// Returns the address of the line that a cache holds in a set, with its dirty bit. Lines of handlers have addresses of
-    /// 52 bits.
+    /// Returns the address of the line that a cache holds in a set, with its dirty bit. Lines of handlers have
+    /// addresses of 52 bits.
     fn line(&self, cache: usize, set: usize) -> Option<(u64, bool)> {
         let line = self.tree.caches[cache].sets[set][0]?;
         let Name::Mapping(mapping) = line.name else { unreachable!("lines are named by mappings") };
@@ -123,7 +123,7 @@ impl Bench {
     }
 }
 
-/// The handler's code, the user entry and the root entry all come from memory, once.
+/// The handler's code, the user entry and the root entry come from memory once, at the first miss.
 #[test]
 fn the_first_miss_is_nested_and_the_next_finds_its_entry() {
     let mut bench = Bench::new(16, false);
@@ -214,8 +214,8 @@ fn a_write_back_that_causes_a_write_back_ends() {
     bench.load(0x8410);
     assert_eq!(bench.line(3, 1), Some((0x8010, true)));
     assert_eq!((bench.count("entries.user-misses"), bench.count("write-backs")), (2, 0));
-    // Line 0x4040 leaves. Its handler lacks the user entry, and loads the entries of the map, the root and the user. The
-    // user entry replaces line 0x8010, whose handler finds everything in level 1.
+    // Line 0x4040 leaves. Its handler lacks the user entry, and loads the entries of the map, the root and the user.
+    // The user entry replaces line 0x8010, whose handler finds everything in level 1.
     let first = 10 + 330 + 10 + 110 + 110 + 110;
     assert_eq!(bench.load(0x8840), 10 + 110 + first + 10);
     assert_eq!((bench.count("entries.user-misses"), bench.count("write-backs")), (3, 2));
