@@ -20,13 +20,13 @@ pub(crate) type FileKey = (u64, u64);
 #[derive(Debug)]
 struct FilePath {
     path: String,
-    /// 1 for the first file with this path, 2 for the next one.
+    /// The number of the file among the files with this path, from 1.
     ordinal: u32,
 }
 
 impl FilePath {
-    /// Returns the name of the file in the trace. Readers of a trace join calls and mappings by it, so another file with the
-    /// same path has another name.
+    /// Returns the name of the file in the trace. Readers of a trace join calls and mappings by this name, so another
+    /// file with the same path has another name.
     fn name(&self) -> String {
         match self.ordinal {
             1 => self.path.clone(),
@@ -40,7 +40,7 @@ impl FilePath {
 pub(crate) struct Catalog {
     segments: BTreeMap<FileKey, u64>,
     shared_memory: BTreeMap<u64, u64>,
-    /// The number of each file, and its number for calls that pass the page cache by.
+    /// The number of each file, and its number for calls that bypass the page cache.
     files: BTreeMap<(FileKey, bool), u64>,
     /// The first name of each file.
     paths: BTreeMap<FileKey, FilePath>,
@@ -54,13 +54,13 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Sets a file's path, and the time at which it was made and its bytes, if they are known. The recorder names a file
-    /// before it uses the file; if it does so again, the first path and the first bytes stay.
+    /// Sets a file's path, and the time at which it was made and its bytes, if they are known. The recorder names a
+    /// file before it uses the file; if the recorder names a file again, the first path and the first bytes stay.
     ///
-    /// An inode that was made at another time is another file. The same file may have another path: it was renamed, or has
-    /// several names. A mapping keeps its inode, so it is of the same file even if its time is unknown. Where no time was
-    /// known before, another path means another file. Of several files with one path, the trace names all but the first with
-    /// a number.
+    /// An inode that was made at another time is another file. The same file may have another path: it was renamed, or
+    /// has several names. A mapping keeps its inode, so a mapping with an unknown time maps the same file. Where no
+    /// time was known before, another path means another file. Of several files with one path, the trace names all but
+    /// the first with a number.
     pub(crate) fn name_file(
         &mut self,
         file: FileKey,
@@ -136,8 +136,8 @@ impl Catalog {
         self.next_segment
     }
 
-    /// Returns the number of a file whose bytes a system call moves. A file has two numbers if some calls on it are direct
-    /// and others are not.
+    /// Returns the number of a file whose bytes a system call moves. A file has two numbers if some calls on it are
+    /// direct and others are not.
     pub(crate) fn file(&mut self, file: FileKey, is_direct: bool) -> u64 {
         if let Some(&id) = self.files.get(&(file, is_direct)) {
             return id;

@@ -24,7 +24,7 @@ pub enum FetchRows {
     Instruction,
 }
 
-/// An `Item` is one thing that a block does. A block's items are in program order.
+/// An `Item` is one action of a block: it fetches, or it references data. A block's items are in program order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     /// Instructions in sequence: the addresses of the first and the last instruction, the bytes of all, and
@@ -318,7 +318,7 @@ mod tests {
         ]
     }
 
-    /// The slow model of a run: goes through the description word by word.
+    /// Returns the rows of a run by a slow model, which goes through the description word by word.
     fn plain(described: &[u64], addresses: &[u64], row_per_instruction: bool) -> Rows {
         let mut rows = Rows::with_capacity(8);
         let mut addresses = addresses.iter();

@@ -1,5 +1,5 @@
-//! Recordings of real programs: the recorder's pipes are decoded and merged into one trace. The
-//! crate also mixes finished traces.
+//! This crate records real programs: it decodes the recorder's pipes and merges them into one trace. The crate also
+//! mixes finished traces.
 
 mod areas;
 mod batch_builder;

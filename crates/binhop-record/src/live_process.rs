@@ -19,8 +19,8 @@ pub(crate) struct LiveProcess {
     pub(crate) parent: Option<u32>,
     /// The thread that runs when the process runs.
     pub(crate) tid: u32,
-    /// The time on the recorder's clock, in nanoseconds: everything that the process did so far was done by
-    /// then, and everything that it does next is later.
+    /// A time on the recorder's clock, in nanoseconds. Everything that the process has done so far was done by this
+    /// time, and everything that it does next is later.
     pub(crate) clock: u64,
     /// The reason why the process waits, while it waits.
     pub(crate) wait: Option<Wait>,
@@ -85,7 +85,7 @@ impl LiveProcess {
         self.peeked.push(piece);
     }
 
-    /// A thread enters a system call.
+    /// Notes that a thread enters a system call.
     pub(crate) fn enter(&mut self, tid: u32, number: u32, waits: WaitsFor, time: u64) {
         self.advance_clock(time);
         self.tid = tid;
@@ -98,7 +98,7 @@ impl LiveProcess {
         self.calls.get(&tid).copied().unwrap_or(WaitsFor::Nothing)
     }
 
-    /// A system call returns to a thread.
+    /// Notes that a system call returns to a thread.
     pub(crate) fn leave(&mut self, tid: u32, number: u32, time: u64, result: i64) {
         self.advance_clock(time);
         let waits = self.calls.remove(&tid);
@@ -126,15 +126,15 @@ impl LiveProcess {
         }
     }
 
-    /// Another program replaces the old one: the old threads and their calls have ended.
+    /// Notes that another program replaces the old program: the old threads and their calls have ended.
     pub(crate) fn exec(&mut self) {
         self.calls.clear();
         self.open_call = None;
         self.thread = None;
     }
 
-    /// Another thread goes on. If several threads follow each other without doing anything, only the last one
-    /// counts.
+    /// Notes that another thread goes on. If several threads follow each other without doing anything, only the last of
+    /// these threads counts.
     pub(crate) fn switch_thread(&mut self, tid: u32, cause: Cause, number: Option<u32>) {
         let (_, cause, number) = self.thread.unwrap_or((tid, cause, number));
         self.thread = Some((tid, cause, number)).filter(|_| tid != self.tid);

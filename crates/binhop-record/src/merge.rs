@@ -1,4 +1,4 @@
-//! The merge puts the processes of a recording into one stream, as one processor would have run them.
+//! `Merge` puts the processes of a recording into one stream, as one processor would have run them.
 //!
 //! **Numbers.** The command's own process is address space 0, and the stream starts with it, without a
 //! switch. Each forked process gets the next number, even if its process id was used before.
@@ -48,7 +48,7 @@ pub struct Merge {
     started_processes: u32,
     started: bool,
     turns: u64,
-    /// The instructions left in the turn, and whether the turn has run none yet.
+    /// The instructions left in the turn, and whether the turn has run no instruction yet.
     left: u64,
     fresh: bool,
     /// An error that is returned after the rows before it.
@@ -214,8 +214,8 @@ impl Merge {
         self.next_turn(Some(asid), self.schedule.cause(), None)
     }
 
-    /// The running process is in a call. It leaves the processor at once if other processes must run before
-    /// the call can return, whatever the time of the return.
+    /// Handles the entry of the running process into a call. The process leaves the processor at once if other
+    /// processes must run before the call can return, whatever the time of the return.
     fn entered(&mut self, asid: u32, number: u32, waits: WaitsFor) -> Result<()> {
         let process = self.process(asid);
         let entered = process.clock;

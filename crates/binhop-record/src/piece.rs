@@ -34,9 +34,8 @@ pub enum Piece {
         /// The call's result; a negative result is an error's number.
         result: i64,
     },
-    /// Everything before this piece was done by this time, and everything after it later. In a long span
-    /// without a system call such pieces let other processes go on before the span ends. They may be left
-    /// out.
+    /// Everything before this piece was done by this time, and everything after the piece is done later. In a long span
+    /// without a system call such pieces let other processes go on before the span ends. A stream may lack such pieces.
     Time {
         /// Nanoseconds on the recorder's monotonic clock.
         time: u64,

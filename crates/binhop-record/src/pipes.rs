@@ -21,9 +21,8 @@ const CONTROL: &str = "control";
 const PIPE_BYTES: usize = 1 << 20;
 /// The most bytes that go to the spool at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// The most process images that may run at once. Each takes an open file and a thread, and a process may by
-/// default open 1024 files. If a program forks without end, the recording ends, and the program runs on
-/// unrecorded.
+/// The most process images that may run at once. Each image takes an open file and a thread, and a process may by
+/// default open 1024 files. If a program forks without end, the recording ends, and the program runs on unrecorded.
 pub(crate) const MAX_IMAGES: usize = 900;
 /// The time after which a waiting reader checks whether its writer still exists.
 const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -49,7 +48,7 @@ impl Pipes {
         };
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(|error| failed(error.into()))?;
-        // Open for writing, too, so that the pipe does not end when no image holds it.
+        // The pipe is open for writing, too, so that it does not end when no image holds it.
         let control = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         let listener = {
             let (directory, spools) = (directory.to_owned(), Arc::clone(&spools));
@@ -231,7 +230,7 @@ mod tests {
         control.write_all(&bytes).unwrap();
     }
 
-    /// A recorder of another version ends the recording. Before, its program waited for a reader for ever.
+    /// A recorder of another version ends the recording. Otherwise its program would wait forever for a reader.
     #[test]
     fn a_recorder_of_another_version_ends_the_recording() {
         let directory = std::env::temp_dir().join(format!("binhop-version-{}", std::process::id()));
@@ -254,7 +253,8 @@ mod tests {
         path
     }
 
-    /// Beyond the limit the recording ends. The words that came before are kept.
+    /// If more images announce themselves than the limit allows, the recording ends. The words that came before are
+    /// kept.
     #[test]
     fn too_many_images_end_the_recording() {
         let directory = std::env::temp_dir().join(format!("binhop-pipes-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! The spool holds words that were read from the recorder's pipes and that the merge has not read yet. Beyond
-//! a limit of memory, words are compressed and written to disk.
+//! `Spools` holds words that were read from the recorder's pipes and that the merge has not read yet. Beyond a limit of
+//! memory, words are compressed and written to disk.
 //!
 //! Programs that wait for each other must never wait for the merge. So an image that the merge does not read
 //! now is spooled without a bound. Only the image that the merge is reading may be held back, as a full pipe
@@ -35,7 +35,7 @@ enum Chunk {
 struct Image {
     chunks: VecDeque<Chunk>,
     closed: bool,
-    /// The image of the parent, if a recorded process forked this one.
+    /// The image of the parent, if a recorded process forked the process of this image.
     parent: Option<ImageKey>,
     claimed: bool,
     /// The bytes in the image's file. The file is open only while it is written or read, because there may be

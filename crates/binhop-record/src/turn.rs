@@ -1,5 +1,5 @@
-//! The end of a turn within a batch of rows. A turn ends before a fetch, so that an instruction stays
-//! together with its data; a fetch of several instructions is not split.
+//! `rows_within` finds the end of a turn within a batch of rows. A turn ends before a fetch, so that an instruction
+//! stays together with its data; a fetch of several instructions is not split.
 
 use binhop_trace::{EventBatch, Op};
 

@@ -1,4 +1,4 @@
-//! Tests of mixes of traces: the rows of small mixes, and the properties that every mix keeps.
+//! These tests check mixes of traces: the rows of small mixes, and the properties that every mix keeps.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -11,7 +11,7 @@ use binhop_trace::source::{LaneView, ProcessMeta, SegmentMeta, Steered};
 use binhop_trace::{Meta, Op, Source, lint};
 use proptest::prelude::*;
 
-/// op, addr, size, count, arg0, arg1.
+/// A row: op, addr, size, count, arg0, arg1.
 type Row = (Op, u64, u32, u32, Option<u64>, Option<u64>);
 
 #[derive(Clone, Default)]
@@ -212,7 +212,8 @@ fn a_file_is_one_segment_in_all_inputs_and_other_segments_stay_separate() {
     assert_eq!((meta.files[&0].as_str(), meta.page_size), ("/tmp/log", Some(4096)));
 }
 
-/// Calls that pass the page cache by keep a number of their own, and the mix names it as direct.
+/// A file keeps a separate number for calls that bypass the page cache, and the mix lists this number among its direct
+/// files.
 #[test]
 fn direct_calls_of_a_mix_keep_a_number_of_their_own() {
     let of = |buffered: u64, direct: u64| {
@@ -312,14 +313,14 @@ fn a_page_of_a_shared_file_faults_once_for_all() {
         let rows = faulting(&programs, 100);
         rows.iter().filter(|row| row.0 == Op::Switch && row.4 == Some(Cause::PageFault as u64)).count()
     };
-    // All three wait for the same page, the second and the third for the rest of the time.
+    // All three processes wait for the same page: the second and the third process wait for the rest of the time.
     assert_eq!(faults(["/a", "/a", "/a"]), 3);
     let program = with_a_file("/a", &[fetch(0x2000, 9), fetch(0x1000, 1)]);
     let rows = faulting(&[program.clone(), program.clone(), program], 2);
     let causes = rows.iter().filter(|row| row.0 == Op::Switch).map(|row| row.4.unwrap());
     let causes: Vec<_> = causes.map(|cause| Cause::from_code(cause).unwrap()).collect();
     use Cause::{Exit, Involuntary, PageFault};
-    // The others run 9 instructions before they reference the page, and then its wait of 5 is over.
+    // The other processes run 9 instructions before they reference the page, and then the wait of 5 is over.
     assert_eq!(causes, [PageFault, Involuntary, Involuntary, Exit, Exit]);
 }
 
@@ -330,7 +331,7 @@ fn a_reference_waits_once_and_marked_faults_stay() {
         let rows = faulting(&[with_a_file("/a", rows)], 100);
         rows.iter().filter(|row| row.0 == Op::Switch).count()
     };
-    // The fault that the trace marks is that of the reference behind it.
+    // The fault that the trace marks is the fault of the reference behind the mark.
     assert_eq!(faults(&[marked, fetch(0x1000, 1), fetch(0x1000, 1)]), 1);
     assert_eq!(faults(&[fetch(0x1000, 1), marked, fetch(0x1000, 1)]), 2);
     let unmapped = (Op::Unmap, 0x1000, 0, 1, None, None);
@@ -419,7 +420,7 @@ fn latencies_depend_on_what_the_process_waits_for() {
     assert_eq!(waits(Cause::PageFault, None), 30);
 }
 
-/// The rows of a program that sometimes waits.
+/// Draws the rows of a program that sometimes waits.
 fn programs() -> impl Strategy<Value = Vec<Row>> {
     let row = prop_oneof![
         8 => (0u64..1000, 1u32..30).prop_map(|(addr, count)| fetch(addr, count)),
@@ -431,7 +432,8 @@ fn programs() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..200)
 }
 
-/// The slow model, for inputs of one process: it goes row by row, and every decision looks at every input.
+/// Mixes by the slow model, for inputs of one process: the model goes row by row, and every decision looks at every
+/// input.
 fn model(programs: &[Vec<Row>], quantum: u64, latency: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let n = programs.len();
@@ -562,7 +564,7 @@ proptest! {
 
 /// `Costs` is a lane in which each row of a stream costs its instructions, and some rows cost more.
 struct Costs {
-    /// The most that a reference costs beside its instructions.
+    /// The most cycles that a reference costs besides its instructions.
     dearest: u64,
     one_by_one: bool,
     rows: u64,
@@ -614,7 +616,8 @@ impl LaneView for Costs {
 }
 
 proptest! {
-    /// Rows whose worst case fits in what is left of a quantum go together, and nothing else changes.
+    /// If the worst case of several rows fits into the rest of a quantum, the rows are yielded together. The stream
+    /// stays the same.
     #[test]
     fn pieces_equal_rows_one_by_one(
         programs in prop::collection::vec(programs(), 1..5),
@@ -628,7 +631,7 @@ proptest! {
         let mixing = Mixing { latencies, faults: Faults::First, ..Mixing::new(Quantum::Cycles(quantum)) };
         let in_pieces = Costs::run(&mut mix_by(&inputs, mixing), dearest, false);
         prop_assert_eq!(&in_pieces, &Costs::run(&mut mix_by(&inputs, mixing), dearest, true));
-        // Where nothing waits, the mix is that with a quantum in instructions.
+        // If nothing waits, the mix equals the mix with a quantum in instructions.
         let mixing = Mixing { latencies, ..round_robin(quantum) };
         let by_instructions = drain(&mut mix_by(&inputs, mixing));
         let cycles = Mixing { quantum: Quantum::Cycles(quantum), ..mixing };
@@ -637,7 +640,7 @@ proptest! {
     }
 }
 
-/// A turn ends before the next fetch, and what its last instruction waited counts.
+/// A turn ends before the next fetch. The cycles that its last instruction waited count in the turn.
 #[test]
 fn a_quantum_in_cycles_ends_before_a_fetch() {
     struct Slow(u64);
@@ -680,7 +683,7 @@ fn a_quantum_in_cycles_ends_before_a_fetch() {
     assert_eq!(rows, expected);
 }
 
-/// The lane holds the last page only, so every other page returns.
+/// The lane holds only the page that was touched last, so a reference to any other page brings back an evicted page.
 #[test]
 fn a_page_that_returns_waits_before_its_reference() {
     #[derive(Default)]

@@ -26,7 +26,7 @@ fn run(number: u64, addresses: &[u64]) -> Vec<u64> {
     all
 }
 
-/// A stream in which every kind of record occurs.
+/// Returns a stream in which every kind of record occurs.
 fn every_kind() -> Vec<u64> {
     let name = [4, u64::from_le_bytes(*b"prog\0\0\0\0")];
     let block = [
@@ -66,7 +66,7 @@ fn decoder() -> Decoder {
     Decoder::new(FetchRows::Run, Arc::default())
 }
 
-/// Every piece as text, and rows one by one: the cuts between batches do not count.
+/// Returns every piece as text. Rows are listed one by one, so that the cuts between batches make no difference.
 fn pieces_as_text(decoder: &mut Decoder) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(piece) = decoder.piece() {
@@ -155,7 +155,7 @@ fn memory_does_not_move_beyond_the_addresses() {
     assert!(wrong.starts_with("word 7: 8192 bytes at"), "{wrong}");
 }
 
-/// Words that resemble those of a recorder more often than random words do.
+/// Draws words that resemble a recorder's words more often than random words do.
 fn word() -> impl Strategy<Value = u64> {
     let kind = prop_oneof![Just(wire::BLOCK), Just(wire::LEAVE), Just(wire::MAP), Just(wire::MOVE), 0u64..20];
     prop_oneof![

@@ -182,7 +182,7 @@ impl Decoder {
         self.flush_rows();
     }
 
-    /// Appends a piece that is not rows.
+    /// Appends a piece that holds no rows: an event between rows.
     fn push(&mut self, piece: Piece) {
         self.end_rows();
         self.pieces.push_back(piece);

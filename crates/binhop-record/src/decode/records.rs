@@ -1,11 +1,12 @@
 //! `Decoder::record` decodes the records of programs, system calls, mappings, threads and processes.
 //!
 //! **Counting rules.** `recorder/instrument.c` holds the rules of instructions and data. The longest range of
-//! a system call is its main range. Of a call on a list of buffers (readv, writev, vmsplice, sendmsg and their like) only
-//! a buffer can be the main range, and neither the list nor a header. The other ranges follow as range rows: `count` is 1
-//! where the kernel read and 2 where it wrote, and 4 and 5 for a further buffer of a message. A range that is longer than the call's result (the whole buffer of a short receive)
-//! is cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The
-//! recorder itself cuts the ranges of messages, because only the recorder knows which of them are buffers.
+//! a system call is its main range. If a call takes a list of buffers (readv, writev, vmsplice, sendmsg and similar
+//! calls), its main range is a buffer, and never the list or a header. The other ranges follow as range rows: `count`
+//! is 1 where the kernel read and 2 where it wrote. For a further buffer of a message, `count` is 4 where the kernel
+//! read and 5 where it wrote. A range that is longer than the call's result (the whole buffer of a short receive) is
+//! cut to the result. A call that fails moved nothing, though the kernel may have read its arguments. The recorder
+//! itself cuts the ranges of messages, because only the recorder knows which of them are buffers.
 
 use std::num::NonZeroU64;
 
@@ -104,8 +105,8 @@ impl Decoder {
         self.push(Piece::Leave { tid, number, time: words[1], result });
         let (buffer, device, inode, offset) = (words[3], words[4] & !(1 << wire::DIRECT), words[5], words[6]);
         let is_direct = words[4] >> wire::DIRECT == 1;
-        // The first range of a vectored call is the list of its buffers; a copy between two processes has two lists. The
-        // buffers are read in order, up to the result.
+        // The first range of a vectored call is the list of its buffers; a copy between two processes has two lists.
+        // The buffers are read in order, up to the result.
         let is_vector = READS_VECTORS.contains(&number);
         let is_message = MESSAGES.contains(&number);
         let lists = match number {
@@ -226,19 +227,21 @@ impl Decoder {
 /// The number of words in a call's record before the ranges.
 const CALL_WORDS: usize = 10;
 
-/// The calls whose second argument is a buffer, of which they move at most as many bytes as their result. The
-/// numbers are those of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.
+/// The calls whose second argument is a buffer. Such a call moves at most as many bytes of the buffer as its result
+/// says. The numbers are those of x86-64: read, write, pread64, pwrite64, sendto, recvfrom.
 const MOVES_A_BUFFER: [u32; 6] = [0, 1, 17, 18, 44, 45];
 
-/// The calls that read a list of buffers, of which they read at most as many bytes as their result: writev,
-/// pwritev, pwritev2, vmsplice, process_vm_writev.
+/// The calls that read a list of buffers, and then read the buffers, together at most as many bytes as the result says:
+/// writev, pwritev, pwritev2, vmsplice, process_vm_writev.
 const READS_VECTORS: [u32; 5] = [20, 296, 328, 278, 311];
 
-/// The calls that read a list of buffers, and write the buffers: readv, preadv, preadv2. (So does a vmsplice from a pipe.)
+/// The calls that read a list of buffers, and write the buffers: readv, preadv, preadv2. (A vmsplice from a pipe writes
+/// its buffers, too.)
 const WRITES_VECTORS: [u32; 3] = [19, 295, 327];
 
-/// The calls that copy between the caller and another process, and read a list of the caller's buffers and a list of the
-/// other's: process_vm_readv and process_vm_writev. The buffers of the other process are none of the caller's memory.
+/// The calls that copy between the caller and another process, and read a list of the caller's buffers and a list of
+/// the other process's buffers: process_vm_readv and process_vm_writev. The buffers of the other process do not lie in
+/// the caller's memory.
 const BETWEEN_PROCESSES: [u32; 2] = [310, 311];
 
 /// The calls that move messages, whose buffers the recorder marks: sendmsg, recvmsg, sendmmsg, recvmmsg.

@@ -273,8 +273,8 @@ fn named(birth: u64, name: &str) -> Vec<u64> {
     record(wire::FILE, &[&[3, 7, birth, 5000][..], &path].concat())
 }
 
-/// An inode belongs to another file if it was made at another time. A mapping whose path no longer leads to its file does not
-/// know the time, but keeps the inode.
+/// An inode belongs to another file if it was made at another time. A mapping whose path no longer leads to its file
+/// does not know the time, but keeps the inode.
 #[test]
 fn a_file_keeps_its_number_under_another_name() {
     let mut decoder = decoder(FetchRows::Run);
@@ -307,8 +307,8 @@ fn a_file_of_unknown_birth_is_known_by_its_name() {
     assert_eq!(name(200, "/c"), 3);
 }
 
-/// The calls, the direct calls and the mapping of a renamed file have one path, by which readers of a trace join them. A file
-/// that is made anew has the new path.
+/// The calls, the direct calls and the mapping of a renamed file have one path, by which readers of a trace join them.
+/// A file that is made anew has the new path.
 #[test]
 fn a_renamed_file_has_one_path() {
     let mut decoder = decoder(FetchRows::Run);

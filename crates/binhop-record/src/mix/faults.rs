@@ -1,4 +1,5 @@
-//! The page faults of a mix: the first reference to a page of a file must wait until the page has been read.
+//! `FirstTouches` finds the page faults of a mix: the first reference to a page of a file must wait until the page has
+//! been read.
 //!
 //! # Rules
 //! - A page faults if it belongs to a segment with a file and no reference of the mix has touched this page of
@@ -10,14 +11,14 @@
 //! - The fault comes before the reference. The process leaves the processor with the cause page fault, and makes
 //!   the reference when the wait is over. A reference waits once, also if it touches two such pages. If the
 //!   quantum ends at the same reference, the process leaves because of the fault.
-//! - A fault that an input marks itself is the fault of the reference behind the mark. This reference does not
-//!   wait again.
+//! - A fault that an input marks itself is the fault of the reference behind the mark. The marked reference does not
+//!   wait a second time.
 //! - References between kernel-enter and kernel-leave do not fault.
 //!
 //! # Evicted pages
 //! - With [`super::Faults::All`] a reference also waits if it brings back a page that the lane has evicted. The wait
 //!   comes before the reference: the page gets its frame when the reference is made, as at a first touch. If the page
-//!   is evicted again before, the reference does not wait again.
+//!   is evicted once more before the reference is made, the reference does not wait a second time.
 //! - A store that copies an evicted page waits, too, because the page must be read to be copied.
 //! - A page that has died is not evicted. Its file stays read.
 //!

@@ -1,4 +1,4 @@
-//! `InputReader` reads one trace of a mix. It replaces the trace's numbers by the mix's, and reports where
+//! `InputReader` reads one trace of a mix. It replaces the trace's numbers by the numbers of the mix, and reports where
 //! the trace's processor was idle.
 
 use std::collections::BTreeMap;
@@ -284,7 +284,7 @@ impl InputReader {
         self.batch.as_ref().and_then(|batch| Op::from_code(batch.op()[self.at]))
     }
 
-    /// Reads the next batch if the current one is used up. Returns whether there is a row.
+    /// Reads the next batch if the current batch is used up. Returns whether there is a row.
     fn fill(&mut self) -> Result<bool> {
         loop {
             if self.batch.as_ref().is_some_and(|batch| self.at < batch.len()) {

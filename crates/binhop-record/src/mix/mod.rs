@@ -1,19 +1,20 @@
-//! A mix puts traces that were made separately into one stream, as one processor would have run their
-//! programs side by side.
+//! `Mix` puts traces that were made separately into one stream, as one processor would have run their programs side by
+//! side.
 //!
 //! **Turns.** Each input runs for a quantum of instructions. Then another input runs (cause: involuntary); the
 //! order decides which, see [`Order`](binhop_os::scheduler::Order). A turn ends before a fetch, and a fetch of
-//! several instructions is not split. So a turn is longer than the quantum only if a single fetch is. Between
-//! kernel-enter and kernel-leave no other input gets a turn. If the next turn is the same input's, no switch is
-//! written.
+//! several instructions is not split. So a turn is longer than the quantum only if a single fetch is longer than the
+//! quantum. Between kernel-enter and kernel-leave no other input gets a turn. If the next turn is the same input's, no
+//! switch is written.
 //! **A quantum in cycles** is measured in the caches of the lane that simulates the mix ([`Steered`]). The turn ends
 //! before the first fetch whose instructions alone would exceed what is left of the quantum. So a turn exceeds its
-//! quantum by what its last fetch and the data of this fetch wait, and where nothing waits, the mix equals the mix
+//! quantum by the cycles that its last fetch and the data of this fetch wait. If nothing waits, the mix equals the mix
 //! with the same quantum in instructions.
 //! **Waiting.** A trace marks an idle processor by a switch from a process to itself, with a system call or a
-//! page fault as its cause. There the input leaves the processor for [`Latencies`], counted in instructions
-//! of all inputs, or in cycles if the quantum is, and is ready again afterwards. If every input waits, time passes until the first input is
-//! ready. If this input also ran last, a switch to itself is written, as in its own trace.
+//! page fault as its cause. There the input leaves the processor for a time of [`Latencies`], and is ready again
+//! afterwards. The time is counted in instructions of all inputs, or in cycles if the quantum is in cycles. If every
+//! input waits, time passes until the first input is ready. If this input also ran last, a switch to itself is written,
+//! as in its own trace.
 //! **Page faults.** [`Faults`] says which further references wait for their page; see `faults.rs`.
 //! **An input of several processes** takes part as one input. Its own switches are kept with their causes, so
 //! its processes stay in their order. Its quantum counts their instructions together. While one of its processes
@@ -67,7 +68,7 @@ pub struct Mix {
     /// The scheduler of the inputs; its time is counted in instructions of all inputs, or in cycles of the lane. A
     /// task is an input's place in the list.
     scheduler: Scheduler,
-    /// The cycles of the lane of which the scheduler knows.
+    /// The cycles of the lane that were added to the scheduler's time.
     cycles: u64,
     /// The instructions of the mix so far. The scheduler's time also holds the times when all inputs waited.
     instructions: u64,
@@ -176,7 +177,8 @@ impl Mix {
                 (end, end < rows.len())
             }
         };
-        // The fetch that would exceed the turn is asked, too: if it faults, the input leaves because of the fault.
+        // The fetch that would exceed the turn is included: if this fetch faults, the input leaves the processor
+        // because of the fault.
         if let Some(unread) = self.first_unread(at, &rows.slice(0, rows.len().min(end + 1))) {
             (end, over) = (unread, false);
         }

@@ -41,7 +41,7 @@ impl Numbers {
         self.changed = true;
     }
 
-    /// Returns the number of a segment: the same number for the same file, else a new one.
+    /// Returns the number of a segment: the same number for the same file, else a new number.
     pub(super) fn segment(&mut self, described: Option<&SegmentMeta>) -> u64 {
         let file = described.and_then(|segment| segment.file.as_ref());
         if let Some(&known) = file.and_then(|file| self.segment_of_file.get(file)) {
@@ -59,8 +59,8 @@ impl Numbers {
         segment
     }
 
-    /// Returns the number of a file: the same number for the same path, else a new one. Direct calls have a number of their
-    /// own.
+    /// Returns the number of a file: the same number for the same path, else a new number. A file has a separate number
+    /// for direct calls.
     pub(super) fn file(&mut self, path: Option<&String>, is_direct: bool, bytes: Option<u64>) -> u64 {
         let named = path.filter(|path| !path.is_empty()).map(|path| (path.clone(), is_direct));
         if let Some(&known) = named.as_ref().and_then(|named| self.file_of_path.get(named)) {

@@ -1,5 +1,5 @@
-//! The settings of a mix: how long turns and waits are, who is next, which page faults block, and when the mix
-//! ends.
+//! `Mixing` holds the settings of a mix: how long turns and waits are, which input is next, which page faults block,
+//! and when the mix ends.
 
 use binhop_os::scheduler::Order;
 use binhop_trace::event::Cause;
@@ -76,16 +76,15 @@ pub enum Faults {
     None,
     /// The first reference to a page of a file blocks, because the page must be read.
     First,
-    /// Every fault blocks that must read a page: beside those of [`Faults::First`], each reference to a page that the
-    /// lane which simulates the mix has evicted.
+    /// Every fault that must read a page blocks: the faults of [`Faults::First`], and each reference to a page that was
+    /// evicted by the lane that simulates the mix.
     All,
 }
 
 /// `EndsWhen` says when the mix ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndsWhen {
-    /// The mix ends when the last input has ended. An input that ends before leaves the processor to the
-    /// others.
+    /// The mix ends when the last input has ended. An input that ends before leaves the processor to the other inputs.
     All,
     /// The mix ends when the first input has ended.
     First,

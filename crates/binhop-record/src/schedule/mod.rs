@@ -35,13 +35,13 @@ pub trait Schedule: Send {
     /// turn ends if another process may run then.
     fn turn(&mut self, asid: u32) -> u64;
 
-    /// A process has started. The command's own process has no parent.
+    /// Notes that a process has started. The command's own process has no parent.
     fn started(&mut self, _asid: u32, _parent: Option<u32>) {}
-    /// A process has ended.
+    /// Notes that a process has ended.
     fn ended(&mut self, _asid: u32) {}
-    /// The process whose turn it is has run this number of instructions.
+    /// Notes that the process whose turn it is has run this number of instructions.
     fn ran(&mut self, _asid: u32, _instructions: u64) {}
-    /// The process whose turn it is enters a system call. Returns how many instructions are left of the turn
+    /// Notes that the process whose turn it is enters a system call. Returns how many instructions are left of the turn
     /// from here, if the schedule knows it now. With 0 the process leaves the processor in the call.
     fn entered(&mut self, _asid: u32, _number: u32) -> Option<u64> {
         None

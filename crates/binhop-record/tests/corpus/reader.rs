@@ -1,4 +1,4 @@
-//! Reads the recorder's pipe from bytes: they are decoded, or refused with a reason. The fuzz target `pipe`
+//! `read` reads the recorder's pipe from bytes: it decodes them, or refuses them with a reason. The fuzz target `pipe`
 //! and the test of the corpus call this function.
 
 use binhop_record::{FetchRows, read_pipe};

@@ -1,6 +1,5 @@
-//! Generated recordings: processes that compute, talk through channels, fork, wait and end, each on a
-//! processor of its own. A generated recording holds what a recorder would have written of them, with true
-//! times.
+//! `simulate` generates recordings: processes compute, talk through channels, fork, wait and end, each on a processor
+//! of its own. A generated recording holds what a recorder would have written of these processes, with true times.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -290,7 +289,8 @@ impl Simulation {
     }
 }
 
-/// A process with two threads. The first leaves the processor in a call, the second involuntarily.
+/// Returns a process with two threads. The first thread leaves the processor in a call, the second thread leaves it
+/// involuntarily.
 pub(crate) fn with_threads() -> Script {
     let mut process = SimulatedProcess::new(100, None, 1000, 0);
     process.compute(3, 5);

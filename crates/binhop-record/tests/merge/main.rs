@@ -1,5 +1,4 @@
-//! Tests of the merge on generated recordings: the properties that it must keep, and the slow model that it
-//! must equal.
+//! These tests check the merge on generated recordings: it keeps its properties, and equals a slow model.
 
 #![allow(clippy::unwrap_used, reason = "in a test, to panic is to fail")]
 
@@ -19,7 +18,7 @@ use binhop_trace::{Meta, Op, Source, lint};
 use generated::{FUTEX, REAPED, RECEIVED, Recording, SENT, Script, ScriptedProcesses, Size, WAIT4, simulate};
 use proptest::prelude::*;
 
-/// op, addr, size, count, arg0, arg1.
+/// A row: op, addr, size, count, arg0, arg1.
 type Row = (u8, u64, u32, u32, Option<u64>, Option<u64>);
 
 fn rows_of(batch: &EventBatch) -> impl Iterator<Item = Row> + '_ {
@@ -52,7 +51,7 @@ fn is(row: &Row, op: Op) -> bool {
     row.0 == op as u8
 }
 
-/// The process that made each row, switches aside.
+/// Returns the process that made each row, without the switches.
 fn owners(rows: &[Row]) -> Vec<u32> {
     let mut running = 0;
     rows.iter()
@@ -73,7 +72,7 @@ fn own_rows(script: &Script) -> Vec<Row> {
     rows.flatten().collect()
 }
 
-/// A generated recording is drawn from a seed and a size.
+/// Draws the seed and the size of a generated recording.
 fn recordings(signals: bool) -> impl Strategy<Value = (u64, Size)> {
     let drawn = (any::<u64>(), 1u64..9, 1u64..4, 1u32..60);
     drawn.prop_map(move |(seed, processes, channels, steps)| {

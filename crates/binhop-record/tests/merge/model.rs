@@ -1,5 +1,5 @@
-//! The slow model of the merge: all pieces are in memory, every time is known, and every decision looks at
-//! every process.
+//! This file holds the slow model of the merge: all pieces are in memory, every time is known, and every decision looks
+//! at every process.
 
 use std::collections::BTreeMap;
 

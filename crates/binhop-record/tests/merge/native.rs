@@ -1,5 +1,4 @@
-//! Tests of the merge in the order of a native run: generated orders, and a real order where tracing is
-//! permitted.
+//! These tests merge in the order of a native run: in generated orders, and in a real order where tracing is permitted.
 
 use binhop_record::schedule::Native;
 use binhop_record::schedule::native::{
@@ -13,8 +12,8 @@ use proptest::prelude::*;
 use crate::generated::{Recording, ScriptedProcesses};
 use crate::{Row, check_causes, check_lives, is, merged, recordings};
 
-/// The processes of a recording as a native run would have shown them: the same calls, except
-/// every `skip`-th call.
+/// Returns the processes of a recording as a native run would have shown them: with the same calls, except every
+/// `skip`-th call.
 fn processes(recording: &Recording, skip: usize) -> Vec<ObservedProcess> {
     let parent_of = |child: u64| {
         let made = |piece: &Piece| matches!(piece, Piece::Fork { child: made } if *made == child);

@@ -1,4 +1,4 @@
-//! Aligns a recorded process with its native run by the system calls that it makes.
+//! `CallPosition` aligns a recorded process with its native run by the system calls that the process makes.
 //!
 //! A recorded process makes the calls of its native run, and some more (without a vDSO, reading the clock is
 //! a call; a loader may take another path). So a recorded call is the next native call, or it is a call of

@@ -1,4 +1,4 @@
-//! Captures a run of the command with the kernel's tracing (`Documentation/trace/ftrace.rst`), on one
+//! `capture` captures a run of the command with the kernel's tracing (`Documentation/trace/ftrace.rst`), on one
 //! processor.
 
 use std::fs::{self, File, OpenOptions};
@@ -129,8 +129,8 @@ struct Instance {
 
 impl Instance {
     fn create(tracing: &Path, purpose: &str) -> std::io::Result<Self> {
-        // The name does not use the process's number. Numbers return, and an instance that a killed process
-        // left would block this one.
+        // The name does not use the process's number. A process number is used again, so an instance that a killed
+        // process left would block a new instance.
         let random = RandomState::new().hash_one(purpose);
         let path = tracing.join("instances").join(format!("binhop-{random:016x}-{purpose}"));
         fs::create_dir(&path)?;
