@@ -1,4 +1,4 @@
-//! The segments of a process's address space, and the map rows that map them.
+//! `AddressSpace` holds the segments of a process's address space, and makes the map rows that map them.
 //!
 //! Text is at 4 MiB, static data at 256 MiB with the heap behind it, and the stack below 2 GiB, as in a MIPS
 //! Unix. The layout is the same in every process, so commonly used virtual addresses coincide; KH90 §4.2

@@ -1,4 +1,4 @@
-//! The instrumented processor: it turns a program's execution into rows.
+//! `Cpu` is the instrumented processor: it turns a program's execution into rows.
 //!
 //! Counting rules. An instruction is 4 bytes. A fetch row is a run of instructions in sequence; it ends at
 //! the instruction that makes a data reference (that reference is the next row) and at a taken branch. A

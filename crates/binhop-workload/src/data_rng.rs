@@ -1,4 +1,4 @@
-//! The generator of the data that programs work on.
+//! `DataRng` generates the data that programs work on.
 
 use binhop_base::{Rng, Stream};
 

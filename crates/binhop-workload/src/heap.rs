@@ -1,4 +1,4 @@
-//! A Lisp heap on instrumented memory: bump allocation, and Cheney's copying collector.
+//! `Heap` is a Lisp heap on instrumented memory, with bump allocation and Cheney's copying collector.
 //!
 //! Objects are four words: a header, then three fields. A node of a tree is [key, left, right]; a key is a
 //! boxed floating-point number [low half, high half, unused]. Addresses in fields are word numbers in the

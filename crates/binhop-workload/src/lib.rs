@@ -1,4 +1,4 @@
-//! Built-in workloads: real algorithms that run on instrumented memory.
+//! This crate holds the built-in workloads: real algorithms that run on instrumented memory.
 //!
 //! Each program is written in Rust, does its work, and emits the references that its execution makes on a
 //! 32-bit RISC machine (4-byte instructions, like the Titan of the documents): code laid out in functions and
@@ -55,7 +55,7 @@ pub struct WorkloadInfo {
 }
 
 impl WorkloadInfo {
-    /// Returns whether the system calls have the numbers of Linux: those of the programs whose calls name files have.
+    /// Returns whether the system calls have the numbers of Linux. This is so for programs whose calls name files.
     fn is_of_linux(&self) -> bool {
         matches!(self.composition, Composition::Single(_, _, files) if !files.is_empty())
     }
@@ -70,7 +70,8 @@ enum Composition {
     Mix(fn(u64) -> Vec<Command>, &'static [Image], Discipline),
 }
 
-/// Every workload: those of KH90 in the order of its Table 2, those of MB90 in the order of its Table 2, and those of TB10.
+/// Every workload: the workloads of KH90 in the order of its Table 2, the workloads of MB90 in the order of its Table
+/// 2, and the workloads of TB10.
 pub const WORKLOADS: &[WorkloadInfo] = &[
     WorkloadInfo {
         name: "mult1",

@@ -1,4 +1,4 @@
-//! A program as the processor and the scheduler see it: it does its work in steps of a bounded size.
+//! `Program` is a program as the processor and the scheduler see it: it does its work in steps of a bounded size.
 
 use crate::address_space::Image;
 use crate::cpu::Cpu;

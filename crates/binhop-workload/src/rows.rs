@@ -1,4 +1,4 @@
-//! The rows of one step of a program, before they are put into batches.
+//! `StepRows` holds the rows of one step of a program, before they are put into batches.
 //!
 //! Cost: two array writes of 17 bytes per data reference. The arrays have a constant size and are addressed
 //! modulo it, so that no bound is checked per row; [`crate::cpu::Cpu::finish_step`] checks once per step.

@@ -1,9 +1,9 @@
-//! The scheduler of the multiprogrammed workloads: round robin on one processor.
+//! `ProcessMix` schedules the multiprogrammed workloads: round robin on one processor.
 //!
 //! A process runs until its quantum of instructions is used up, until it gives up the processor in a system
 //! call, or until it ends. A quantum ends at the first instruction boundary that is also a row boundary. Time
 //! is counted in instructions executed by all processes. A process that is blocked in a call becomes ready
-//! after the call's latency. If no process is ready, time passes until one is. A new process gets a new
+//! after the call's latency. If no process is ready, time passes until a process is ready. A new process gets a new
 //! address space number, is a copy of its parent between fork and exec, and joins the end of the queue.
 //!
 //! [`Discipline::Unix`] adds what MB90's traced system did. A clock ends quanta, a process whose wait is over
@@ -263,7 +263,7 @@ impl ProcessMix {
         process
     }
 
-    /// Lets the running process wait for the page that its next row touches.
+    /// Makes the running process wait for the page that its next row touches.
     fn fault(&mut self, process: &mut MixProcess) {
         let Discipline::Unix { page_faults: Some(latency), .. } = self.discipline else {
             unreachable!("a process of another mix has no first touches")

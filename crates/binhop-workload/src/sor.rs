@@ -8,10 +8,10 @@
 //!
 //! Sizes: there are 775,000 unknowns. The arrays u, b and d have 6.2 MB each, and every sweep gathers from all
 //! of u. A row has 2 to 5 couplings; the compressed rows take 30 MB. The arrays are declared with room to
-//! spare. The program has 58.9 MB in all (the paper: 62 MB), of which 48 MB are touched. LF91's Table 2 shows the same for the
-//! original: faults fall in a straight line up to 6.2 MB (a uniform gather), then stay constant (a sweep over
-//! some 42 MB). When the system is solved (the residual has fallen to 10⁻⁶ of its first value), another
-//! right-hand side is loaded.
+//! spare. The program has 58.9 MB in all (the paper: 62 MB), of which 48 MB are touched. LF91's Table 2 shows the same
+//! for the original: faults fall in a straight line up to 6.2 MB (a uniform gather), then stay constant (a sweep over
+//! some 42 MB). When the system is solved (the residual has fallen to 10⁻⁶ of its first value), another right-hand side
+//! is loaded.
 
 use crate::address_space::{Image, TEXT};
 use crate::cpu::Cpu;

@@ -1,4 +1,4 @@
-//! Batches of events: the rows of programs' steps are put together in program order.
+//! `Columns` makes batches of events: it puts the rows of programs' steps together in program order.
 
 use std::sync::Arc;
 

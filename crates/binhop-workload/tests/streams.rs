@@ -1,6 +1,6 @@
-//! The properties of every workload's stream. It is the same for the same seed. Every reference lies in a
-//! mapped region. Fetch runs and data references alternate as the event schema says. Processes start and end
-//! in order.
+//! These tests check the properties of every workload's stream. The stream is the same for the same seed. Every
+//! reference lies in a mapped region. Fetch runs and data references alternate as the event schema says. Processes
+//! start and end in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -85,7 +85,8 @@ fn another_seed_is_another_stream() {
     }
 }
 
-/// Every call has a number of the system that the workload names: the programs of the 1980s those of 4.3BSD.
+/// Every call has a number of the system that the workload names: 4.3BSD for the programs of the 1980s, Linux for the
+/// others.
 #[test]
 fn each_call_has_a_number_of_the_system_that_the_trace_names() {
     // 4.3BSD: exit, fork, read, write, open, unlink, the old stat, execve, wait, sendmsg.

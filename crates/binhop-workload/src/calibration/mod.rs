@@ -1,5 +1,5 @@
-//! Calibration: the documents' figures for the traces that the built-in workloads represent, and a
-//! measurement of a stream's structure to compare with them.
+//! `TARGETS` holds the documents' figures for the traces that the built-in workloads represent. `measure` measures a
+//! stream's structure, to compare it with the figures.
 
 mod trial;
 
@@ -16,7 +16,8 @@ pub use trial::{ProgramSize, SWITCHES, TRIAL_TARGETS, Trial, TrialTarget, measur
 pub struct Target {
     /// The workload.
     pub workload: &'static str,
-    /// The number of references, and the pages of 4 KiB touched by then (LF91 Tables 1 to 6; Mult is mult1).
+    /// The number of references, and the pages of 4 KiB that these references touch (LF91 Tables 1 to 6; Mult is
+    /// mult1).
     pub pages: Option<(u64, u64)>,
     /// Mean instructions between switches (KH90 §4.1.1).
     pub switch_interval: Option<u64>,

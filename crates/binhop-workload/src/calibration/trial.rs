@@ -1,10 +1,11 @@
-//! The figures of MB90's Tables 1, 2 and 4, and a measurement of the same figures for a workload.
+//! `TRIAL_TARGETS` holds the figures of MB90's Tables 1, 2 and 4. `measure_trial` measures the same figures for a
+//! workload.
 //!
-//! Counting rules. A trial begins at the workload's first event. It ends before the switch after the last one
-//! that was asked for, or where the source ends. Each switch begins a segment; the rows before the first switch with a cause belong to no
-//! segment, but their instructions count in all. A process has the size of its text, data and heap, and of the
-//! stack that it has touched; what it has touched counts in pages of 4 KiB. A program has the size of its
-//! largest process. The total is the sum over all processes that ran, with each program's text once.
+//! Counting rules. A trial begins at the workload's first event. If n switches are asked for, the trial ends before
+//! switch n + 1, or where the source ends. Each switch begins a segment; the rows before the first switch with a cause
+//! belong to no segment, but their instructions count in all. A process has the size of its text, data and heap, and of
+//! the stack that it has touched; what it has touched counts in pages of 4 KiB. A program has the size of its largest
+//! process. The total is the sum over all processes that ran, with each program's text once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -163,7 +164,7 @@ impl TouchedPages {
         self.last = [0; 16];
     }
 
-    /// Forgets what the present space touched, because it executes a new image.
+    /// Forgets what the present space touched, because the space executes a new image.
     fn forget(&mut self) {
         let space = self.space;
         self.seen.retain(|(of, _)| *of != space);

@@ -1,8 +1,8 @@
-//! make and the assembler: a series of compiles.
+//! `Make` and `As` are make and the assembler: together with the compiler they make a series of compiles.
 //!
 //! `make` walks its dependency graph, and starts the compiler and then the assembler for one file after the
-//! other, without end. Another makefile links programs instead. The assembler reads mnemonics and operands, enters labels in a table, and encodes in a
-//! second pass. It has 0.3 to 0.7 MB.
+//! other, without end. Another makefile links programs instead. The assembler reads mnemonics and operands, enters
+//! labels in a table, and encodes in a second pass. It has 0.3 to 0.7 MB.
 
 use super::ccom::{self, Ccom};
 use super::libc::{CLASSES, Libc, waits};

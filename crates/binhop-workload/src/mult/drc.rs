@@ -1,4 +1,4 @@
-//! A design-rule checker for VLSI layout (magic in the documents' mixes): corner-stitched tiles.
+//! `Drc` is a design-rule checker for VLSI layout (magic in the documents' mixes), on corner-stitched tiles.
 //!
 //! The layout is a plane of tiles in rows (cells of a standard height). Each tile has the four stitches of
 //! corner stitching. The check goes through the plane area by area. At every tile it walks the right and the

@@ -1,5 +1,5 @@
-//! Magic, the layout editor of MB90's timesharing set: the plane of tiles of [`super::drc`], edited by
-//! commands that a user types.
+//! `Editor` is Magic, the layout editor of MB90's timesharing set: a user types commands that edit the plane of tiles
+//! of [`super::drc`].
 //!
 //! The editor reads the layout. Then it waits for the user in read. Most events move the cursor: the editor
 //! finds the tile under the cursor by the stitches and draws the box. The other events are commands: paint a
@@ -28,7 +28,7 @@ const STYLES: u64 = DATA + 0x6000;
 const PAINT_RESULT: u64 = DATA + 0x7000;
 const DISPLAY: u64 = DATA + 0x1_0000;
 const DISPLAY_BYTES: u64 = 8 << 10;
-/// The lists of the undo and of the yanked box. The undo list is used in a circle.
+/// The lists of the undo and of the yanked box. The undo list is used as a ring: its end is followed by its start.
 const LIST: u64 = 128 << 10;
 
 /// The pause before an event of the cursor and before a command: at least so many instructions of other

@@ -1,4 +1,4 @@
-//! The C library that is linked into every program: buffered input and output, formatted output, start-up.
+//! `Libc` is the C library that is linked into every program: buffered input and output, formatted output, start-up.
 //!
 //! The library is linked statically at the end of each program's text, because there were no shared
 //! libraries. Its static data (buffers' descriptors, character classes) are at the start of the data segment.

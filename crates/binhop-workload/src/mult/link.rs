@@ -1,4 +1,4 @@
-//! The linker (xld in the documents' mixes; only in mult1): it makes one large program of 160 object files.
+//! `Linker` is the linker (xld in the documents' mixes; only in mult1): it makes one large program of 160 object files.
 //!
 //! Pass 1 enters every object's symbols in a hash table and gives each section its place. Pass 2 copies each
 //! section to its place in the output, and adds the addresses of symbols to the words that refer to them.

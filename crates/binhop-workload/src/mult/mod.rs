@@ -5,7 +5,7 @@
 //!
 //! `make` and the shells start compilers, assemblers and commands. The started programs read their input in
 //! system calls that give up the processor, and they end. Processes that run the same program share its text.
-//! The long-running programs start over on new data when they are done.
+//! The long-running programs start over on new data when their work is done.
 
 pub(crate) mod ccom;
 pub(crate) mod compile;

@@ -1,4 +1,4 @@
-//! A maze router for printed circuits (grr in the documents' mixes): Lee's algorithm on two layers.
+//! `Router` is a maze router for printed circuits (grr in the documents' mixes): Lee's algorithm on two layers.
 //!
 //! For one net after the other, it computes the shortest path between two pins through free cells. A wave
 //! spreads from the first pin, and stores in each cell the direction from which it came. The path is traced

@@ -1,4 +1,4 @@
-//! A shell with a user who types. The shell parses a line, forks a command, waits for it, and reads the next
+//! `Shell` is a shell with a user who types. The shell parses a line, forks a command, waits for it, and reads the next
 //! line.
 //!
 //! The commands are ls, grep, sort and wc in the proportion of a working day. While the user thinks, a read

@@ -1,5 +1,5 @@
-//! The compiler's source text and its lexer. The language is a small C with declarations, assignments, if,
-//! while and calls.
+//! `token` is the compiler's lexer, and `Author` writes its source text. The language is a small C with declarations,
+//! assignments, if, while and calls.
 
 use crate::data_rng::DataRng;
 

@@ -1,11 +1,11 @@
 //! file-copy copies files of 400 MB, one after the other (TB10 §4.1: "copies one 400MB file ... within Ext3").
 //!
-//! The loop is that of every copying program: it reads a buffer full, and writes what it has read. The document names
-//! neither the program nor its buffer. With 616 KiB, source and buffer together are larger than the traced
-//! machine's level 2 of 1 MiB, so a part of the buffer leaves the cache between the read and the write. That is what the
-//! document's shares say: for each line that the disk writes, the processor reads 1.7 lines and writes 1.4, where
-//! a small buffer would give 1.0 each. There are 8 pairs of files, which are copied in a random order; by the time a
-//! pair comes again, the page cache of the machine has lost it.
+//! The loop is the loop of every copying program: it fills a buffer by a read, and writes what it has read. The
+//! document names neither the program nor its buffer. With 616 KiB, source and buffer together are larger than the
+//! traced machine's level 2 of 1 MiB, so a part of the buffer leaves the cache between the read and the write. This
+//! agrees with the document's shares: for each line that the disk writes, the processor reads 1.7 lines and writes 1.4,
+//! while a small buffer would give 1.0 of each. There are 8 pairs of files, which are copied in a random order; by the
+//! time a pair comes again, the page cache of the machine has lost it.
 
 use super::{FileInfo, linux};
 use crate::address_space::{Image, TEXT};
@@ -32,7 +32,7 @@ const fn copy(path: &'static str, id: u64) -> FileInfo {
     FileInfo { id, path, bytes: 0, direct: false }
 }
 
-/// The files: a source has an odd number, and its copy the next one.
+/// The files: a source has an odd number, and its copy has the next number.
 pub(crate) const FILES: &[FileInfo] = &[
     source("/data/package-1", 1),
     copy("/copy/package-1", 2),
@@ -64,7 +64,7 @@ struct FileCopy {
     buffer: u64,
     /// The pairs, in the order in which they are copied.
     order: [u64; PAIRS],
-    /// The place in this order.
+    /// The place of the current pair in `order`.
     turn: usize,
     /// The first byte that is not copied yet.
     offset: u64,

@@ -1,9 +1,9 @@
-//! Programs whose system calls move device data (TB10 §4.1).
+//! This module holds programs whose system calls move device data (TB10 §4.1).
 //!
 //! The programs make the calls of Linux on x86-64 with the number of the file and the offset. `binhop io` and
-//! `binhop.device_data` make kernel and devices act on them; elsewhere a call moves nothing. Sizes that TB10 does not
-//! state are ours. They were chosen so that the shares and sizes of TB10's Tables 1 and 2 come out at the memory of the
-//! machine `opteron` (`studies/tb10` has the figures).
+//! `binhop.device_data` make kernel and devices act on the calls; elsewhere a call moves nothing. Sizes that TB10 does
+//! not state are ours. These sizes were chosen so that the shares and sizes of TB10's Tables 1 and 2 come out at the
+//! memory of the machine `opteron` (`studies/tb10` has the figures).
 
 pub(crate) mod file_copy;
 pub(crate) mod specweb;
@@ -18,7 +18,7 @@ pub(crate) struct FileInfo {
     pub(crate) path: &'static str,
     /// The bytes of the file at the start of the workload.
     pub(crate) bytes: u64,
-    /// True if calls pass the page cache by.
+    /// True if calls bypass the page cache.
     pub(crate) direct: bool,
 }
 

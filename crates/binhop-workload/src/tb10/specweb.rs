@@ -1,12 +1,12 @@
 //! specweb is a web server that puts pages together from many small items (TB10 §4.1: SPECweb2005).
 //!
 //! A request arrives on a socket. The server looks up several hundred items in a cache in its memory: the bucket's
-//! head, then the item, whose key is compared. It notes the time of use in each item that it finds. The page goes out in
-//! small packets. The server logs each request; the log is written past the page cache, 10 KB at a time. Some requests
-//! ask for a static file, which the page cache holds or the disk reads.
+//! head, then the item, whose key is compared. It notes the time of use in each item that it finds. The page goes out
+//! in small packets. The server logs each request; the log is written in pieces of 10 KB that bypass the page cache.
+//! Some requests ask for a static file, which the page cache holds or the disk reads.
 //!
 //! Sizes: the cache has 2,097,152 items in buckets of one item each. Four fifths of the items are longer than one
-//! line, and one key of seven is not in the cache. Items and buckets take 272 MiB.
+//! line, and one key in seven is not in the cache. Items and buckets take 272 MiB.
 
 use super::{FileInfo, linux};
 use crate::address_space::{Image, TEXT};
@@ -33,8 +33,8 @@ const LOOKUPS: u64 = 816;
 /// The items of a step.
 const STEP: u64 = 204;
 
-/// The bytes of a request's packet, and of the packets of an answer. Of six requests one has a second packet,
-/// and of three answers one has a third.
+/// The bytes of a request's packet, and of the packets of an answer. One request in six has a second packet, and one
+/// answer in three has a third packet.
 const REQUEST: u32 = 160;
 const ANSWER: u64 = 300;
 /// The bytes of a line of the log, and of a write of the log.
@@ -60,7 +60,7 @@ struct Server {
     heads: u64,
     items: u64,
     log: u64,
-    /// The bytes of the log that are not written yet, and those that are.
+    /// The bytes of the log that are not written yet, and the bytes that are written.
     logged: u64,
     written: u64,
     requests: u64,
@@ -74,7 +74,7 @@ struct Server {
 impl Server {
     fn new(draws: DataRng, cpu: &mut Cpu) -> Self {
         let page = crate::address_space::PAGE;
-        // A transfer past the page cache begins at a page, as the heap does.
+        // A transfer that bypasses the page cache begins at a page, as the heap does.
         Self {
             draws,
             log: cpu.sbrk((LOGGED + ENTRY).next_multiple_of(page)),
@@ -198,7 +198,8 @@ impl Program for Server {
     }
 }
 
-/// The factors that scatter the heads of buckets, and the places of items. They are odd, so that no two share a place.
+/// The factors that scatter the heads of buckets, and the places of items. The factors are odd, so that no two heads,
+/// and no two items, share a place.
 const HEADS: u64 = 0x9e37_79b1;
 const PLACES: u64 = 0x85eb_ca6b;
 
@@ -207,7 +208,7 @@ fn scattered(bucket: u64, factor: u64) -> u64 {
     bucket.wrapping_mul(factor) % ITEMS
 }
 
-/// Returns whether an item's value goes on in its second line: four items of five.
+/// Returns whether an item's value goes on in its second line: four items in five.
 fn is_long(bucket: u64) -> bool {
     !bucket.is_multiple_of(5)
 }

@@ -1,16 +1,16 @@
 //! tpch answers a query of a decision-support database (TB10 §4.1: TPC-H in a database of 10 GB).
 //!
-//! The query sums the revenue of line items by customer and by part. The table of line items is read from disk past
-//! the page cache, 128 KiB at a time, into buffers that are used in turn. A block of 8 KiB is scanned as a whole: rows
-//! that pass the filter on the ship date go to a small list. Then each row of the list finds its order in a hash table,
-//! whose entry names the customer, and is added to the sums of the customer and of the part. The table is clustered by
-//! ship date, so neighbouring rows belong to unrelated orders. After each 32 reads, the sums found in between are
-//! written to a temporary file.
+//! The query sums the revenue of line items by customer and by part. The table of line items is read from disk, 128 KiB
+//! at a time, into buffers that are used in turn. These reads bypass the page cache. A block of 8 KiB is scanned as a
+//! whole: rows that pass the filter on the ship date go to a small list. Then each row of the list finds its order in a
+//! hash table, whose entry names the customer, and is added to the sums of the customer and of the part. The table is
+//! clustered by ship date, so neighbouring rows belong to unrelated orders. After each 32 reads, the sums found in
+//! between are written to a temporary file.
 //!
 //! Sizes: a row has 128 bytes; a bucket of the hash table has 4 entries of 32 bytes, two lines of 64 bytes; a sum has a
 //! line of its own. Orders, customers and parts take 304 MiB, more than any last level of the document. They are a
-//! fraction of the benchmark's, as a database sees in one partition. The table of line items has 7.2 GB and is read
-//! again from its start after that.
+//! fraction of the benchmark's orders, customers and parts, as one partition of a database holds. The table of line
+//! items has 7.2 GB and is read again from its start after that.
 
 use super::{FileInfo, linux};
 use crate::address_space::{Image, TEXT};
@@ -59,14 +59,14 @@ pub(crate) fn start(draws: DataRng, cpu: &mut Cpu) -> Box<dyn Program> {
 struct LineItem {
     order: u32,
     part: u32,
-    /// The day of shipment, from 0 to 2,525 (the benchmark has 7 years).
+    /// The day of shipment, from 0 to 2,525 (the benchmark covers 7 years).
     shipped: u32,
     price: u32,
     /// Hundredths.
     discount: u32,
 }
 
-/// The rows that pass have been shipped at this day or before: 97%, as in the benchmark's first query.
+/// The last day of shipment that passes the filter: 97% of the rows pass, as in the benchmark's first query.
 const LAST_DAY: u32 = 2_450;
 
 struct Query {
@@ -88,7 +88,8 @@ struct Query {
 
 impl Query {
     fn new(draws: DataRng, cpu: &mut Cpu) -> Self {
-        // A transfer past the page cache begins at a page: the heap does, and each part of it is a number of pages.
+        // A transfer that bypasses the page cache begins at a page. The heap begins at a page, and each part of the
+        // heap is a number of pages.
         Self {
             draws,
             buffers: cpu.sbrk(BUFFERS * READ),

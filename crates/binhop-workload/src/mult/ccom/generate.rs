@@ -1,4 +1,4 @@
-//! The compiler's code generator: it walks the tree, chooses registers and writes instructions.
+//! This file is the compiler's code generator: it walks the tree, chooses registers and writes instructions.
 //!
 //! Every kind of node has eight cases, one for each shape of its operands, with 2 KB of code each, as
 //! template matchers had. The instructions are for a stack machine, so that the tests can run them.

@@ -1,4 +1,4 @@
-//! The C compiler: it enters headers in a symbol table, and takes functions through lexer, parser and code
+//! `Ccom` is the C compiler: it enters headers in a symbol table, and takes functions through lexer, parser and code
 //! generator.
 //!
 //! It lexes every character, parses into a tree (precedence climbing), and walks the tree to generate code.

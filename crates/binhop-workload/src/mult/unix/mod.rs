@@ -1,4 +1,4 @@
-//! The simple commands cat, cp, ex, grep, ls, ps, rm, sort and wc, on files of words.
+//! This module holds the simple commands cat, cp, ex, grep, ls, ps, rm, sort and wc. They work on files of words.
 //!
 //! Each command reads its input in blocks of 8 KB, does its work, and writes through a buffer. A block that
 //! is not in the system's cache makes the command give up the processor. The processes are small: 100 to 400
