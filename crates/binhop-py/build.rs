@@ -1,4 +1,4 @@
-//! Copies the recorder's sources into the wheel (pyproject.toml, `include`), because an installed binhop
+//! This script copies the recorder's sources into the wheel (pyproject.toml, `include`), because an installed binhop
 //! builds the recorder.
 
 use std::path::Path;

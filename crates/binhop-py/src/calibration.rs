@@ -1,4 +1,4 @@
-//! MB90's figures for its benchmark sets, and their measurement on a stream.
+//! These functions give MB90's figures for its benchmark sets, and measure the same figures of a stream.
 
 use binhop_trace::event::Cause;
 use binhop_workload::calibration::{TRIAL_TARGETS, measure_trial};
@@ -46,7 +46,7 @@ pub(crate) struct PyTrial {
     switches: Vec<(&'static str, Option<u64>, u64)>,
     /// The mean instructions of a segment.
     mean_segment: f64,
-    /// The instructions of the segment in the middle.
+    /// The median of the instructions of a segment; `None` without a segment.
     median_segment: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn inspect_stream(
     Ok(json(&report))
 }
 
-/// Reads a stream (at most `length` references) and checks it; the findings, as JSON.
+/// Reads a stream (at most `length` references), checks it, and returns the findings as JSON.
 #[pyfunction]
 #[pyo3(name = "lint", signature = (stream, length=None, progress=None))]
 pub(crate) fn lint_stream(
@@ -36,7 +36,7 @@ pub(crate) fn lint_stream(
     Ok(json(&findings))
 }
 
-/// (name, severity, meaning, remedy) of each rule that `lint` checks.
+/// Returns (name, severity, meaning, remedy) of each rule that `lint` checks.
 #[pyfunction]
 pub(crate) fn lint_rules() -> Vec<(&'static str, &'static str, &'static str, &'static str)> {
     let severity = |severity| match severity {

@@ -41,9 +41,9 @@ pub(crate) struct PyDeviceDataOutcome {
     machine: String,
 }
 
-/// Simulates the front of a machine under each seed, and the schemes behind it. A scheme has its name in results, its kind,
-/// and the machine whose last level and settings it takes. With `path`, the system calls of the trace make kernel and
-/// devices reference memory.
+/// Simulates the front of a machine under each seed, and the schemes behind it. A scheme has its name in results, its
+/// kind, and the machine whose last level and settings it takes. With `path`, the system calls of the trace make kernel
+/// and devices reference memory.
 #[pyfunction]
 #[pyo3(signature = (machine, stream, *, workload, seeds, schemes, path, threads, length, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]

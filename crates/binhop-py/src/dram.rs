@@ -169,7 +169,7 @@ fn numbers(values: Vec<u64>) -> ArrayRef {
 }
 
 impl Served {
-    /// Returns the table of requests. Their columns leave.
+    /// Returns the table of requests. The columns move into the table.
     fn requests(&mut self) -> RecordBatch {
         use std::mem::take;
         let outcome = |outcome: &Option<RowOutcome>| outcome.expect("every request is done").name();
@@ -186,7 +186,8 @@ impl Served {
     }
 }
 
-/// Returns the table of commands. A row is null where a command has none, and a bank where a command is for a whole rank.
+/// Returns the table of commands. A row is null if the command names no row. A bank is null if the command is for a
+/// whole rank.
 fn commands_table(commands: &[DramCommand]) -> RecordBatch {
     use binhop_hw::DramCommandKind::{Activate, PrechargeAll, Read, Refresh, Write};
     let number = |of: fn(&DramCommand) -> u32| -> ArrayRef {

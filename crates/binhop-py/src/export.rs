@@ -78,7 +78,7 @@ pub(crate) fn export_memory(
     Ok(said.to_string())
 }
 
-/// Passes on the requests to memory behind a scheme. The system calls of the trace make kernel and devices act.
+/// Writes the requests that memory gets behind a scheme. The system calls of the trace make kernel and devices act.
 fn behind_scheme(
     machine: &Machine,
     source: Box<dyn Source>,

@@ -57,14 +57,15 @@ impl PyMachine {
         self.0.tree().config().caches.iter().map(|cache| cache.name.clone()).collect()
     }
 
-    /// Returns the last cache before memory. If there are several, the largest of them.
+    /// Returns the last cache before memory. If several caches stand before memory, this is the largest of these
+    /// caches.
     #[getter]
     fn last_level(&self) -> &str {
         &self.0.tree().config().caches[self.0.last_level()].name
     }
 
-    /// Returns whether a scheme for device data of the other machine can stand behind the front of this machine, so that one
-    /// pass serves both.
+    /// Returns whether a scheme for device data of the other machine can stand behind the front of this machine, so
+    /// that one pass serves both.
     fn shares_front(&self, other: &Self) -> bool {
         self.0.check_same_front(&other.0).is_ok()
     }

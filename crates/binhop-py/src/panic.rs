@@ -1,5 +1,5 @@
-//! Panics become problems: an assertion that fails is an error of binhop, and is reported like any other
-//! problem.
+//! These functions turn panics into problems: an assertion that fails is an error of binhop, and is reported like any
+//! other problem.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};

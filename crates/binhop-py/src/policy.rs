@@ -136,7 +136,8 @@ impl PyPool {
     }
 }
 
-/// The exception that a Python policy raised, kept to be the cause of the exception that ends the run.
+/// The exception that a Python policy raised. It is kept, because it becomes the cause of the exception that ends the
+/// run.
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// `PythonPolicy` is the policy of one placement. If the policy could not be made, its first use returns the

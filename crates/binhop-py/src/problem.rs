@@ -1,4 +1,5 @@
-//! Problems become Python exceptions: the classes of `binhop.errors`, with the four attributes of a problem.
+//! These functions turn problems into Python exceptions: the classes of `binhop.errors`, with the four attributes of a
+//! problem.
 
 use std::cell::RefCell;
 

@@ -106,7 +106,7 @@ impl PyStream {
         self.read_whole(py, length, progress, work, None)
     }
 
-    /// Reads as `read` does. Then it writes the pages' frames to `placement`, if that is given.
+    /// Reads as `read` does. Then it writes the pages' frames to `placement`, if `placement` is given.
     fn read_whole<T>(
         &self,
         py: Python<'_>,
