@@ -1,10 +1,11 @@
-//! Measures the events per second of each scheme for device data: `cargo run --release -p binhop-hw --example dma_bench`.
+//! `dma_bench` measures the events per second of each scheme for device data. The command is
+//! `cargo run --release -p binhop-hw --example dma_bench`.
 //!
-//! The stream is fixed: 4 M events, kept in memory and repeated 10 times. A device writes requests of 64 KiB, which the
-//! processor reads and later lets go; the processor reads and writes back lines of its own; a device reads requests that
-//! the processor wrote. The shares are about those of file-copy in TB10: 33% processor reads, 28% processor writes, 20%
-//! reads of devices, 19% writes of devices. The figure is that of one pass, because other work on the machine can
-//! only add time; it contains the simulation alone.
+//! The stream is fixed: 4 M events, kept in memory and repeated 10 times. A device writes requests of 64 KiB, which
+//! the processor reads and later evicts; the processor reads and writes back lines of its own; a device reads
+//! requests that the processor wrote. The shares are about those of file-copy in TB10: 33% processor reads, 28%
+//! processor writes, 20% reads of devices, 19% writes of devices. The figure is the mean of the repetitions, so other
+//! work on the machine makes it smaller. It contains the simulation alone.
 
 use std::{hint::black_box, time::Instant};
 
@@ -13,7 +14,7 @@ use binhop_hw::{FixedLatency, SchemeConfig, SchemeKind, TapEvent, WritePolicy, m
 
 const EVENTS: usize = 4 << 20;
 const REPEATS: usize = 10;
-/// The lines of a request.
+/// The number of lines in a request.
 const REQUEST: u64 = 1024;
 /// The lines of the buffers, then of the processor's own data, then of the data that devices read.
 const BUFFERS: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! Measures the time of one access: `cargo run --release -p binhop-hw --example ns_per_access`.
+//! `ns_per_access` measures the time of one access: `cargo run --release -p binhop-hw --example ns_per_access`.
 //!
 //! Each figure is the best of 100 passes over one stream kept in memory, because other work on the machine can only add
 //! time. "hits" asks a level 1 with a stream in which 98% of accesses lie in 16 KiB. "misses" asks a level 2 with lines
@@ -18,7 +18,7 @@ use binhop_hw::{
 const PAGE: u64 = 16 << 10;
 const ACCESSES: u64 = 1 << 18;
 
-/// One mapping per page, pages in shuffled frames.
+/// `World` has one mapping for each page, and pages in shuffled frames.
 struct World(Vec<u64>);
 
 impl Translation for World {
@@ -36,7 +36,7 @@ impl Translation for World {
     }
 }
 
-/// The levels behind do not matter here.
+/// `Nothing` stands for the levels behind, which do not matter here.
 struct Nothing;
 
 impl Witness for Nothing {}
@@ -81,8 +81,8 @@ fn best_ns(mut pass: impl FnMut()) -> f64 {
     (0..100).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// Accesses to lines of 2^`line_log2` bytes: `local` percent of them in the first `near` bytes, the rest anywhere in
-/// the first `far` bytes.
+/// Makes accesses to lines of 2^`line_log2` bytes: `local` percent of them in the first `near` bytes, the rest
+/// anywhere in the first `far` bytes.
 fn stream(local: u64, near: u64, far: u64, line_log2: u32) -> Vec<(Kind, LineAddr)> {
     let rng = Rng::new(1);
     let draw = |index: u64, which, below| rng.below(Stream::new(Domain::Test, which), index, below);

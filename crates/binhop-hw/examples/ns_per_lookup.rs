@@ -1,4 +1,5 @@
-//! Measures the time of one lookup in a TLB: `cargo run --release -p binhop-hw --example ns_per_lookup`.
+//! `ns_per_lookup` measures the time of one lookup in a TLB. The command is
+//! `cargo run --release -p binhop-hw --example ns_per_lookup`.
 //!
 //! Each figure is the best of 100 passes over one stream kept in memory, because other work on the machine can only add
 //! time. "hits" looks up pages drawn uniformly from half of the TLB. "fills" looks up twice as many pages in turn as

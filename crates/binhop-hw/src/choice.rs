@@ -1,5 +1,5 @@
-//! The choices that a cache and a TLB offer. Each choice is one list of names and meanings. The machine parser, the help, the
-//! documentation and the tests walk these lists.
+//! This file declares the choices that a cache and a TLB offer. Each choice is one list of names and meanings. The
+//! machine parser, the help, the documentation and the tests walk these lists.
 
 macro_rules! choices {
     ($(#[$doc:meta])* $type:ident { $($name:ident = $text:literal, $meaning:literal;)* }) => {
@@ -11,19 +11,19 @@ macro_rules! choices {
             /// Every choice.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The name in a machine file.
+            /// Returns the name in a machine file.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// The meaning, in a sentence.
+            /// Returns the meaning, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
             }
 
-            /// The choice of this name.
+            /// Returns the choice of this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|choice| choice.name() == name)
@@ -35,7 +35,7 @@ macro_rules! choices {
 pub(crate) use choices;
 
 choices! {
-    /// The rules by which references become accesses.
+    /// `Rules` are the rules by which references become accesses.
     Rules {
         Lines = "lines", "Every line that a reference touches is one access, and a modify is a load and a store; written data waits or goes down as each cache is told.";
         Cachegrind = "cachegrind", "As Valgrind's cachegrind counts: a reference is one access and at most one miss, a modify is one load, and written data leaves no trace.";
@@ -43,7 +43,7 @@ choices! {
 }
 
 choices! {
-    /// The address that chooses the set.
+    /// `IndexBy` is the address that chooses the set.
     IndexBy {
         Virtual = "virtual", "The virtual address.";
         Physical = "physical", "The physical address.";
@@ -51,7 +51,7 @@ choices! {
 }
 
 choices! {
-    /// The address that a line is recognised by.
+    /// `TagBy` is the address by which a line is recognised.
     TagBy {
         Physical = "physical", "The physical address: one line for all mappings of a page.";
         Asid = "asid", "The virtual address together with the address space: mappings of one page are different lines.";
@@ -60,7 +60,7 @@ choices! {
 }
 
 choices! {
-    /// The treatment of data that is written.
+    /// `WritePolicy` is the treatment of data that is written.
     WritePolicy {
         Back = "back", "It stays in the line, which becomes dirty and is written back when it leaves.";
         Through = "through", "It is passed down at once; lines never become dirty.";
@@ -68,7 +68,7 @@ choices! {
 }
 
 choices! {
-    /// The order of the two transactions of a miss that evicts a dirty line.
+    /// `WritebackOrder` is the order of the two transactions of a miss that evicts a dirty line.
     WritebackOrder {
         BeforeFill = "before-fill", "The victim is chosen and written back first, then the line is read (KH90, footnote 3).";
         AfterFill = "after-fill", "The line is read first, then the victim is chosen and written back (as Dinero and pycachesim do).";
@@ -76,7 +76,7 @@ choices! {
 }
 
 choices! {
-    /// The cost of a demand access that several levels handle.
+    /// `CostRule` decides the cost of a demand access that several levels handle.
     CostRule {
         Total = "total", "The cost of the level that serves it, alone.";
         Add = "add", "The costs of all levels it passes, the serving one included, behind the first.";
@@ -84,7 +84,7 @@ choices! {
 }
 
 choices! {
-    /// The entry of a TLB that leaves when another entry needs its slot.
+    /// `TlbReplacement` chooses the entry of a TLB that leaves when another entry needs its slot.
     TlbReplacement {
         Lru = "lru", "The entry used least recently.";
         Fifo = "fifo", "The entry that came first.";

@@ -1,4 +1,4 @@
-//! The general path through the caches: one access at a time, with its answer.
+//! `Computer` is the general path through the caches: it makes one access at a time, and answers each of them.
 //!
 //! `Computer` joins a front, a back and the processor's clock. It takes every tree and every agent, and the tests
 //! compare it with the oracle. Every fast path through the same caches must leave the counts and contents that
@@ -15,14 +15,14 @@ use crate::{
     witness::pass_on_lines,
 };
 
-/// Front and back with the processor's clock. A computer owns its front and back, or borrows them.
+/// `Computer` holds a front and a back with the processor's clock. It owns its front and back, or borrows them.
 #[derive(Clone, Debug)]
 pub struct Computer<F = Front, B = Back> {
-    /// The caches the processor asks.
+    /// The front: the caches that the processor asks, and the caches that [`Tree::in_front`] adds.
     pub front: F,
     /// The caches behind the front, and memory.
     pub back: B,
-    /// Cycles since the start: the caller adds those of its instructions.
+    /// The cycles since the start. The caller adds the cycles of its instructions.
     pub now: u64,
 }
 
@@ -42,13 +42,14 @@ impl<W: Witness> Witness for FirstServed<'_, W> {
 }
 
 impl Computer {
-    /// The whole of a tree, empty, at cycle 0.
+    /// Makes the whole of a tree, empty, at cycle 0.
     #[must_use]
     pub fn new(tree: &Tree, rng: Rng) -> Self {
         Self::over(Front::new(tree, rng), Back::new(tree, rng), 0)
     }
 
-    /// The whole of a tree, empty, at cycle 0, that takes memory for the lines that it holds: see [`Front::sparse`].
+    /// Makes the whole of a tree, empty, at cycle 0. It takes memory for the lines that it holds: see
+    /// [`Front::sparse`].
     #[must_use]
     pub fn sparse(tree: &Tree, rng: Rng) -> Self {
         Self::over(Front::sparse(tree, rng), Back::sparse(tree, rng), 0)
@@ -71,14 +72,15 @@ impl Computer {
 }
 
 impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
-    /// A front and a back of one tree, at cycle `now`.
+    /// Joins a front and a back of one tree, at cycle `now`.
     #[must_use]
     pub fn over(front: F, back: B, now: u64) -> Self {
         Self { front, back, now }
     }
 
-    /// An agent asks the cache that serves the processor's accesses of this kind (fetch, load or store). `at` names a
-    /// mapping, and counts lines of that cache. The clock moves on if the processor waits for the agent.
+    /// Makes an access of an agent to the cache that serves the processor's accesses of this kind (fetch, load or
+    /// store). `at` names a mapping, and counts lines of that cache. The clock moves on if the processor waits for
+    /// the agent.
     #[inline]
     pub fn access<T: Translation, W: Witness>(
         &mut self,
@@ -98,9 +100,9 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         self.ask(cache, agent, kind, at, translation, witness)
     }
 
-    /// An agent asks any cache of the tree for a line: one fetch, load or store there, as if the cache were the first
-    /// level. `at` names the line as the caches above that cache do ([`Tree::takes_mapping`]). At a cache that
-    /// does not serve the processor, the access costs what an access from above costs there.
+    /// Asks any cache of the tree for a line on behalf of an agent: one fetch, load or store there, as if the cache
+    /// were the first level. `at` names the line as the caches above that cache do ([`Tree::takes_mapping`]). At a
+    /// cache that does not serve the processor, the access costs what an access from above costs there.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or the user asks a cache that does not serve it.
@@ -135,8 +137,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         self.answer(agent, cycles, served)
     }
 
-    /// An agent other than the user asks memory itself: it reads (fetch, load) or writes (write) a line of two to the
-    /// power of `unit` bytes of a page. No cache is looked at.
+    /// Asks memory itself on behalf of an agent other than the user. The agent reads (fetch, load) or writes
+    /// (write) a line of 2^`unit` bytes of a page. No cache is looked at.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses, or memory is never asked for this kind.
@@ -152,7 +154,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         Answer { cycles, served }
     }
 
-    /// The processor makes these accesses in order, and returns the cycles waited. Before each access the
+    /// Makes these accesses of the processor in order, and returns the cycles waited. Before each access the
     /// instructions of its gap pass, at one cycle each. Without gaps no time passes besides the cycles waited.
     ///
     /// The result is the same as that of [`Computer::access`] for each row. Only the sum of the cycles is returned,
@@ -222,9 +224,9 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         back.flush(agent, caches, now, translation, witness);
     }
 
-    /// The frame of a page changes hands, because an agent asks for another page. The lines of the page leave every
-    /// cache, and dirty lines go to memory. `mappings` holds every mapping that has led to the page since its last
-    /// flush.
+    /// Flushes a page whose frame changes hands, because an agent asks for another page. The lines of the page
+    /// leave every cache, and dirty lines go to memory. `mappings` holds every mapping that has led to the page
+    /// since its last flush.
     pub fn flush_page<T: Translation, W: Witness>(
         &mut self,
         agent: Agent,
@@ -270,7 +272,8 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         }
     }
 
-    /// Returns whether a line is dirty, named as in [`Computer::holds_line`]; `None` if the cache does not hold the line.
+    /// Returns whether a line is dirty; `None` if the cache does not hold the line. The line is named as in
+    /// [`Computer::holds_line`].
     #[must_use]
     pub fn line_state<T: Translation>(&self, cache: usize, at: LineAddr, translation: &T) -> Option<bool> {
         let (front, back) = (self.front.borrow(), self.back.borrow());
@@ -284,7 +287,7 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     /// Checks that the invariants hold: see [`crate::check`].
     ///
     /// # Errors
-    /// The invariant that is broken.
+    /// An invariant does not hold: the problem names the invariant.
     pub fn check(&self) -> Result<()> {
         let front = self.front.borrow();
         crate::check(front.tree(), front, self.back.borrow())

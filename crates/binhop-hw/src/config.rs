@@ -1,13 +1,13 @@
-//! The description of a tree of caches, and what every description must hold.
+//! `TreeConfig` describes a tree of caches. This file also asserts what every description must hold.
 //!
-//! The machine parser checks a description first, and reports a user's mistakes. The assertions of this file hold what
-//! the model itself requires.
+//! The machine parser checks a description first, and reports a user's mistakes. The assertions of this file cover
+//! what the model itself requires.
 
 use binhop_base::{Agents, Bytes, PowerOfTwo};
 
 use crate::{CostRule, IndexBy, Origin, Replacement, Rules, TagBy, WritePolicy, WritebackOrder};
 
-/// The level that a cache's requests go to.
+/// `Next` is the level to which a cache's requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another cache of the tree, whose lines are at least as large.
@@ -16,12 +16,12 @@ pub enum Next {
     Memory,
 }
 
-/// A write buffer behind a write-through cache.
+/// `WriteBufferConfig` describes a write buffer behind a write-through cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBufferConfig {
     /// The number of writes that the buffer holds, at least 1.
     pub entries: u32,
-    /// Cycles each write takes to drain. Writes drain one after another.
+    /// The cycles that each write takes to drain. Writes drain one after another.
     pub drain_cycles: u64,
     /// True if a write joins a write to the same line whose drain has not begun.
     pub merge: bool,
@@ -29,7 +29,7 @@ pub struct WriteBufferConfig {
     pub stalls: bool,
 }
 
-/// The stream buffers of a cache.
+/// `StreamConfig` describes the stream buffers of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
     /// The number of buffers, at least 1.
@@ -38,22 +38,22 @@ pub struct StreamConfig {
     pub depth: u32,
 }
 
-/// One cache.
+/// `CacheConfig` describes one cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Its name in the machine file.
+    /// The name of the cache in the machine file.
     pub name: String,
-    /// Bytes of data it holds: sets × ways × line, with sets a power of two.
+    /// The bytes of data that the cache holds: sets × ways × line. The number of sets is a power of two.
     pub size: Bytes,
-    /// Bytes of a line, at most a page and at most 2 GiB.
+    /// The bytes of a line: at most a page and at most 2 GiB.
     pub line: PowerOfTwo,
-    /// Lines in a set. A fully associative cache has size / line.
+    /// The number of lines in a set. In a fully associative cache it is size / line.
     pub ways: u32,
     /// The address that chooses the set.
     pub index: IndexBy,
     /// True if the bits above the set index are folded into it by exclusive or, in pieces of its width.
     pub hashed: bool,
-    /// The address that a line is recognised by.
+    /// The address by which a line is recognised.
     pub tag: TagBy,
     /// The treatment of data that is written.
     pub write: WritePolicy,
@@ -65,18 +65,19 @@ pub struct CacheConfig {
     pub writeback_order: WritebackOrder,
     /// True if the eviction of a line also invalidates the lines that it covers in all caches above.
     pub inclusive: bool,
-    /// The buffer that its writes wait in, if there is one (write-through only).
+    /// The buffer in which the cache's writes wait, if there is a buffer (write-through only).
     pub write_buffer: Option<WriteBufferConfig>,
-    /// The buffers that fetch lines ahead for the cache, if there are any. No inclusive cache stands behind such a cache.
+    /// The buffers that fetch lines ahead for the cache, if there are any. No inclusive cache stands behind such a
+    /// cache.
     pub streams: Option<StreamConfig>,
     /// Cycles of a demand access that missed above and that this cache serves. The level that the processor asks serves
     /// within the instruction's own cycle.
     pub cost: u64,
-    /// The level that its requests go to.
+    /// The level to which the cache's requests go.
     pub next: Next,
 }
 
-/// A tree of caches with memory at its root.
+/// `TreeConfig` describes a tree of caches with memory at its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
     /// The rules by which references become accesses.
@@ -85,9 +86,9 @@ pub struct TreeConfig {
     pub caches: Vec<CacheConfig>,
     /// Bytes of a page.
     pub page: PowerOfTwo,
-    /// The cache the processor asks for instructions.
+    /// The cache that the processor asks for instructions.
     pub fetch: usize,
-    /// The cache the processor asks for data. It may also serve instructions.
+    /// The cache that the processor asks for data. It may also serve instructions.
     pub data: usize,
     /// Cycles of a demand access that memory serves.
     pub memory_cost: u64,
@@ -99,7 +100,7 @@ pub struct TreeConfig {
 }
 
 impl CacheConfig {
-    /// Number of sets.
+    /// Returns the number of sets.
     #[must_use]
     pub fn sets(&self) -> u64 {
         self.size.0 / (u64::from(self.ways) * self.line.bytes())

@@ -1,4 +1,4 @@
-//! The counters of caches and memory, each declared once with name, unit and meaning.
+//! This file declares the counters of caches and memory, each once, with name, unit and meaning.
 //!
 //! Counts per kind are also kept per agent. The plain name of a kind (`l2.load.misses`) counts the user's accesses
 //! alone. The accesses of another agent are counted under the agent's name before the kind (`l2.walk.load.misses`),
@@ -13,7 +13,7 @@ use core::ops::{AddAssign, Sub};
 
 use binhop_base::{Kind, PerKind};
 
-/// The declaration of a counter.
+/// `CounterInfo` is the declaration of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterInfo {
     /// The name in a metric: `<cache>.<kind>.<name>` if the counter is kept per kind, otherwise `<cache>.<name>`.
@@ -22,7 +22,7 @@ pub struct CounterInfo {
     pub unit: &'static str,
     /// The meaning of one count.
     pub meaning: &'static str,
-    /// True if it is kept per [`Kind`].
+    /// True if the counter is kept per [`Kind`].
     pub per_kind: bool,
 }
 
@@ -87,7 +87,7 @@ macro_rules! counters {
 pub(crate) use counters;
 
 counters! {
-    /// The counts of one cache. Two snapshots can be subtracted.
+    /// `CacheCounters` holds the counts of one cache. Two snapshots can be subtracted.
     CacheCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache, one per line touched (with rules = cachegrind one per reference).";
         misses: PerKind<u64> = "misses", "accesses", "Accesses that did not find their line here (or one of their two, with rules = cachegrind).";
@@ -109,14 +109,14 @@ counters! {
 }
 
 counters! {
-    /// The counts of memory.
+    /// `MemoryCounters` holds the counts of memory.
     MemoryCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory, one per line of the cache that asks (with rules = cachegrind one per miss).";
     }
 }
 
 counters! {
-    /// The counts of one agent other than the user at one cache.
+    /// `AgentCounters` holds the counts of one agent other than the user at one cache.
     AgentCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to this cache on behalf of the agent.";
         misses: PerKind<u64> = "misses", "accesses", "Accesses on behalf of the agent that did not find their line here.";
@@ -129,7 +129,7 @@ counters! {
 }
 
 counters! {
-    /// The counts of one agent other than the user at memory.
+    /// `AgentMemoryCounters` holds the counts of one agent other than the user at memory.
     AgentMemoryCounters {
         accesses: PerKind<u64> = "accesses", "accesses", "Accesses to memory on behalf of the agent.";
         asked: PerKind<u64> = "asked", "accesses", "Accesses that the agent made at memory itself, not through a cache.";
@@ -137,7 +137,7 @@ counters! {
 }
 
 counters! {
-    /// The counts of one port at one TLB.
+    /// `TlbPortCounters` holds the counts of one port at one TLB.
     TlbPortCounters {
         accesses: u64 = "accesses", "lookups", "Lookups of a page, one per page touched; behind a first level, one per miss there.";
         misses: u64 = "misses", "lookups", "Lookups that did not find their page here.";
@@ -145,7 +145,8 @@ counters! {
 }
 
 counters! {
-    /// The counts of the entries of one TLB. Fills = evictions + invalidated + flushed + resident.
+    /// `TlbCounters` holds the counts of the entries of one TLB. Fills = evictions + invalidated + flushed +
+    /// resident.
     TlbCounters {
         fills: u64 = "fills", "entries", "Entries brought in.";
         evictions: u64 = "evictions", "entries", "Entries that left because another needed the slot.";
@@ -155,7 +156,8 @@ counters! {
 }
 
 counters! {
-    /// The counts of one walk cache. Fills = evictions + invalidated + flushed + resident.
+    /// `WalkCacheCounters` holds the counts of one walk cache. Fills = evictions + invalidated + flushed +
+    /// resident.
     WalkCacheCounters {
         accesses: u64 = "accesses", "lookups", "Walks that asked this cache: those that no cache of a deeper level shortened.";
         hits: u64 = "hits", "lookups", "Walks that began behind the level of this cache.";
@@ -192,8 +194,8 @@ impl CacheCounters {
         accesses[kind] += hits;
     }
 
-    /// Returns the cycles a processor waits for one level: the level's cost for each demand access that it serves.
-    /// Demand accesses that miss also cost this, in a tree whose costs add up.
+    /// Returns the cycles that a processor waits for one level: the level's cost for each demand access that it
+    /// serves. In a tree whose costs add up, each demand access that misses in the level costs the same.
     pub(crate) fn waited(&self, cost: u64, add_costs: bool) -> u64 {
         let (accesses, misses) = (self.accesses.demand(), self.misses.demand());
         cost * if add_costs { accesses } else { accesses - misses }

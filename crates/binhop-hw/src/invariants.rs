@@ -5,7 +5,7 @@ use binhop_base::{Agent, Kind, PerKind, Problem, Result};
 
 use crate::{AgentCounters, CacheCounters, Counted, CountedCaches, Next, Tree};
 
-/// Checks a front, and a back that has handled every request of the front.
+/// Checks the invariants of a front, and of a back that has handled every request of the front.
 ///
 /// # Errors
 /// An invariant does not hold: the problem names the cache and the invariant.
@@ -101,7 +101,7 @@ fn check_sent(name: &str, agent: Agent, sent: PerKind<u64>, received: PerKind<u6
     Ok(())
 }
 
-/// The prefix of a kind's name in a message about an agent.
+/// Returns the prefix of a kind's name in a message about an agent.
 fn prefix(agent: Agent) -> String {
     if agent == Agent::User { String::new() } else { format!("{} ", agent.name()) }
 }

@@ -8,7 +8,7 @@ use crate::{
     witness::pass_on_lines,
 };
 
-/// Memory of a fixed latency.
+/// `Memory` is memory of a fixed latency.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     pub(crate) counters: MemoryCounters,
@@ -21,7 +21,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The memory of a tree.
+    /// Makes the memory of a tree.
     pub(crate) fn new(config: &TreeConfig) -> Self {
         let agents = config.agents;
         Self {
@@ -55,7 +55,7 @@ impl Below for Memory {
     }
 }
 
-/// Memory with a witness of what happens before it.
+/// `WitnessedMemory` is memory with a witness that is told what happens before it.
 pub(crate) struct WitnessedMemory<'a, W> {
     pub(crate) memory: &'a mut Memory,
     pub(crate) witness: &'a mut W,

@@ -1,5 +1,5 @@
-//! The types of what caches are asked by the processor, by the levels above and from outside, and of the answer to an
-//! access.
+//! This file has the types of what the processor, the levels above and agents from outside ask of caches, and of
+//! the answer to an access.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ pub const MEMORY: u8 = u8::MAX;
 /// The [`Request::data`] of a store's bytes: some part of a line.
 pub const PART: u8 = u8::MAX;
 
-/// One request of a cache to the level behind it. Twelve bytes, because a front that many placements
-/// share stores millions of them.
+/// `Request` is one request of a cache to the level behind it. It takes twelve bytes, because a front that many
+/// placements share stores millions of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Request {
-    /// The line, in lines of the size that `origin` tells. It is a page's line at memory, and at a cache that takes
-    /// pages.
+    /// The line, in lines of the size that `origin` tells. At memory, and at a cache that takes pages, it is the
+    /// line of a page.
     pub at: LineAddr,
     /// The cache that is asked, by its index in the tree, or [`MEMORY`].
     pub to: u8,
@@ -27,7 +27,7 @@ pub struct Request {
     pub kind: Kind,
     /// The agent that caused the request, and the size of the lines that `at` counts.
     pub origin: Origin,
-    /// Logarithm of the bytes asked or carried, or [`PART`].
+    /// The logarithm of the number of bytes asked for or carried, or [`PART`].
     pub data: u8,
 }
 
@@ -39,10 +39,10 @@ pub struct Origin(u8);
 
 impl Origin {
     const UNIT_BITS: u32 = 5;
-    /// Logarithm of the bytes of the longest line.
+    /// The logarithm of the number of bytes in the longest line.
     pub(crate) const LONGEST: u32 = (1 << Self::UNIT_BITS) - 1;
 
-    /// The origin of an agent's request in lines of two to the power of `unit` bytes.
+    /// Makes the origin of an agent's request in lines of 2^`unit` bytes.
     #[inline(always)]
     #[must_use]
     pub const fn new(agent: Agent, unit: u8) -> Self {
@@ -50,7 +50,7 @@ impl Origin {
         Self((agent as u8) << Self::UNIT_BITS | unit)
     }
 
-    /// The agent whose access caused the request.
+    /// Returns the agent whose access caused the request.
     #[inline(always)]
     #[must_use]
     pub const fn agent(self) -> Agent {
@@ -59,7 +59,7 @@ impl Origin {
         if number == Agent::User as u8 { Agent::User } else { Agent::ALL[number as usize] }
     }
 
-    /// Logarithm of the bytes of a line.
+    /// Returns the logarithm of the number of bytes in a line.
     #[inline(always)]
     #[must_use]
     pub const fn unit(self) -> u8 {
@@ -78,7 +78,7 @@ pub(crate) const fn is_data(kind: Kind) -> bool {
 /// `Below` handles the requests of a front. As a [`Witness`] it is also told what happens on the way; most
 /// implementations ignore that.
 pub trait Below: Witness {
-    /// Handles a request made at cycle `now`; returns the cycles the processor waits for it.
+    /// Handles a request made at cycle `now`. Returns the cycles that the processor waits for the request.
     fn request(&mut self, request: Request, now: u64) -> u64;
 }
 
@@ -93,14 +93,14 @@ impl Below for Vec<Request> {
     }
 }
 
-/// One access of a block, at the cache that serves its kind.
+/// `Access` is one access of a block, at the cache that serves its kind.
 pub trait Access: Copy {
-    /// Fetch, load or store.
+    /// Returns the kind: fetch, load or store.
     fn kind(self) -> Kind;
-    /// The line of a mapping, in lines of the cache that serves the kind.
+    /// Returns the line of a mapping, in lines of the cache that serves the kind.
     fn at(self) -> LineAddr;
-    /// Returns whether the access after it is the rest of the same reference: only under cachegrind's rules, where a
-    /// reference that straddles two lines is one access.
+    /// Returns whether the next access is the rest of the same reference. It is so only under cachegrind's rules,
+    /// where a reference that straddles two lines is one access.
     fn goes_on(self) -> bool {
         false
     }
@@ -125,12 +125,12 @@ pub enum DirtyData {
     /// The data is dropped: the same bytes are being overwritten in memory. A line that also holds other bytes is
     /// written back all the same.
     Discard,
-    /// The data goes to memory, as accesses of kind `system`, and the lines stay where they are: the dirty ones clean, the
-    /// clean ones as they were. A device that reads memory asks for this.
+    /// The data goes to memory, as accesses of kind `system`, and the lines stay where they are. Dirty lines become
+    /// clean. A device that reads memory asks for this.
     Clean,
 }
 
-/// Lines that are taken out of all caches from outside, or cleaned in all caches.
+/// `Invalidation` names lines that are taken out of all caches from outside, or cleaned in all caches.
 #[derive(Clone, Debug)]
 pub struct Invalidation<'a> {
     /// The page that the lines belong to.
@@ -145,7 +145,7 @@ pub struct Invalidation<'a> {
 }
 
 impl<'a> Invalidation<'a> {
-    /// All lines of a page, whose frame changes hands.
+    /// Makes the invalidation of all lines of a page whose frame changes hands.
     #[must_use]
     pub fn of_page(page: PageId, mappings: &'a [MappingId], size: PowerOfTwo) -> Self {
         Self { page, mappings, bytes: 0..size.bytes(), data: DirtyData::WriteBack }

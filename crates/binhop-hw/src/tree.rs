@@ -6,7 +6,7 @@ use binhop_base::{Agent, PowerOfTwo};
 
 use crate::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig};
 
-/// A checked tree with what follows from its configuration. Cheap to clone.
+/// `Tree` is a checked tree with what follows from its configuration. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tree(Arc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
 }
 
 impl Tree {
-    /// Takes a checked configuration.
+    /// Makes a tree from a checked configuration.
     ///
     /// # Panics
     /// The configuration is not sound. The fields of [`CacheConfig`] and [`TreeConfig`] have their rules. The tree
@@ -87,7 +87,7 @@ impl Tree {
         Self(Arc::new(Inner { config, above, takes_mapping, in_front }))
     }
 
-    /// The configuration that the tree was made from.
+    /// Returns the configuration from which the tree was made.
     #[must_use]
     pub fn config(&self) -> &TreeConfig {
         &self.0.config
@@ -118,8 +118,8 @@ impl Tree {
         self.front().any(|cache| cache.streams.is_some())
     }
 
-    /// Returns whether there is a write buffer for which the processor may wait. Then stalls depend on the cycle of each request, and requests cannot be
-    /// recorded without their cycles.
+    /// Returns whether there is a write buffer for which the processor may wait. Then stalls depend on the cycle of
+    /// each request, and requests cannot be recorded without their cycles.
     #[must_use]
     pub fn has_write_buffer(&self) -> bool {
         self.config().caches.iter().any(|cache| cache.write_buffer.is_some_and(|buffer| buffer.stalls))
@@ -167,7 +167,7 @@ impl Tree {
         &self.0.above[cache]
     }
 
-    /// The line sizes of the inclusive caches that this cache's requests reach.
+    /// Returns the line sizes of the inclusive caches that this cache's requests reach.
     pub(crate) fn inclusive_behind(&self, cache: usize) -> impl Iterator<Item = PowerOfTwo> {
         let all = self.config().caches.iter().zip(&self.0.above);
         all.filter(move |(behind, above)| behind.inclusive && above.contains(&cache))

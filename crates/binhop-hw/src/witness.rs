@@ -1,9 +1,9 @@
-//! A witness is told what an access does on its way: the level that served it, the misses, and the lines that came and
-//! left.
+//! A `Witness` is told what an access does on its way: the level that served it, the misses, and the lines that
+//! came and left.
 
 use binhop_base::{Kind, LineAddr};
 
-/// A level of the memory system.
+/// `Level` is a level of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A cache, by its index in the tree.
@@ -12,7 +12,7 @@ pub enum Level {
     Memory,
 }
 
-/// The reason why a line left a cache.
+/// `RemovalCause` is the reason why a line left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemovalCause {
     /// Another line needed the way.
@@ -23,21 +23,21 @@ pub enum RemovalCause {
     Flushed,
 }
 
-/// A line that left a cache.
+/// `RemovedLine` is a line that left a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovedLine {
     /// The cache, by its index in the tree.
     pub cache: usize,
     /// The line, in lines of that cache: of a mapping if the cache has a virtual tag, otherwise of a page.
     pub at: LineAddr,
-    /// True if it held data that the level behind did not. An evicted line of an inclusive cache has the data of the
-    /// lines it covers, which were invalidated just before.
+    /// True if the line held data that the level behind did not have. An evicted line of an inclusive cache has the
+    /// data of the lines that it covers, which were invalidated just before.
     pub dirty: bool,
     /// The reason why the line left.
     pub cause: RemovalCause,
 }
 
-/// A demand miss of a cache.
+/// `MissedLine` is the line of a demand miss of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissedLine {
     /// The cache, by its index in the tree.
@@ -51,26 +51,28 @@ pub struct MissedLine {
 /// A `Witness` is told what an access does on its way, in the order in which it happens. The witness `()` ignores
 /// everything, and costs nothing.
 pub trait Witness {
-    /// This level served the access, or the data of a store. Only the first call for an access counts: a store that
-    /// reads its line from one level passes its data down to further levels.
+    /// Learns that this level served the access, or the data of a store. Only the first call for an access counts:
+    /// a store that reads its line from one level passes its data down to further levels.
     #[inline(always)]
     fn served(&mut self, _by: Level) {}
 
-    /// A cache counted a demand miss of an agent other than `prefetch`. The miss is told before everything that follows
-    /// from it.
+    /// Learns that a cache counted a demand miss of an agent other than `prefetch`. The call comes before the calls
+    /// for everything that follows from the miss.
     #[inline(always)]
     fn missed(&mut self, _line: MissedLine) {}
 
-    /// A line came into a cache, by its index in the tree. `_at` names the line as [`RemovedLine::at`] does. With
-    /// `before-fill` the line's victim is told before the line, with `after-fill` behind it.
+    /// Learns that a line came into a cache, by its index in the tree. `_at` names the line as [`RemovedLine::at`]
+    /// does. With `before-fill` the call for the line's victim comes before this call, and with `after-fill` it
+    /// comes after this call.
     #[inline(always)]
     fn filled(&mut self, _cache: usize, _at: LineAddr) {}
 
-    /// A line left a cache. The lines that leave for one other line, or in one flush, come in no particular order.
+    /// Learns that a line left a cache. Lines that leave for one other line, or in one flush, come in no particular
+    /// order.
     #[inline(always)]
     fn removed(&mut self, _line: RemovedLine) {}
 
-    /// A write buffer was full, and the processor waits so many cycles for it.
+    /// Learns that a write buffer was full, and that the processor waits this number of cycles for it.
     #[inline(always)]
     fn stalled(&mut self, _cycles: u64) {}
 }

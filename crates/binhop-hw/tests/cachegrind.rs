@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const PAGE: u64 = 256;
 const PAGES: u32 = 8;
 
-/// A line of a reference: its kind, its place, and true if a further line of the reference follows.
+/// `Row` is a line of a reference: its kind, its place, and true if a further line of the reference follows.
 #[derive(Clone, Copy, Debug)]
 struct Row(Kind, LineAddr, bool);
 

@@ -7,7 +7,7 @@ use binhop_hw::{Back, DirectMappedFilter, Next, Origin, Request, Tree};
 
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;
-/// More requests than the replay counts before it empties its packed counts.
+/// The number of requests: more than the replay counts before it empties its packed counts.
 const EACH: u32 = 3000;
 
 #[test]

@@ -283,7 +283,7 @@ fn run(config: &SchemeConfig, posted: Option<NonZeroU32>, reports_upgrades: bool
     }
 }
 
-/// Memory of 100 cycles with two places: what each reference waits, with the clock at its end.
+/// Memory has 100 cycles and two places. Each line has what a reference waits, and the clock at its end.
 #[test]
 fn a_queue_of_two_posted_requests_by_hand() {
     use LineUse::{Demand, PostedWrite, Prefetch};

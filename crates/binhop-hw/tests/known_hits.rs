@@ -57,8 +57,8 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One back behind the known-hit filter, the same back without the filter, and the cycles the processor waited for
-/// each.
+/// `Pair` holds one back behind the known-hit filter, the same back without the filter, and the cycles that the
+/// processor waited for each back.
 struct Pair {
     with: Back,
     without: Back,

@@ -1,5 +1,5 @@
-//! One test for each bug that recurs in cache simulators, by the issue trackers of ChampSim, drcachesim, gem5, Sniper,
-//! pycachesim and others.
+//! There is one test for each bug that recurs in cache simulators, by the issue trackers of ChampSim, drcachesim,
+//! gem5, Sniper, pycachesim and others.
 
 use crate::common::{ByUser, World, plain, tree};
 use binhop_base::{Agent, Kind, LineAddr, PageId, Rng};
@@ -9,7 +9,7 @@ fn computer(config: TreeConfig) -> Computer {
     Computer::new(&Tree::new(config), Rng::new(0))
 }
 
-/// Two direct-mapped levels of 4 and 8 lines of 16 bytes, pages of one line.
+/// Makes two direct-mapped levels of 4 and 8 lines of 16 bytes, with pages of one line.
 fn two_levels() -> TreeConfig {
     tree(vec![plain("l1", 64, 16, 1, Next::Cache(1)), plain("l2", 128, 16, 1, Next::Memory)], 16, 0, 0)
 }

@@ -11,7 +11,7 @@ fn line(id: u32, line: u32) -> LineAddr {
     LineAddr { id, line }
 }
 
-/// The requests of a direct-mapped cache of one line that evicts a dirty line.
+/// Returns the requests of a direct-mapped cache of one line that evicts a dirty line.
 fn requests(order: WritebackOrder) -> Vec<(Kind, u32)> {
     let cache = CacheConfig { writeback_order: order, ..plain("l1", 16, 16, 1, Next::Memory) };
     let tree = Tree::new(tree(vec![cache], 16, 0, 0));
@@ -37,7 +37,8 @@ fn the_write_back_precedes_or_follows_the_read_as_configured() {
     assert_eq!(requests(WritebackOrder::AfterFill), [store, read, writeback]);
 }
 
-/// Level 1: two ways of 16 bytes. Level 2: one line of 32 bytes, inclusive. A page is 64 bytes.
+/// Makes two levels. Level 1 has two ways of 16 bytes. Level 2 has one line of 32 bytes, and is inclusive. A page
+/// is 64 bytes.
 fn inclusive(order: WritebackOrder) -> TreeConfig {
     let l1 = CacheConfig { writeback_order: order, ..plain("l1", 32, 16, 2, Next::Cache(1)) };
     let l2 = CacheConfig { inclusive: true, ..plain("l2", 32, 32, 1, Next::Memory) };
@@ -162,7 +163,7 @@ fn a_miss_costs_the_level_that_serves_it_or_the_sum_of_those_it_passed() {
     }
 }
 
-/// A write-through cache with a buffer of two entries of ten cycles each. It holds line 0.
+/// Makes a write-through cache with a buffer of two entries of ten cycles each. The cache holds line 0.
 fn buffered() -> (Computer, World) {
     let buffer = Some(WriteBufferConfig { entries: 2, drain_cycles: 10, merge: false, stalls: true });
     let write = WritePolicy::Through;

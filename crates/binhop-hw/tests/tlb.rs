@@ -25,7 +25,7 @@ fn tlb(entries: u32, ways: u32, replacement: TlbReplacement) -> TlbConfig {
     TlbConfig { name: "tlb".into(), entries, ways, replacement, wired: 0, pages: vec![BASE], next: None }
 }
 
-/// One TLB for both ports.
+/// Makes one TLB for both ports.
 fn unified(tlb: TlbConfig) -> MmuConfig {
     MmuConfig {
         base_log2: BASE,
@@ -66,7 +66,7 @@ fn design_of(config: &MmuConfig) -> MmuDesign {
     }
 }
 
-/// Every count that is not 0, under the oracle's names.
+/// Returns every count that is not 0, under the oracle's names.
 fn counts_of(mmu: &Mmu) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     let mut count = |name: String, value: u64| {
@@ -285,8 +285,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Tells the events to both, and tells them again where uses of known pages are noted, if they may be. Returns the numbers
-/// of dropped references.
+/// Tells the events to both, and tells them again where uses of known pages are noted, if they may be. Returns the
+/// numbers of dropped references.
 fn compare(machine: &Machine, events: &[Event]) -> [u64; 2] {
     let may_know = Mmu::new(&machine.config).uses_are_times();
     [false, true].map(|knows| {

@@ -78,19 +78,20 @@ pub(crate) struct Transaction<'a, T, B> {
     pub(crate) agent: Agent,
     /// True if the costs of the levels passed add up.
     pub(crate) add_costs: bool,
-    /// The cycle of an access for which the processor does not wait. The processor goes on meanwhile, so everything that
-    /// follows from such an access bears the same cycle. Then the requests that reach memory stay in order.
+    /// The cycle of an access for which the processor does not wait. The processor goes on meanwhile, so everything
+    /// that follows from such an access bears the same cycle. Then the requests that reach memory stay in order.
     pub(crate) made_at: u64,
 }
 
-/// The cache `number` of a stage that must have it.
+/// Returns the cache `number`, which the stage must have.
 #[inline(always)]
 pub(super) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
 }
 
 impl<T: Translation, B: Below> Transaction<'_, T, B> {
-    /// The processor's access missed, or its store must be passed down. A line from a stream buffer costs `stream_cost`.
+    /// Finishes an access of the processor that missed, or whose store must be passed down. A line from a stream
+    /// buffer costs `stream_cost`.
     #[inline(never)]
     pub(super) fn finish_access(
         &mut self,
@@ -146,8 +147,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// An agent other than the user asks this cache directly, as the processor asks the first level. If `costs`, a
-    /// hit costs what the level costs.
+    /// Asks this cache directly for an agent other than the user, as the processor asks the first level. A hit
+    /// costs what the level costs if `costs` is true.
     pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         self.made_at = now;
@@ -167,7 +168,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         own + self.finish_access(number, kind, place, hit, stream_cost, now + own)
     }
 
-    /// A cache above asks, or passes data down.
+    /// Serves a cache above that asks for a line, or passes data down.
     pub(crate) fn serve(&mut self, request: Request, now: u64) -> u64 {
         let number = usize::from(request.to);
         let kind = request.kind;
@@ -297,7 +298,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         }
         let agent = std::mem::replace(&mut self.agent, Agent::Prefetch);
         for line in lines {
-            // Nobody waits for a prefetch.
+            // The processor does not wait for a prefetch.
             let _cycles =
                 self.send(number, key - u64::from(at.line) + u64::from(line), ahead, data, self.made_at);
         }
@@ -359,7 +360,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         dirty
     }
 
-    /// Sends a request to the level behind, through the write buffer if it is data and there is one.
+    /// Sends a request to the level behind. Data goes through the write buffer, if the cache has a write buffer.
     fn send(&mut self, number: usize, key: u64, kind: Kind, data: u8, now: u64) -> u64 {
         let sender = cache(self.caches, number);
         sender.count_sent(self.agent, kind);
@@ -387,8 +388,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         stall + wait
     }
 
-    /// The lines that hold any of these bytes of a page leave every cache of this stage. With a line of an inclusive
-    /// cache, all lines that it covers leave.
+    /// Removes the lines that hold any of these bytes of a page from every cache of this stage. With a line of an
+    /// inclusive cache, all lines that it covers leave. If the data is to be cleaned ([`DirtyData::Clean`]), no
+    /// line leaves: see [`Self::clean`].
     pub(crate) fn invalidate(&mut self, what: &Invalidation<'_>, now: u64) {
         let Invalidation { page, mappings, bytes, data } = what;
         if bytes.is_empty() {
@@ -438,7 +440,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         }
     }
 
-    /// The dirty lines that hold any of these bytes of a page become clean in every cache of this stage.
+    /// Makes the dirty lines clean that hold any of these bytes of a page, in every cache of this stage.
     fn clean(&mut self, what: &Invalidation<'_>, now: u64) {
         let Invalidation { page, mappings, bytes, .. } = what;
         for number in 0..self.caches.len() {
@@ -465,8 +467,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         }
     }
 
-    /// All lines leave a cache. If the cache is inclusive, all lines leave the caches above it first. A cache of the other
-    /// stage is left alone.
+    /// Removes all lines from a cache. If the cache is inclusive, all lines leave the caches above it first. A
+    /// cache of the other stage is left alone.
     pub(crate) fn flush(&mut self, number: usize, now: u64) {
         let Some(flushed) = self.caches[number].as_ref() else { return };
         for upper in flushed.back_invalidated.clone() {
@@ -496,7 +498,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         self.write_out(number, &written, now);
     }
 
-    /// The system writes dirty lines of a cache to memory. The lines are those of pages.
+    /// Writes dirty lines of a cache to memory on behalf of the system. The lines are named by page.
     fn write_out(&mut self, number: usize, lines: &[LineAddr], now: u64) {
         let sender = cache(self.caches, number);
         let unit = sender.line_log2 as u8;

@@ -1,7 +1,7 @@
 //! `Chunks` allocates the sets of a cache in chunks, each chunk when a line first comes to one of its sets.
 
-/// `Chunks` holds as many sets as a power of two in each chunk. `C` is what a chunk keeps of its sets, which have
-/// numbers from 0 in it.
+/// `Chunks` holds the same number of sets, a power of two, in each chunk. `C` is what a chunk keeps of its sets.
+/// Within a chunk, sets have numbers from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks<C> {
     chunks: Box<[Option<Box<C>>]>,
@@ -9,12 +9,12 @@ pub(crate) struct Chunks<C> {
 }
 
 impl<C> Chunks<C> {
-    /// So many chunks of two to the power of `sets_log2` sets, none of them allocated.
+    /// Makes `chunks` chunks of 2^`sets_log2` sets. No chunk is allocated.
     pub(crate) fn new(chunks: usize, sets_log2: u32) -> Self {
         Self { chunks: (0..chunks).map(|_| None).collect(), sets_log2 }
     }
 
-    /// The number of sets in a chunk.
+    /// Returns the number of sets in a chunk.
     pub(crate) fn sets(&self) -> usize {
         1 << self.sets_log2
     }
@@ -31,7 +31,7 @@ impl<C> Chunks<C> {
         Some((self.chunks[chunk].as_deref()?, within))
     }
 
-    /// [`Chunks::get`] of a chunk that changes.
+    /// Returns what [`Chunks::get`] returns, to be changed.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, set: usize) -> Option<(&mut C, usize)> {
         let (chunk, within) = self.split(set);

@@ -84,7 +84,8 @@ pub(crate) fn touch<P: Policy>(
     } else {
         return false;
     };
-    // A line becomes dirty once and is written often: this branch can be predicted, `dirty` cannot.
+    // A line becomes dirty once and is written often. So this branch can be predicted, and a branch on `dirty`
+    // cannot.
     if dirty & !ways[way] != 0 {
         ways[way] |= 1;
         *newly_dirty += 1;
@@ -99,8 +100,8 @@ pub(crate) fn put<P: Policy>(ways: &mut [u64], policy: &mut P, set: usize, line:
     put_word(ways, policy, set, line.0).map(Word)
 }
 
-/// Puts a line, by its word, in the lowest empty way of a set, or in the place of a victim. Returns the word of the victim.
-/// The word of an empty way is its type's default.
+/// Puts a line, by its word, in the lowest empty way of a set, or in the place of a victim. Returns the word of the
+/// victim. The word of an empty way is its type's default.
 #[inline(always)]
 pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     ways: &mut [W],
@@ -116,7 +117,8 @@ pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     if empty.is_none() { Some(before) } else { None }
 }
 
-/// Makes the dirty lines of a set clean whose key is `selected`. Calls `cleaned` for each, as it was.
+/// Makes dirty lines of a set clean if their key is `selected`. Calls `cleaned` with each such line as it was
+/// before.
 fn clean_ways(ways: &mut [u64], mut selected: impl FnMut(u64) -> bool, mut cleaned: impl FnMut(Word)) {
     for way in ways {
         let word = Word(*way);
@@ -127,12 +129,12 @@ fn clean_ways(ways: &mut [u64], mut selected: impl FnMut(u64) -> bool, mut clean
     }
 }
 
-/// Sets of lines under one policy, for a loop that is compiled for each type of sets.
+/// `Sets` are sets of lines under one policy, for a loop that is compiled for each type of sets.
 pub(crate) trait Sets {
-    /// [`touch`], in a set of these.
+    /// Does what [`touch`] does, in one of these sets.
     fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool;
 
-    /// [`put`], in a set of these.
+    /// Does what [`put`] does, in one of these sets.
     fn put(&mut self, set: usize, line: Word) -> Option<Word>;
 }
 
@@ -157,8 +159,8 @@ fn touch_once(sets: &mut impl Sets, set: usize, key: u64, dirty: bool) -> Option
     sets.touch(set, key, u64::from(dirty), &mut newly_dirty).then_some(newly_dirty != 0)
 }
 
-/// Sets of `W` ways under one policy; `W` = 0 means a number of ways that is known only at run time. A fixed `W`
-/// unrolls the search.
+/// `Array` holds sets of `W` ways under one policy; `W` = 0 means a number of ways that is known only at run time.
+/// A fixed `W` unrolls the search.
 #[derive(Clone, Debug)]
 pub(crate) struct Array<P, const W: usize> {
     words: Vec<u64>,
@@ -173,7 +175,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
         Self { words: vec![EMPTY; sets * ways], ways, policy: P::new(shape) }
     }
 
-    /// The number of ways. The compiler knows it unless `W` is 0.
+    /// Returns the number of ways. The compiler knows it unless `W` is 0.
     #[inline(always)]
     pub(crate) fn ways(&self) -> usize {
         if W == 0 { self.ways } else { W }
@@ -185,12 +187,12 @@ impl<P: Policy, const W: usize> Array<P, W> {
         (&mut self.words[set * ways..][..ways], &mut self.policy)
     }
 
-    /// All words and the policy, for a loop that keeps both in registers.
+    /// Returns all words and the policy, for a loop that keeps both in registers.
     pub(crate) fn parts(&mut self) -> (&mut [u64], &mut P) {
         (&mut self.words, &mut self.policy)
     }
 
-    /// The words of adjacent sets.
+    /// Returns the words of adjacent sets.
     pub(super) fn words(&self, sets: Range<usize>) -> &[u64] {
         &self.words[sets.start * self.ways()..sets.end * self.ways()]
     }
@@ -239,14 +241,14 @@ impl<P: Policy, const W: usize> Array<P, W> {
 /// `Storage` says how the sets of a cache are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// All sets at once.
+    /// All sets are allocated at once.
     Dense,
-    /// Chunks of sets, when a line first comes to one of them. An access takes a little longer. Caches of few chunks are
-    /// dense, because a few pages reach all their sets.
+    /// A chunk of sets is allocated when a line first comes to one of its sets. An access takes a little longer.
+    /// Caches of few chunks are dense, because a few pages reach all their sets.
     Sparse,
 }
 
-/// A cache of fewer chunks is dense.
+/// The smallest number of chunks of a sparse cache. A cache of fewer chunks is dense.
 const FEWEST_CHUNKS: u64 = 4;
 
 /// `SparseLines` holds the lines of a cache in chunks of sets. The lines of a page may be in as many sets as a chunk
@@ -260,7 +262,7 @@ pub(crate) struct SparseLines {
 }
 
 impl SparseLines {
-    /// Returns the lines of a cache, empty; `None` if the cache has few chunks.
+    /// Makes the empty lines of a cache; `None` if the cache has too few chunks.
     fn new(config: &CacheConfig, shape: ArrayShape, page: PowerOfTwo) -> Option<Self> {
         let (chunks, sets) = Self::divided(config, page)?;
         let shape = ArrayShape { sets: sets as usize, ..shape };
@@ -310,18 +312,18 @@ impl SparseLines {
     }
 }
 
-/// A type of array that [`Lines`] may hold.
+/// `InLines` is a type of array that [`Lines`] may hold.
 pub(crate) trait InLines: Sized {
-    /// The array, if the lines are in one of this type.
+    /// Returns the array, if the lines are in an array of this type.
     fn of(lines: &mut Lines) -> Option<&mut Self>;
 }
 
-/// A loop over the lines of a cache that is compiled for each type of sets.
+/// `SetsVisitor` is a loop over the lines of a cache that is compiled for each type of sets.
 pub(crate) trait SetsVisitor {
     fn visit<S: Sets>(self, sets: &mut S);
 }
 
-/// The numbers of ways whose sets are packed, under a policy of the list `packed`. Where there are fewer, a search of all
+/// The numbers of ways whose sets are packed, under a policy of the list `packed`. With fewer ways, a search of all
 /// words costs less than the heads.
 const PACKED: std::ops::RangeInclusive<usize> = FEW + 1..=MOST_PACKED;
 
@@ -359,7 +361,7 @@ macro_rules! lines {
         }
 
         impl Lines {
-            /// The lines of these sets, all allocated.
+            /// Makes the empty lines of sets of this shape, all allocated.
             fn of_shape(replacement: Replacement, shape: &ArrayShape) -> Self {
                 match (replacement, shape.ways) {
                     (_, 1) => Lines::Direct(Array::new(shape)),
@@ -442,7 +444,8 @@ macro_rules! lines {
                 }
             }
 
-            /// Makes the dirty lines of a set clean whose key is `selected`. Calls `cleaned` for each, as it was.
+            /// Makes dirty lines of a set clean if their key is `selected`. Calls `cleaned` with each such line as
+            /// it was before.
             pub(crate) fn clean(
                 &mut self,
                 set: usize,
@@ -458,7 +461,7 @@ macro_rules! lines {
                 }
             }
 
-            /// A set has had so many victims, which another policy of the same type has chosen: see
+            /// Notes that a set has had `victims` victims, which another policy of the same type has chosen: see
             /// [`Policy::set_victims`].
             ///
             /// # Panics
@@ -473,7 +476,7 @@ macro_rules! lines {
                 }
             }
 
-            /// Returns the words of a set in the order of its policy; none if the set is not allocated.
+            /// Returns the words of a set in the order of its policy. A set that is not allocated has no words.
             pub(crate) fn in_order(&self, set: usize) -> Vec<u64> {
                 match self {
                     $(Lines::$packed(array) => array.in_order(set),)*
@@ -484,8 +487,8 @@ macro_rules! lines {
                 }
             }
 
-            /// The words of adjacent sets, way by way. Sparse lines answer for sets of one chunk, with no words if the
-            /// chunk is not allocated.
+            /// Returns the words of adjacent sets, way by way. Sparse lines answer for sets of one chunk, with no
+            /// words if the chunk is not allocated.
             fn words(&self, sets: Range<usize>) -> &[u64] {
                 match self {
                     Lines::Direct(array) => array.words(sets),
@@ -512,7 +515,7 @@ macro_rules! arrays {
 each_policy!(arrays);
 
 impl Lines {
-    /// The lines of a cache, empty, in a machine with pages of this size.
+    /// Makes the empty lines of a cache, in a machine with pages of this size.
     pub(crate) fn new(
         config: &CacheConfig,
         cache: usize,
@@ -529,7 +532,7 @@ impl Lines {
         }
     }
 
-    /// The words of a set, way by way; none if the set is not allocated.
+    /// Returns the words of a set, way by way. A set that is not allocated has no words.
     pub(crate) fn ways(&self, set: usize) -> &[u64] {
         self.words(set..set + 1)
     }
@@ -545,7 +548,7 @@ impl Lines {
         }
     }
 
-    /// [`Lines::touch`] with the commonest level-1 caches inlined.
+    /// Does what [`Lines::touch`] does, with the commonest level-1 caches inlined.
     #[inline(always)]
     pub(crate) fn touch_hot(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         if let Lines::Direct(array) = self {
@@ -570,9 +573,9 @@ pub struct SparseBytes {
 }
 
 impl CacheConfig {
-    /// The bytes that one such cache allocates from the start: a word for each line, and what the replacement keeps.
-    /// The system provides their memory page by page, as sets are touched. What the cache keeps of each page that was accessed
-    /// comes on top: a bit for each line.
+    /// Returns the bytes that one such cache allocates from the start: a word for each line, and what the
+    /// replacement keeps. The system provides this memory page by page, as sets are touched. In addition, the cache
+    /// keeps a bit for each line of each page that was accessed.
     #[must_use]
     pub fn state_bytes(&self) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());
@@ -587,7 +590,7 @@ impl CacheConfig {
         sets.saturating_mul(ways * size_of::<u64>() as u64 + kept)
     }
 
-    /// The bytes that one such cache takes if it is sparse, in a machine with pages of this size.
+    /// Returns the bytes that one such cache takes if it is sparse, in a machine with pages of this size.
     pub(crate) fn sparse_bytes(&self, page: PowerOfTwo) -> SparseBytes {
         let Some((chunks, _)) = SparseLines::divided(self, page) else {
             return SparseBytes { fixed: self.state_bytes(), ..SparseBytes::default() };

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{CostRule, Tree, request::Below};
 
-/// The caches of one stage.
+/// `Caches` holds the caches of one stage.
 #[derive(Clone, Debug)]
 pub(crate) struct Caches {
     /// The caches by index in the tree. The caches of the other stage are absent.
@@ -47,14 +47,15 @@ impl Caches {
         }
     }
 
-    /// The cache `number` of the tree, which must belong to this stage.
+    /// Returns the cache `number` of the tree, which must belong to this stage.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, number: usize) -> &mut Cache {
         cache(&mut self.caches, number)
     }
 
-    /// The user's program asks a cache. The access itself is not counted yet. Every reference runs through this part,
-    /// and a hit ends in it. A transaction is built only for the few accesses that miss or pass data down.
+    /// Makes an access of the user's program to a cache. The access itself is not counted yet. Every reference runs
+    /// through this part, and a hit ends in it. A transaction is built only for the few accesses that miss or pass
+    /// data down.
     #[inline(always)]
     pub(crate) fn access<T: Translation, B: Below>(
         &mut self,
@@ -68,8 +69,8 @@ impl Caches {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         let asked = self.get_mut(number);
         let place = asked.place_of_mapping(at, translation);
-        // The conditions have no short circuits: a branch on the cache's policy can be predicted, a branch on the kind
-        // of access cannot.
+        // The conditions have no short circuits. A branch on the cache's policy can be predicted, and a branch on
+        // the kind of access cannot.
         let store = kind == Kind::Store;
         let touched = asked.lines.touch_hot(place.set, place.key, store & asked.write_back);
         if touched == Some(true) {
@@ -125,8 +126,8 @@ macro_rules! stage_queries {
             self.caches.get(cache).holds_line(at, translation)
         }
 
-        /// Returns whether a line is dirty, named as in [`RemovedLine::at`](crate::RemovedLine::at); `None` if the cache does
-        /// not hold the line. Nothing changes, and nothing is counted.
+        /// Returns whether a line is dirty; `None` if the cache does not hold the line. The line is named as in
+        /// [`RemovedLine::at`](crate::RemovedLine::at). Nothing changes, and nothing is counted.
         ///
         /// # Panics
         /// The cache belongs to the other stage.
@@ -140,8 +141,9 @@ macro_rules! stage_queries {
             self.caches.get(cache).line_state(at, translation)
         }
 
-        /// From now on a cache of this stage counts repeated misses by page. A back behind a
-        /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single misses.
+        /// Lets a cache of this stage count repeated misses by page from now on. A back behind a
+        /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single
+        /// misses.
         ///
         /// # Panics
         /// The cache belongs to the other stage, or does not count compulsory misses.

@@ -1,17 +1,18 @@
 //! `StreamBuffers` fetch lines ahead for one cache, without putting them into the cache (Jouppi, "Improving
-//! Direct-Mapped Cache Performance by the Addition of a Small Fully-Associative Cache and Prefetch Buffers", ISCA 1990).
+//! Direct-Mapped Cache Performance by the Addition of a Small Fully-Associative Cache and Prefetch Buffers", ISCA
+//! 1990).
 //!
 //! Counting rules
 //! - A cache has some stream buffers. Each holds up to `depth` successive lines of one page, the lowest at its head.
-//! - A demand miss that brings its line in compares the line with the head of each buffer. If a head holds the line, the
-//!   line comes from this buffer, which is one `stream.hits`; nothing is asked of the level behind. Of several such
-//!   buffers the most recently used gives the line. The buffer moves up by one, and prefetches one more line.
+//! - A demand miss that brings its line in compares the line with the head of each buffer. If a head holds the line,
+//!   the line comes from this buffer, which is one `stream.hits`; nothing is asked of the level behind. Of several
+//!   such buffers the most recently used gives the line. The buffer moves up by one, and prefetches one more line.
 //! - Otherwise the level behind is asked as without stream buffers. Then the least recently used buffer is emptied, and
 //!   prefetches the `depth` lines behind the missed line.
-//! - A prefetch is one request to the level behind, of kind `fetch` for an instruction and of kind `load` for data, by
-//!   the agent `prefetch`. Nobody waits for it, and its line is in the buffer at once: a real prefetch takes the time of
-//!   a miss, so the result is an upper bound of what the buffers gain. A line is prefetched whether the cache holds it or
-//!   not.
+//! - A prefetch is one request to the level behind, of kind `fetch` for an instruction and of kind `load` for data,
+//!   by the agent `prefetch`. Nobody waits for it, and its line is in the buffer at once: a real prefetch takes the
+//!   time of a miss, so the result is an upper bound of what the buffers gain. A line is prefetched whether the cache
+//!   holds it or not.
 //! - A stream ends at the end of its page: the next page may lie anywhere in memory.
 //! - The miss counts as a miss of the cache. It costs what a hit in the cache costs: nothing at the level that the
 //!   processor asks, otherwise the cycles of the cache.
@@ -36,7 +37,7 @@ struct Stream {
 pub(crate) struct StreamBuffers {
     depth: u32,
     lines_in_page: u32,
-    /// The most recently used first.
+    /// The streams, the most recently used stream first.
     streams: Box<[Stream]>,
 }
 

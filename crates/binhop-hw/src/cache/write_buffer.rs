@@ -3,24 +3,25 @@
 //! Counting rules
 //! - A write is pushed at a cycle, takes one entry, and drains in `drain_cycles`, one write after another:
 //!   its drain ends at max(end of the drain before it, time of the push) + `drain_cycles`.
-//! - Its entry is free again at the cycle its drain ends: a push exactly then finds it free, a push one
-//!   cycle earlier does not.
+//! - The entry of a write is free again at the cycle at which its drain ends: a push exactly then finds the entry
+//!   free, and a push one cycle earlier does not.
 //! - A push into a full buffer is one stall: the processor waits until the oldest write has drained, and
 //!   the push happens then.
-//! - With `merge`, a write joins a write to the same line that waits in the buffer. It takes no entry, and nobody
-//!   stalls for it. A write waits until its drain begins: a push one cycle earlier may join it, a push exactly then may
-//!   not. So a write that finds the buffer empty is never joined. A line is a line of the cache before the buffer.
-//!   Without `merge`, writes to one line take an entry each.
-//! - The data reaches the next level at once: the buffer is time only. A write that joins another is therefore a `write`
-//!   to the next level, too.
-//! - A buffer without `stalls` does not exist: see `Cache::new`.
+//! - With `merge`, a write joins a write to the same line that waits in the buffer. The write that joins takes no
+//!   entry, and the processor does not stall for it. A write waits until its drain begins: a push one cycle earlier
+//!   may join it, and a push exactly then may not. So a write that finds the buffer empty is never joined. A line
+//!   is a line of the cache before the buffer. Without `merge`, each write to a line takes an entry of its own.
+//! - The data reaches the next level at once: the buffer is time only. A write that joins another is therefore a
+//!   `write` to the next level, too.
+//! - A buffer without `stalls` is not simulated: see `Cache::new`.
 
 use std::collections::VecDeque;
 
 use crate::WriteBufferConfig;
 
-/// The drains of one busy period follow each other without a gap. So the end of the last drain determines all others:
-/// the drain that is k places before the last ends k × `drain_cycles` earlier.
+/// `WriteBuffer` holds the end of the last drain. The drains of one busy period follow each other without a gap, so
+/// this end determines all others: the drain that is k places before the last drain ends k × `drain_cycles`
+/// earlier.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer {
     drain_cycles: u64,
@@ -47,8 +48,8 @@ impl WriteBuffer {
         Self { drain_cycles, all_but_one, last_end: 0, merging: merge.then(lines) }
     }
 
-    /// Pushes a write of a line at cycle `now`; returns the cycles the processor stalls before it, or `None` if the write
-    /// joins another.
+    /// Pushes a write of a line at cycle `now`. Returns the cycles that the processor stalls before the push, or
+    /// `None` if the write joins another write.
     #[inline]
     pub(crate) fn push(&mut self, now: u64, line: u64) -> Option<u64> {
         if self.merging.is_some() && self.merges(now, line) {
@@ -60,11 +61,12 @@ impl WriteBuffer {
         Some(stall)
     }
 
-    /// Returns whether a write of a line joins another at cycle `now`. Otherwise notes the line as the latest.
+    /// Returns whether a write of a line joins another write at cycle `now`. Otherwise notes the line as the
+    /// latest.
     fn merges(&mut self, now: u64, line: u64) -> bool {
         let Self { drain_cycles, last_end, merging, .. } = self;
         let LatestLines { entries, latest } = &mut **merging.as_mut().expect("writes merge");
-        // The first of the writes that are left drains already.
+        // The oldest write that is left drains already.
         let left = last_end.saturating_sub(now).div_ceil((*drain_cycles).max(1));
         let waiting = usize::try_from(left.saturating_sub(1)).unwrap_or(usize::MAX).min(latest.len());
         if latest.range(latest.len() - waiting..).any(|&write| write == line) {

@@ -2,9 +2,9 @@
 //! (write-through), after TB10 §3.1.3. The copy of the document lacks the figures, so the tables are ours.
 //!
 //! A cache tells its *local* references from *probes*. To a DMA cache, a device's reference is local, and a
-//! reference of the processor is a probe; to the last-level cache it is the other way round. With the sources
-//! exchanged, the table of IO-MOESI is the table of MOESI, which the last-level cache uses for the processor's data,
-//! and the table of IO-ESI is the table of ESI.
+//! reference of the processor is a probe. To the last-level cache, a reference of the processor is local, and a
+//! device's reference is a probe. With the sources exchanged, the table of IO-MOESI is the table of MOESI, which
+//! the last-level cache uses for the processor's data, and the table of IO-ESI is the table of ESI.
 //!
 //! The front (the processor's private caches) and the last-level cache behind it are one processor cache to the
 //! protocol.

@@ -8,11 +8,11 @@ use crate::{Replacement, WritePolicy};
 /// `LastLevelConfig` describes the last-level cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastLevelConfig {
-    /// Bytes of data it holds. The number of sets must be a power of two.
+    /// The bytes of data that the cache holds. The number of sets must be a power of two.
     pub size: Bytes,
     /// Lines in a set.
     pub ways: u32,
-    /// [`Replacement::Random`] or [`Replacement::Lru`].
+    /// The rule that chooses a victim: [`Replacement::Random`] or [`Replacement::Lru`].
     pub replacement: Replacement,
     /// Cycles of an access.
     pub cycles: u64,
@@ -21,7 +21,7 @@ pub struct LastLevelConfig {
 /// `DmaCacheConfig` describes the DMA cache of [`SchemeKind::Ddc`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaCacheConfig {
-    /// Bytes of data it holds. The number of sets must be a power of two.
+    /// The bytes of data that the cache holds. The number of sets must be a power of two.
     pub size: Bytes,
     /// Lines in a set.
     pub ways: u32,
@@ -29,7 +29,7 @@ pub struct DmaCacheConfig {
     pub cycles: u64,
 }
 
-/// `SchemeConfig` describes a scheme with its caches. A scheme ignores the settings of the others.
+/// `SchemeConfig` describes a scheme with its caches. A scheme ignores the settings of other schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeConfig {
     /// The scheme.
@@ -44,7 +44,8 @@ pub struct SchemeConfig {
     pub write: WritePolicy,
     /// The DMA cache (ddc).
     pub dma_cache: DmaCacheConfig,
-    /// The number of lines behind each line that a device reads that are prefetched (ddc, pbdc); 0 without a prefetcher.
+    /// The number of lines that are prefetched behind each line that a device reads (ddc, pbdc); 0 without a
+    /// prefetcher.
     pub prefetch_degree: u32,
     /// The ways of the last-level cache for I/O data (pbdc): bit `w` stands for way `w`.
     pub io_ways: u64,
@@ -57,8 +58,8 @@ pub struct SchemeConfig {
 const KIB: u64 = 1 << 10;
 
 impl SchemeConfig {
-    /// The most cycles of an access to a cache or to memory behind a front. So the cycles of ten billion references stay
-    /// below the last cycle that a memory controller counts.
+    /// The most cycles of an access to a cache, or to memory behind a front. With this limit, the cycles of ten
+    /// billion references stay below the last cycle that a memory controller counts.
     pub const MOST_CYCLES: u32 = 1_000_000;
 
     /// Returns TB10's machine (Table 4) with a last-level cache of 2 MiB and 16 ways, under a scheme. The DMA cache
@@ -87,8 +88,8 @@ impl SchemeConfig {
     /// Checks the settings that the scheme uses.
     ///
     /// # Errors
-    /// A cache has no line, no way, or a number of sets that is not a power of two; the replacement is none that the
-    /// last-level cache offers; a line is larger than a page; or the ways for device data are none or all.
+    /// A cache has no line, no way, or a number of sets that is not a power of two; the last-level cache does not
+    /// offer the replacement; a line is larger than a page; or device data have no way or all ways.
     pub fn check(&self) -> Result<()> {
         if self.line.bytes() > self.page.bytes() {
             return Err(Problem::request(
@@ -137,7 +138,7 @@ impl SchemeConfig {
 /// Checks the cycles of an access.
 ///
 /// # Errors
-/// They are too many.
+/// The number of cycles is too large.
 pub fn check_cycles(cycles: u64, place: &str) -> Result<()> {
     if cycles <= u64::from(SchemeConfig::MOST_CYCLES) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The counters of a scheme, each declared once with name, unit and meaning.
+//! This file declares the counters of a scheme, each once, with name, unit and meaning.
 
 use core::ops::{AddAssign, Index, IndexMut, Sub};
 
@@ -8,7 +8,7 @@ use super::TapClass;
 use crate::counters::{CounterInfo, Value, counters};
 
 counters! {
-    /// The counts of the references of one class.
+    /// `ReferenceCounters` holds the counts of the references of one class.
     ReferenceCounters {
         references: u64 = "references", "references", "References of the class, one per line.";
         hits_last_level: u64 = "last-level.hits", "references", "References that found their line in the last-level cache and used it there; of PBDC, in the ways for the processor's data.";
@@ -20,7 +20,7 @@ counters! {
 }
 
 counters! {
-    /// The counts of device data in the caches.
+    /// `DeviceDataCounters` holds the counts of device data in the caches.
     DeviceDataCounters {
         io_accesses: u64 = "io.accesses", "references", "References to I/O data: all references of devices, and the processor's reads of lines that a device wrote and the processor has not updated since.";
         io_hits: u64 = "io.hits", "references", "References to I/O data that the last-level cache or the DMA cache served.";
@@ -33,7 +33,8 @@ counters! {
 }
 
 counters! {
-    /// The fates of the lines that devices wrote. Every write begins a fate, and the first event that ends it decides.
+    /// `FateCounters` counts the fates of the lines that devices wrote. Every write begins a fate, and the first
+    /// event that ends the fate decides it.
     FateCounters {
         written: u64 = "fate.written", "lines", "Lines that devices wrote.";
         read_from_dma_cache: u64 = "fate.read-dma-cache", "lines", "Lines that the processor first read from the DMA cache.";
@@ -47,7 +48,8 @@ counters! {
 }
 
 impl FateCounters {
-    /// Returns the lines whose fate is open: a device wrote them, and neither the processor nor a device has ended it.
+    /// Returns the number of lines whose fate is open: a device wrote the line, and neither the processor nor a
+    /// device has ended the fate.
     #[must_use]
     pub const fn unread(&self) -> u64 {
         self.written
@@ -61,7 +63,7 @@ impl FateCounters {
 }
 
 counters! {
-    /// The counts of the lines of one cache.
+    /// `LineCounters` holds the counts of the lines of one cache.
     LineCounters {
         fills: u64 = "fills", "lines", "Lines brought in.";
         evictions: u64 = "evictions", "lines", "Lines that left because another line needed the room.";
@@ -76,7 +78,7 @@ counters! {
 /// `DmaCounters` holds all counts of a scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DmaCounters {
-    /// The counts of each class, in the order of [`TapClass::ALL`]. The class is also an index of the whole.
+    /// The counts of each class, in the order of [`TapClass::ALL`]. `DmaCounters` can also be indexed by class.
     pub classes: [ReferenceCounters; 4],
     /// The counts of device data.
     pub device_data: DeviceDataCounters,

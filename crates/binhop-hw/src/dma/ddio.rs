@@ -1,6 +1,6 @@
-//! `Ddio` is Intel's Data Direct I/O: a device's write updates the line in place if the last-level cache holds it in any
-//! way, and otherwise allocates in the lowest few ways. A device's read is served by the cache if it holds the line, and
-//! never allocates. Written data stay dirty (IO-MOESI).
+//! `Ddio` is Intel's Data Direct I/O: a device's write updates the line in place if the last-level cache holds it in
+//! any way, and otherwise allocates in the lowest few ways. A device's read is served by the cache if it holds the
+//! line, and never allocates. Written data stay dirty (IO-MOESI).
 
 use super::{
     IO_MOESI, LineEvent, LineMemory, ServedBy, TapAnswer, TapClass, hub::Hub, scheme::DevicePart,

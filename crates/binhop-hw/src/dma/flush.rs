@@ -1,11 +1,11 @@
-//! `Flush` is the scheme of caches with virtual tags (JM97 §4.3), which a device's physical address does not find. The
-//! operating system flushes the pages of a transfer from every cache before the transfer begins, and withholds them from
-//! the processor until it ends. So device data are in memory alone while a device works.
+//! `Flush` is the scheme of caches with virtual tags (JM97 §4.3), which a device's physical address does not find.
+//! The operating system flushes the pages of a transfer from every cache before the transfer begins, and withholds
+//! them from the processor until it ends. So device data are in memory alone while a device works.
 //!
 //! - The front is all caches of the machine, the last level too, and it does the flush: every dirty line of the page is
 //!   written back, and every clean line leaves. This includes lines that the device does not touch, and lines that it
 //!   overwrites as a whole.
-//! - What passes below the front is what memory serves. No reference costs an access to a cache.
+//! - Memory serves what passes below the front. No reference costs an access to a cache.
 //! - A transfer takes no time in a trace: a row of the trace flushes a page, moves its data and gives the page back. So
 //!   no reference to a withheld page has to wait.
 //! - A store that a write-through front passes down is written to memory, which takes parts of lines.

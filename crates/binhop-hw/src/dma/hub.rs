@@ -24,7 +24,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// Makes the hub of a machine, of whose last-level cache the processor's data have this many ways.
+    /// Makes the hub of a machine. The processor's data have `ways` ways of the last-level cache.
     pub(super) fn new(config: &SchemeConfig, ways: usize) -> Result<Self> {
         let rule = match config.last_level.replacement {
             Replacement::Lru => VictimRule::Lru,
@@ -54,7 +54,8 @@ impl Hub {
         memory.access(line, class, LineUse::Prefetch)
     }
 
-    /// Counts what an event that is no reference waited for memory, and lets memory pass the time.
+    /// Counts the cycles that an event waited for memory, and lets memory pass this time. The event is no
+    /// reference.
     #[inline]
     pub(super) fn pass_wait(&mut self, cycles: u64, class: TapClass, memory: &mut dyn LineMemory) {
         if cycles > 0 {
@@ -70,7 +71,7 @@ impl Hub {
         memory.access(line, class, LineUse::PostedWrite)
     }
 
-    /// Does what the table says of a line besides its state. Returns the cycles.
+    /// Does the action that the table names for a line. Returns the cycles.
     #[inline]
     pub(super) fn act(
         &mut self,
@@ -181,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// Notes that the processor updated a line, and that the front holds it no longer if `leaves`.
+    /// Notes that the processor updated a line. If `leaves`, the front does not hold the line any more.
     #[inline]
     pub(super) fn note_update(&mut self, line: u64, leaves: bool) {
         let note = self.notes.at(line);
@@ -210,8 +211,8 @@ impl Hub {
         *note = IO_DATA | UNREAD;
     }
 
-    /// Uses a line of the last-level cache for a reference of the processor or of a device. Returns what the table says of
-    /// it, and the cycles that the reference waits for a prefetched line.
+    /// Uses a line of the last-level cache for a reference of the processor or of a device. Returns the action that
+    /// the table names for the line, and the cycles that the reference waits for a prefetched line.
     #[inline]
     pub(super) fn use_last(
         &mut self,
@@ -246,7 +247,7 @@ impl Hub {
         self.answer(class, served, cycles, served == ServedBy::LastLevel)
     }
 
-    /// The processor passes a whole line down, which the front holds no longer if `leaves`.
+    /// Takes a whole line that the processor passes down. If `leaves`, the front does not hold the line any more.
     #[inline]
     pub(super) fn cpu_write(&mut self, line: u64, leaves: bool, memory: &mut dyn LineMemory) -> TapAnswer {
         self.note_update(line, leaves);

@@ -8,7 +8,7 @@ use binhop_base::{Problem, Result};
 use super::{HeldLine, Scheme, SchemeConfig, SchemeKind, ServedBy, TapClass, counters::LineCounters};
 use crate::WritePolicy;
 
-/// Checks a scheme that was made of this configuration.
+/// Checks the invariants of a scheme that was made of this configuration.
 ///
 /// # Errors
 /// An invariant does not hold: the problem names the cache and the invariant.
@@ -45,7 +45,7 @@ pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
     let written: u64 = counters.classes.iter().map(|class| class.memory_writes).sum();
     let invariant = "writes to memory = dirty lines written back + device data written through";
     let through = if writes_through { writes } else { 0 };
-    // Without a last-level cache, what the front passes down is written to memory.
+    // Under `flush` there is no last-level cache here, and what the front passes down is written to memory.
     let passed_down =
         if config.kind == SchemeKind::Flush { counters[TapClass::CpuWrite].references } else { 0 };
     equal("memory", invariant, written, &[written_back, through, passed_down])?;

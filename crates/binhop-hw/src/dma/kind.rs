@@ -19,7 +19,7 @@ choices! {
 }
 
 impl SchemeKind {
-    /// Returns the scheme of a name that a user wrote. `place` names the place of the text.
+    /// Returns the scheme with a name that a user wrote. `place` names the place of the text, for the error.
     ///
     /// # Errors
     /// No scheme has this name.

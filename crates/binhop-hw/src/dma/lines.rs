@@ -66,8 +66,8 @@ pub(super) struct LineArray {
     rng: Rng,
     /// The number of the cache, in the upper bits of the stream number.
     stream: u64,
-    /// The number of random victims that each set has had, and the draw of the next one. It is made when the last victim leaves,
-    /// so that nothing waits for it.
+    /// The number of random victims that each set has had, and the draw of the next victim. The draw is made when
+    /// the last victim leaves, so that nothing waits for it.
     victims: Vec<(u64, u64)>,
     pub(super) counters: LineCounters,
 }
@@ -178,8 +178,8 @@ impl LineArray {
         (to.next, to.action)
     }
 
-    /// Brings in a line that the array does not hold, in one of the lowest `among` ways. Returns what the table
-    /// says of the new line, and the victim with what the table says of it.
+    /// Brings in a line that the array does not hold, in one of the lowest `among` ways. Returns the action that
+    /// the table names for the new line, and the victim with the action that the table names for the victim.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -237,7 +237,7 @@ impl LineArray {
         action
     }
 
-    /// Every line with its set and way.
+    /// Returns every line with its set and way.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, usize, LineEntry)> {
         let ways = self.ways;
         let full = self.entries.iter().enumerate().filter(|&(_, &entry)| entry != 0);

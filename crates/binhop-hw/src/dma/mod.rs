@@ -1,17 +1,18 @@
-//! The schemes for device data: what stands behind the front, one file per scheme, behind one port ([`Scheme`]).
+//! The schemes for device data stand behind the front: one file for each scheme, behind one port ([`Scheme`]).
 //!
 //! Counting rules
 //! - A reference is one line. A read of the processor, data that the processor passes down, a device's read and a
-//!   device's write are references. A clean eviction of the front and an upgrade are none.
-//! - A reference costs one access to the cache that it is looked up in, plus what memory makes it wait: a demand read
-//!   its latency, a posted write or a prefetch the wait for room, the first use of a prefetched line the wait for its
-//!   arrival. A reference of a device to memory alone costs no access to a cache. What a clean eviction waits for room
-//!   is counted with the processor's writes, and what a flush waits with the writes of the class that it writes for.
+//!   device's write are references. A clean eviction of the front and an upgrade are no references.
+//! - A reference costs one access to the cache in which it is looked up, and the cycles that it waits for memory. A
+//!   demand read waits for the latency, a posted write or a prefetch waits for room, and the first use of a
+//!   prefetched line waits for the line to arrive. A reference of a device to memory alone costs no access to a
+//!   cache. The cycles that a clean eviction waits for room are counted with the processor's writes. The cycles
+//!   that a flush waits are counted with the writes of the class for which it writes.
 //! - A miss reads its line first; then what is written through is written, and then the victim is written back.
 //! - Every change of a line's state is one entry of a table in `coherence.rs`.
 //!
-//! The port hides which of the front's lines are I/O data: `notes.rs` keeps it for every line. So one front serves all
-//! schemes, and one pass of a front can be compared under all of them.
+//! The port does not show which of the front's lines are I/O data: `notes.rs` keeps this for every line. So one
+//! front serves all schemes, and one pass of a front can be compared under all of them.
 //!
 //! To add a scheme, write its file, a line in `kind.rs`, and its case in [`make_scheme`]. The tests then ask for its
 //! rules in `binhop-oracle/src/dma.rs`.

@@ -1,8 +1,8 @@
 //! `Pbdc` is the Partition-Based DMA Cache (TB10 §3.2): some ways of the last-level cache are the DMA cache.
 //!
-//! A read of the processor goes to the processor's ways, and on a miss to the I/O ways (Figure 12): a hit there takes
-//! two accesses. A device's reference goes to the I/O ways, and probes the processor's ways at the same time. A new mask
-//! flushes the ways that change sides.
+//! A read of the processor goes to the processor's ways, and on a miss to the I/O ways (Figure 12). A hit in the
+//! I/O ways takes two accesses. A device's reference goes to the I/O ways, and probes the processor's ways at the
+//! same time. A new mask flushes the ways that change sides.
 
 use binhop_base::Result;
 

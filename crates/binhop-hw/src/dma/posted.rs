@@ -1,8 +1,8 @@
 //! `PostedMemory` is memory of fixed latency with a queue of posted requests.
 //!
 //! # Rules
-//! - The references of a scheme are served one after another. A clock passes the cycles of each: what it waits for
-//!   memory, and then its accesses to caches.
+//! - The references of a scheme are served one after another. A clock passes the cycles of each reference: first
+//!   the cycles that it waits for memory, and then the cycles of its accesses to caches.
 //! - A demand read takes the latency. A posted request, which is a write or a prefetch, takes a place in the queue for
 //!   the latency, and nobody waits for it. If no place is free, the reference that posts waits for the oldest request.
 //! - A reference to a line of a posted request waits for the request: a demand read before it begins, and the first

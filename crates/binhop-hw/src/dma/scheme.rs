@@ -98,7 +98,8 @@ pub trait Scheme: Send {
     }
 }
 
-/// `DevicePart` is the part of a scheme that serves devices, where device data have no cache of their own.
+/// `DevicePart` is the part of a scheme that serves devices. It is used where device data have no cache of their
+/// own.
 pub(super) trait DevicePart: Send {
     fn device_read(&mut self, hub: &mut Hub, line: u64, memory: &mut dyn LineMemory) -> TapAnswer;
 
@@ -177,7 +178,7 @@ impl<D: DevicePart> Scheme for OneCache<D> {
     }
 }
 
-/// The problem of a mask for a scheme without ways for I/O data.
+/// Returns the problem of a mask for a scheme without ways for I/O data.
 pub(super) fn no_io_ways(mask: u64) -> Box<Problem> {
     Problem::request(
         &format!("{mask:#x}"),
@@ -187,7 +188,7 @@ pub(super) fn no_io_ways(mask: u64) -> Box<Problem> {
     )
 }
 
-/// The lines of an array.
+/// Returns the lines of an array.
 pub(super) fn held(cache: ServedBy, array: &LineArray) -> impl Iterator<Item = HeldLine> {
     array.lines().map(move |(set, way, entry)| HeldLine {
         cache,

@@ -3,12 +3,13 @@
 //! - The last-level cache holds the processor's data, and the DMA cache holds I/O data. No line is in both.
 //! - A read of the processor that the DMA cache serves goes to the front alone, tagged as I/O data. A read for a store
 //!   takes the line out of the DMA cache: it is the processor's data from then on.
-//! - A clean tagged line that leaves the front as a whole returns to the DMA cache. Data that the processor updated go to the
-//!   last-level cache, and the DMA cache loses its copy.
+//! - A clean tagged line that leaves the front as a whole returns to the DMA cache. Data that the processor updated
+//!   go to the last-level cache, and the DMA cache loses its copy.
 //! - A line that the DMA cache writes back to memory is the processor's data from then on: the front's copy loses its
 //!   tag.
-//! - A device's write that finds the line in the last-level cache invalidates it there; a device's read is supplied by
-//!   it, and does not come into the DMA cache (ours).
+//! - A device's write that finds the line in the last-level cache invalidates the line there. A device's read that
+//!   finds the line there is supplied by the last-level cache, and does not bring the line into the DMA cache
+//!   (ours).
 //! - After each read of a device, the prefetcher fetches the lines behind it in the same page that neither the caches
 //!   nor the front hold (ours: a line that the front holds may be dirty there).
 
@@ -28,7 +29,7 @@ use crate::WritePolicy;
 /// The number of the DMA cache in the streams of draws.
 const DMA_CACHE: u64 = 1;
 
-/// `IoPlace` is where the DMA cache lies.
+/// `IoPlace` says where the DMA cache lies.
 pub(super) trait IoPlace: Send {
     /// Gives ways of the last-level cache to I/O data.
     fn set_io_ways(&mut self, parts: &mut Parts, mask: u64, memory: &mut dyn LineMemory) -> Result<u64>;
@@ -101,8 +102,8 @@ impl Parts {
         waited + self.io_replaced(victim, class, memory)
     }
 
-    /// Uses a line of the DMA cache. Returns what the table says of it, and the cycles that the reference waits for a
-    /// prefetched line.
+    /// Uses a line of the DMA cache. Returns the action that the table names for the line, and the cycles that the
+    /// reference waits for a prefetched line.
     #[inline]
     fn use_io(&mut self, slot: usize, event: LineEvent, memory: &mut dyn LineMemory) -> (LineAction, u64) {
         self.io.touch(slot);
@@ -115,7 +116,8 @@ impl Parts {
         (self.io.apply(slot, self.table, event), waited)
     }
 
-    /// The processor's side takes a line from the DMA cache, or overwrites it. Returns whether it was there.
+    /// Takes a line from the DMA cache for the processor's side, or because the line is overwritten. Returns
+    /// whether the line was there.
     #[inline]
     fn take_from_io(&mut self, line: u64) -> bool {
         let slot = self.io.find(line);

@@ -68,8 +68,8 @@ pub(super) fn write_last(
     hub.answer(class, ServedBy::LastLevel, cycles, found.is_some())
 }
 
-/// Returns the slot of a line that a device writes, if the line stays in it. IO-ESI has no dirty lines: a dirty line of
-/// the processor leaves its protocol by a probe, and enters IO-ESI as a new line.
+/// Returns the slot of a line that a device writes, if the line stays in its slot. IO-ESI has no dirty lines: a
+/// dirty line of the processor leaves its protocol by a probe, and enters IO-ESI as a new line.
 #[inline]
 fn keep(last: &mut LineArray, slot: usize, table: &TransitionTable) -> Option<usize> {
     let state = last.entry(slot).state();

@@ -7,15 +7,16 @@
 ///   cache may read a line for the one that the other holds dirty, unless an inclusive cache stands behind both.)
 /// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
 ///   last clean copy of a line leaves.
-/// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device reads or
-///   writes one of them: dirty ones as a [`TapEvent::WriteBack`], clean ones without an event. The next two rules are about
-///   the other schemes.
+/// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device reads
+///   or writes one of them: dirty ones as a [`TapEvent::WriteBack`], clean ones without an event. The next two rules
+///   are about the other schemes.
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
-/// - Lines have the length of the last level's. A cache of the front with shorter lines holds *parts* of a line. It reads a
-///   part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer elsewhere. A dirty part that
-///   leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line until its last part has left.
+/// - Lines have the length of the last level's. A cache of the front with shorter lines holds *parts* of a line. It
+///   reads a part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer elsewhere. A
+///   dirty part that leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line until its last
+///   part has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapEvent {
     /// The front reads a line, and holds it from then on.
@@ -49,8 +50,8 @@ pub enum TapEvent {
         /// The line.
         line: u64,
     },
-    /// A store into a part of a line is passed down by a write-through front, which does not hold the line dirty; or a front
-    /// with shorter lines passes a dirty part of the line down.
+    /// A store into a part of a line is passed down by a write-through front, which does not hold the line dirty; or
+    /// a front with shorter lines passes a dirty part of the line down.
     PartialStore {
         /// The line.
         line: u64,
@@ -104,8 +105,8 @@ impl TapEvent {
     }
 }
 
-/// `ServedBy` is the place that served a reference: that a read got its data from, or that a write put its data into
-/// first.
+/// `ServedBy` is the place that served a reference: the place from which a read got its data, or into which a write
+/// put its data first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServedBy {
     /// Memory.
@@ -116,16 +117,16 @@ pub enum ServedBy {
     DmaCache,
 }
 
-/// `TapAnswer` says where a reference was served, and what it took.
+/// `TapAnswer` says where a reference was served, and how many cycles it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapAnswer {
-    /// The place that served it.
+    /// The place that served the reference.
     pub served: ServedBy,
     /// Cycles until the reference is complete.
     pub cycles: u64,
 }
 
-/// `TapClass` is a class of references: who, and in which direction.
+/// `TapClass` is a class of references: who makes them, and in which direction data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TapClass {
     /// The processor reads a line.
@@ -142,7 +143,7 @@ impl TapClass {
     /// Every class.
     pub const ALL: &'static [Self] = &[Self::CpuRead, Self::CpuWrite, Self::DmaRead, Self::DmaWrite];
 
-    /// The name of the class in a metric.
+    /// Returns the name of the class in a metric.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

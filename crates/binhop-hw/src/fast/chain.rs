@@ -1,4 +1,5 @@
-//! The chain replays requests into the commonest backs: one cache before memory, or several in a row.
+//! The chain is a fast path: it replays requests into the commonest backs, which are one cache before memory, or
+//! several caches in a row.
 //!
 //! A front that many placements share is simulated once, so a study spends nearly all of its time here. The rules are
 //! those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
@@ -65,8 +66,8 @@ impl LocatePage for PageByFold {
 
 /// `NextLevel` takes the requests of a cache: memory counts them, and a [`RequestLog`] keeps them for the next cache.
 trait NextLevel {
-    /// True if the requests are counted and nothing else. Then they are counted together, after the loop: in the loop, a
-    /// branch for each would depend on whether a victim is dirty, which cannot be predicted.
+    /// True if the requests are counted and nothing else. Then they are counted together, after the loop: in the
+    /// loop, a branch for each would depend on whether a victim is dirty, which cannot be predicted.
     const COUNTS: bool;
 
     /// The cache asks for one of its own lines, or writes it back.
@@ -102,7 +103,7 @@ struct RequestLog<'a> {
     log: &'a mut Vec<Request>,
     to: u8,
     origin: Origin,
-    /// Logarithm of the number of lines of the asking cache in one line of the cache asked.
+    /// The logarithm of the number of lines of the asking cache in one line of the cache that is asked.
     shift: u32,
     data: u8,
 }
@@ -194,7 +195,7 @@ fn replay<T: Translation, N: NextLevel>(
     }
 }
 
-/// The loop over requests, and all that it needs besides the lines.
+/// `Replay` is the loop over requests. It holds all that the loop needs besides the lines.
 struct Replay<'a, L, N, T> {
     locate: L,
     /// The cache, by its index in the tree.

@@ -24,21 +24,21 @@ use crate::{
     request::{Request, is_data},
 };
 
-/// The counts of a block of requests that are the same in every back.
+/// `CommonCounts` holds the counts of a block of requests that are the same in every back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommonCounts {
     accesses: PerKind<u64>,
     compulsory: PerKind<u64>,
 }
 
-/// Filters the requests that all backs of a tree get.
+/// `DirectMappedFilter` filters the requests that all backs of a tree get.
 #[derive(Clone, Debug)]
 pub struct DirectMappedFilter {
-    /// Logarithm of the lines in a page.
+    /// The logarithm of the number of lines in a page.
     log2: u32,
     /// The line requested last in each slot.
     last: LastRequests,
-    /// Lines requested so far.
+    /// The lines requested so far, a bit for each line.
     touched: Vec<u64>,
     /// Room for [`DirectMappedFilter::sort`]: the start of each slot's requests, and the requests in order.
     starts: Vec<usize>,
@@ -46,7 +46,8 @@ pub struct DirectMappedFilter {
 }
 
 impl DirectMappedFilter {
-    /// A filter for a tree that allows [`FastPath::DirectMapped`](crate::FastPath); `None` for other trees.
+    /// Makes a filter for a tree that allows [`FastPath::DirectMapped`](crate::FastPath). Returns `None` for other
+    /// trees.
     #[must_use]
     pub fn new(tree: &Tree) -> Option<Self> {
         let config = tree.config();
@@ -76,7 +77,7 @@ impl DirectMappedFilter {
         common_counts
     }
 
-    /// The lines requested so far, a bit for each line.
+    /// Returns the lines requested so far, a bit for each line.
     pub(crate) fn touched(&self) -> &Vec<u64> {
         &self.touched
     }
@@ -107,7 +108,7 @@ impl DirectMappedFilter {
     }
 }
 
-/// Bits that count the misses of one kind. One word has such bits for every kind, side by side.
+/// The number of bits that count the misses of one kind. One word has such bits for every kind, side by side.
 const LANE: u32 = u64::BITS / Kind::ALL.len() as u32;
 /// The number of requests counted in the word before the word is emptied. With so few requests no count overflows.
 const CHUNK: usize = (1 << LANE) - 1;
@@ -150,7 +151,8 @@ pub(crate) fn replay<T: Translation>(
     }
     let mut sent = misses;
     for kind in [Kind::Write, Kind::Writeback] {
-        // The rest of a line is read where the data is smaller. All write-backs of a block have one size.
+        // If the data is smaller than a line, the rest of the line is read. All write-backs of a block have one
+        // size.
         let whole = requests
             .iter()
             .find(|request| request.kind == kind)

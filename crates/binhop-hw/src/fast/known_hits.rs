@@ -18,7 +18,8 @@ use crate::{
     request::{MEMORY, Request, is_data},
 };
 
-/// The line requested last in each slot. The word of a line is its key × 2, plus 1 if the line is dirty.
+/// `LastRequests` holds the line requested last in each slot. The word of a line is its key × 2, plus 1 if the line
+/// is dirty.
 #[derive(Clone, Debug)]
 pub(crate) struct LastRequests(Vec<u64>);
 
@@ -62,7 +63,7 @@ impl LastRequests {
     }
 }
 
-/// Removes requests that change nothing behind the front of one lane.
+/// `KnownHitFilter` removes requests that change nothing behind the front of one lane.
 #[derive(Clone, Debug)]
 pub struct KnownHitFilter {
     cache: u8,
@@ -72,10 +73,10 @@ pub struct KnownHitFilter {
 }
 
 impl KnownHitFilter {
-    /// A filter for several trees of one front, each with one cache between the front and memory. The caches must be
-    /// write-back and allocating, not inclusive, without a write buffer, indexed by plain physical address, of equal
-    /// lines, and of a replacement that ignores a repeated hit. Returns `None` for other trees, and for a single
-    /// tree.
+    /// Makes a filter for several trees of one front, each with one cache between the front and memory. The caches
+    /// must be write-back and allocating, not inclusive, without a write buffer, indexed by plain physical address,
+    /// of equal lines, and of a replacement that ignores a repeated hit. Returns `None` for other trees, and for a
+    /// single tree.
     #[must_use]
     pub fn new(trees: &[&Tree]) -> Option<Self> {
         let behind =
@@ -113,8 +114,8 @@ impl KnownHitFilter {
         hits
     }
 
-    /// The lines of a page leave every cache, because its frame changes hands. `translation` still answers that
-    /// frame. The lines of other pages stay where they are, so their slots stay valid.
+    /// Empties the slots of a page that leaves every cache, because its frame changes hands. `translation` still
+    /// answers that frame. The lines of other pages stay where they are, so their slots stay valid.
     ///
     /// The cost is a look at as many slots as the page has lines, or at all slots if these are fewer.
     pub fn forget<T: Translation>(&mut self, page: PageId, translation: &T) {

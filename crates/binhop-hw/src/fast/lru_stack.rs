@@ -1,16 +1,17 @@
 //! `LruStack` simulates all LRU caches that differ only in their ways in one pass.
 //!
 //! # Rules
-//! - A stack serves the same backs as [`crate::fast::chain`], with one cache before memory and a plain index. The caches
-//!   replace the least recently used line, or have one way, for which all policies are the same. Caches of equal sets and
-//!   lines share a stack.
-//! - LRU has inclusion: a cache of A ways holds the first A positions of each set's stack. A request that finds its line at
-//!   position p misses in the caches of fewer than p ways.
-//! - A line that is flushed leaves a hole. The hole is a free way in every cache that reaches it. A line that comes in moves
-//!   the other lines down only as far as the first hole, or to its own former position. Beyond that position no line moves,
-//!   and no line is evicted. A line found behind a hole leaves a hole at its former position.
-//! - Each line carries the deepest position it has reached since it was written. Caches of fewer ways have evicted the line
-//!   since, and written it back; in the other caches it is dirty. So one number holds the dirty states of all caches.
+//! - A stack serves the same backs as [`crate::fast::chain`], with one cache before memory and a plain index. The
+//!   caches replace the least recently used line, or have one way, for which all policies are the same. Caches of
+//!   equal sets and lines share a stack.
+//! - LRU has inclusion: a cache of A ways holds the first A positions of each set's stack. A request that finds its
+//!   line at position p misses in the caches of fewer than p ways.
+//! - A line that is flushed leaves a hole. The hole is a free way in every cache that reaches it. A line that comes
+//!   in moves the other lines down only as far as the first hole, or to its own former position. Beyond that position
+//!   no line moves, and no line is evicted. A line found behind a hole leaves a hole at its former position.
+//! - Each line carries the deepest position it has reached since it was written. Caches of fewer ways have evicted
+//!   the line since, and written it back; in the other caches it is dirty. So one number holds the dirty states of
+//!   all caches.
 //!
 //! Source: Mattson et al., "Evaluation techniques for storage hierarchies" (1970); the dirty level after Thompson
 //! and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories" (1989). The holes are
@@ -29,11 +30,12 @@ use crate::{
     request::{MEMORY, Request, is_data},
 };
 
-/// No line.
+/// The key of a hole: a place without a line.
 const HOLE: u64 = u64::MAX;
 /// The level of a line that no cache has dirty.
 const CLEAN: u8 = u8::MAX;
-/// The properties that caches must have in common to share a stack, besides the front before them.
+/// `LruStackShape` holds the properties that caches must have in common to share a stack, besides the front before
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LruStackShape {
     cache: usize,
@@ -44,7 +46,7 @@ pub struct LruStackShape {
 }
 
 impl LruStackShape {
-    /// The shape of a tree that allows [`FastPath::LruStack`](crate::FastPath).
+    /// Returns the shape of a tree that allows [`FastPath::LruStack`](crate::FastPath).
     ///
     /// # Errors
     /// The reason why a stack cannot simulate the tree's back.
@@ -56,17 +58,17 @@ impl LruStackShape {
         Ok(Self { cache: number, sets: cache.sets(), line: cache.line, page: config.page, by_frame })
     }
 
-    /// The bytes that a stack for caches of up to `ways` ways allocates: a key and a byte for each line.
+    /// Returns the bytes that a stack for caches of up to `ways` ways allocates: a key and a byte for each line.
     #[must_use]
     pub fn bytes(&self, ways: u32) -> u64 {
         self.sets.saturating_mul(u64::from(ways)).saturating_mul(size_of::<u64>() as u64 + 1)
     }
 }
 
-/// Counts of one event by position in the stack, from 1. The last count is that of all deeper positions.
+/// `ByPosition` counts one event by position in the stack, from 1. The last count covers all deeper positions.
 type ByPosition = Vec<u64>;
 
-/// The stacks of all sets, and the counts by depth.
+/// `LruStack` holds the stacks of all sets, and the counts by depth.
 #[derive(Clone, Debug)]
 pub struct LruStack {
     shape: LruStackShape,
@@ -86,8 +88,8 @@ pub struct LruStack {
     /// For each position, the requests with data smaller than the line that found their line there. A cache that does
     /// not reach the position reads the rest of the line.
     found_in_part: ByPosition,
-    /// For each position, how often it was the first that did not move when a line came in. Caches that reach it
-    /// evicted nothing.
+    /// For each position, how often it was the first position whose line did not move when a line came in. Caches
+    /// that reach this position evicted nothing then.
     stayed: ByPosition,
     /// For each number of ways, the dirty lines that left the cache with this number of ways.
     written_back: ByPosition,
@@ -99,7 +101,7 @@ pub struct LruStack {
 }
 
 impl LruStack {
-    /// An empty stack for caches of up to `ways` ways.
+    /// Makes an empty stack for caches of up to `ways` ways.
     ///
     /// # Panics
     /// The number of ways is 0, or larger than a stack keeps.
@@ -203,7 +205,7 @@ impl LruStack {
         position
     }
 
-    /// The frame of a page changes hands: see [`Front::flush_page`](crate::Front::flush_page).
+    /// Flushes a page whose frame changes hands: see [`Front::flush_page`](crate::Front::flush_page).
     pub fn flush_page<T: Translation>(&mut self, page: PageId, translation: &T) {
         for line in 0..1 << self.log2 {
             let start = self.set(page, line, translation);
@@ -300,7 +302,7 @@ pub struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Cycles the processor waited for this cache and the memory behind it.
+    /// Returns the cycles that the processor waited for this cache and the memory behind it.
     #[must_use]
     pub fn waited(&self) -> u64 {
         self.waited

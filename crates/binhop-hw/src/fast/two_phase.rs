@@ -23,11 +23,11 @@ use crate::{
 /// processor's nearest cache.
 const CHUNK: usize = 2048;
 
-/// A miss that the first phase has recorded.
+/// `Miss` is a miss that the first phase has recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
     new: Word,
-    /// [`EMPTY`] if no line had to leave.
+    /// The line that left; [`EMPTY`] if no line had to leave.
     victim: Word,
     kind: Kind,
 }
@@ -35,11 +35,11 @@ pub(crate) struct Miss {
 /// `LocateMapping` finds the set and the key of a line that is named by mapping.
 trait LocateMapping: Copy + PartialEq {
     fn of(cache: &Cache) -> Self;
-    /// The set and the key.
+    /// Returns the set and the key.
     fn place<T: Translation>(self, at: LineAddr, translation: &T) -> (usize, u64);
 }
 
-/// The offset within the page alone chooses the set.
+/// `MappingByOffset` is for caches in which the offset within the page alone chooses the set.
 #[derive(Clone, Copy, PartialEq)]
 struct MappingByOffset {
     log2: u32,
@@ -61,7 +61,7 @@ impl LocateMapping for MappingByOffset {
     }
 }
 
-/// The frame chooses the set, the page is the tag.
+/// `MappingByFrame` is for caches in which the frame chooses the set, and the page is the tag.
 #[derive(Clone, Copy, PartialEq)]
 struct MappingByFrame {
     log2: u32,
@@ -82,7 +82,7 @@ impl LocateMapping for MappingByFrame {
     }
 }
 
-/// The virtual page chooses the set, the mapping is the tag.
+/// `MappingByVirtualPage` is for caches in which the virtual page chooses the set, and the mapping is the tag.
 #[derive(Clone, Copy, PartialEq)]
 struct MappingByVirtualPage {
     log2: u32,
@@ -102,8 +102,8 @@ impl LocateMapping for MappingByVirtualPage {
     }
 }
 
-/// The first phase: rows go through one cache, or through two caches of one shape (instructions first). Records the
-/// misses, and returns how often a hit made a line dirty.
+/// Runs the first phase: rows go through one cache, or through two caches of one shape (instructions first).
+/// Records the misses, and returns how often a hit made a line dirty.
 #[inline(never)]
 fn probe<L: LocateMapping, P: Policy, const W: usize, const CACHES: usize, A: Access, T: Translation>(
     mut arrays: [(&mut [u64], &mut P); CACHES],
@@ -128,7 +128,7 @@ fn probe<L: LocateMapping, P: Policy, const W: usize, const CACHES: usize, A: Ac
     newly_dirty
 }
 
-/// [`probe`] if all caches store their lines as `Array<P, W>`.
+/// Runs [`probe`] if all caches store their lines as `Array<P, W>`.
 fn probe_if<L: LocateMapping, P: Policy, const W: usize, A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
@@ -153,7 +153,7 @@ where
     }
 }
 
-/// [`probe`] if all caches store their lines in one of the commonest types of array.
+/// Runs [`probe`] if all caches store their lines in one of the commonest types of array.
 fn probe_by<L: LocateMapping, A: Access, T: Translation>(
     caches: &mut [&mut Cache],
     rows: &[A],
@@ -188,8 +188,8 @@ fn first_phase<A: Access, T: Translation>(
     }
 }
 
-/// Makes every access of `rows` in order, one by one; returns the cycles waited. `fetch` and `data` are the caches
-/// asked.
+/// Makes every access of `rows` in order, one by one, and returns the cycles waited. `fetch` and `data` are the
+/// caches that the processor asks.
 pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
     stage: &mut Caches,
     [fetch, data]: [usize; 2],

@@ -42,7 +42,7 @@ impl Policy for Fifo {
     }
 }
 
-/// The state is the order of the ways, that of the latest arrival first.
+/// The state is the order of the ways, the latest arrival first.
 impl PackedPolicy for Fifo {
     fn packed(_array: &ArrayShape) -> Self {
         Self

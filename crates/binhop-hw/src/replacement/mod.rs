@@ -1,11 +1,11 @@
-//! The replacement policies: each policy chooses which line of a full set leaves. A policy is one file of this module
-//! and one word in the list below. The names in machine files, the arrays of lines, the loops of the chain and the
-//! tests that walk the list derive from this list.
+//! A replacement policy chooses which line of a full set leaves. Each policy is one file of this module and one
+//! word in the list below. The names in machine files, the arrays of lines, the loops of the chain and the tests
+//! that walk the list derive from this list.
 //!
 //! To add a policy, write `name.rs` with its rule, its source and its [`Policy`], and put its name into the list. The
 //! compiler and the tests then name what else the policy needs: a table in `tests/textbook.rs`, and its rule in
-//! `binhop-oracle/src/cache.rs`. A policy may have packed sets, too, for speed: it has a [`PackedPolicy`] then, and stands in
-//! the list `packed` of `cache/lines.rs`.
+//! `binhop-oracle/src/cache.rs`. A policy may have packed sets, too, for speed: it has a [`PackedPolicy`] then, and
+//! stands in the list `packed` of `cache/lines.rs`.
 //!
 //! Rules of all policies
 //! - A line that comes takes the lowest empty way; only a full set has a victim.
@@ -27,7 +27,7 @@ macro_rules! replacements {
         $(mod $module;)*
         $(pub(crate) use $module::$policy;)*
 
-        /// The rule that says which line of a full set leaves.
+        /// `Replacement` is the rule that says which line of a full set leaves.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Replacement {
             $(#[doc = concat!("`", stringify!($module), "`: the rule is in `replacement/", stringify!($module), ".rs`.")]
@@ -38,13 +38,13 @@ macro_rules! replacements {
             /// Every replacement.
             pub const ALL: &'static [Self] = &[$(Self::$policy,)*];
 
-            /// The name in a machine file.
+            /// Returns the name in a machine file.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$policy => $policy::NAME,)* }
             }
 
-            /// The rule, in a sentence.
+            /// Returns the rule, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$policy => $policy::MEANING,)* }
@@ -75,7 +75,7 @@ macro_rules! replacements {
                 match self { $(Self::$policy => $policy::refuses(ways),)* }
             }
 
-            /// The bytes that the policy keeps for one set of several ways.
+            /// Returns the bytes that the policy keeps for one set of several ways.
             pub(crate) fn bytes_of_a_set(self, ways: u64) -> u64 {
                 match self { $(Self::$policy => $policy::bytes_of_a_set(ways),)* }
             }
@@ -86,14 +86,14 @@ macro_rules! replacements {
 each_policy!(replacements);
 
 impl Replacement {
-    /// The replacement of this name.
+    /// Returns the replacement of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|replacement| replacement.name() == name)
     }
 }
 
-/// `ArrayShape` describes sets of one cache to a policy: all of them, or a chunk of them.
+/// `ArrayShape` describes sets of one cache to a policy: all sets of the cache, or a chunk of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayShape {
     pub(crate) ways: usize,
@@ -105,11 +105,11 @@ pub(crate) struct ArrayShape {
     pub(crate) rng: Rng,
 }
 
-/// A replacement policy with its state for all sets of a cache. What it decides about a set depends on the accesses to this
-/// set alone: sets may be simulated in any order.
+/// `Policy` is a replacement policy with its state for all sets of a cache. What it decides about a set depends on
+/// the accesses to this set alone, so sets may be simulated in any order.
 ///
-/// The ways of a set are words of some type `W`, as whoever keeps the lines stores them. A policy may reorder the ways;
-/// it never looks inside.
+/// The ways of a set are words of some type `W`, as the owner of the lines stores them. A policy may reorder the
+/// ways, but never looks into the words.
 pub(crate) trait Policy {
     /// The name in a machine file.
     const NAME: &str;
@@ -131,10 +131,11 @@ pub(crate) trait Policy {
     /// True if a hit changes nothing, whichever line is hit: neither the policy's state nor the order of the ways.
     const HITS_ARE_NEUTRAL: bool = false;
 
-    /// The policy for these sets of a cache, which are empty. Its state is all zero bits: see `cache/lines.rs`.
+    /// Makes the policy for these sets of a cache, which are empty. Its state is all zero bits: see
+    /// `cache/lines.rs`.
     fn new(array: &ArrayShape) -> Self;
 
-    /// The bytes that [`Policy::new`] allocates for each set.
+    /// Returns the bytes that [`Policy::new`] allocates for each set.
     fn bytes_of_a_set(ways: u64) -> u64;
 
     /// Returns the rule that this number of ways breaks; `None` if the policy takes it.
@@ -142,16 +143,16 @@ pub(crate) trait Policy {
         None
     }
 
-    /// The line at `way` was accessed.
+    /// Notes that the line at `way` was accessed.
     fn hit<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
-    /// A line has just been put at `way`.
+    /// Notes that a line has just been put at `way`.
     fn filled<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
     /// Returns the way whose line leaves. The set is full.
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize;
 
-    /// The line at `way` was removed, and the way is empty.
+    /// Notes that the line at `way` was removed, and the way is empty.
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
     /// Returns the number of victims that a set has had, if later victims depend on it.
@@ -159,23 +160,24 @@ pub(crate) trait Policy {
         0
     }
 
-    /// A set has had so many victims, which another policy of this type has chosen.
+    /// Notes that a set has had this number of victims, which another policy of this type has chosen.
     fn set_victims(&mut self, _set: usize, _victims: u64) {}
 }
 
-/// A policy for packed sets of up to 16 ways, which stay where they are. Its decisions equal those of its [`Policy`]. The
-/// state of a set is a word, and 0 before the first access; what does not fit into it the policy keeps itself.
+/// `PackedPolicy` is a policy for packed sets of up to 16 ways. Lines stay in their ways. Its decisions equal those
+/// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps what does
+/// not fit into the word.
 pub(crate) trait PackedPolicy: Policy {
-    /// The policy for these sets, without what the words of the sets hold.
+    /// Makes the policy for these sets, without what the words of the sets hold.
     fn packed(array: &ArrayShape) -> Self;
 
-    /// [`Policy::hit`], in a set of so many ways.
+    /// Does what [`Policy::hit`] does, in a set of `ways` ways.
     fn hit_packed(state: &mut u64, way: usize, ways: usize);
 
-    /// [`Policy::filled`].
+    /// Does what [`Policy::filled`] does.
     fn filled_packed(state: &mut u64, way: usize, ways: usize);
 
-    /// [`Policy::victim`].
+    /// Returns what [`Policy::victim`] returns.
     fn victim_packed(&mut self, state: &mut u64, set: usize, ways: usize) -> usize;
 
     /// Returns the way that stands at a place, where the policy keeps the ways in an order.
@@ -184,7 +186,7 @@ pub(crate) trait PackedPolicy: Policy {
     }
 }
 
-/// Sixteen ways in order, four bits each: way 0 is in the lowest bits.
+/// Sixteen ways in order, four bits for each way. Way 0 is in the lowest bits.
 const IN_ORDER: u64 = 0xFEDC_BA98_7654_3210;
 
 /// Moves a way to the front of an order of 16 ways, which is stored as its difference from [`IN_ORDER`].
@@ -206,8 +208,8 @@ fn way_in_order(state: u64, place: usize) -> usize {
     ((state ^ IN_ORDER) >> (4 * place) & 15) as usize
 }
 
-/// Up to this many ways, if the compiler knows their number, a loop runs over all ways. An early end would be a
-/// branch that cannot be predicted.
+/// The largest number of ways for which a loop runs over all ways, if the compiler knows their number. An early end
+/// would be a branch that cannot be predicted.
 pub(crate) const FEW: usize = 8;
 
 /// Moves the line at `way` to the front. The lines before it move up by one.
@@ -224,7 +226,7 @@ fn move_to_front<W: Copy>(ways: &mut [W], way: usize) {
         ways[0] = line;
         return;
     }
-    // A chain of swaps: for the ways of a set it beats the `memmove` that a rotation becomes.
+    // This is a chain of swaps. For the ways of a set it beats the `memmove` that a rotation becomes.
     let mut carried = ways[way];
     for slot in &mut ways[..=way] {
         core::mem::swap(slot, &mut carried);

@@ -23,7 +23,7 @@ impl Plru {
         let mut node = 1;
         for level in (0..self.levels).rev() {
             let upper = (way >> level) & 1;
-            // No branch: which half the way lies in cannot be predicted.
+            // There is no branch, because the half in which the way lies cannot be predicted.
             let word = &mut bits[node / 64];
             *word = *word & !(1 << (node % 64)) | (1 - upper as u64) << (node % 64);
             node = 2 * node + upper;
@@ -74,8 +74,9 @@ impl Policy for Plru {
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }
 
-/// The nodes on the path to each way of a tree of 2, 4, 8 or 16 ways, and those of them that point to the lower half after
-/// an access to the way, a bit each. The first index is the logarithm of the ways.
+/// The paths to each way of a tree of 2, 4, 8 or 16 ways, a bit for each node: the nodes on the path, and the nodes
+/// of the path that point to the lower half after an access to the way. The first index is the logarithm of the
+/// ways.
 const PATHS: [[[u16; 2]; 16]; 5] = {
     let mut paths = [[[0; 2]; 16]; 5];
     let mut levels = 1;

@@ -44,9 +44,9 @@ impl Hasher for Mix {
 /// `Found` is what the enumeration found in a protocol without a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The states, where those that differ in names of processors and lines only count once.
+    /// The number of states. States that differ only in the names of processors and lines count once.
     pub states: usize,
-    /// The steps of the longest of the shortest ways to a state.
+    /// The number of steps to the state that is farthest from the first state.
     pub depth: usize,
 }
 
@@ -73,7 +73,7 @@ pub const NOT_EXCLUSIVE: &str = "another cache holds a copy beside one that is M
 pub const LOST: &str = "the newest data of the line are lost";
 pub const OLD_MEMORY: &str = "no cache owns the line, and memory is stale";
 
-/// No state: nothing is under way.
+/// The number that stands for no state: nothing is under way.
 const QUIET: u32 = u32::MAX;
 
 struct Search<'a> {
@@ -153,14 +153,14 @@ impl Search<'_> {
         }
     }
 
-    /// Checks that each state leads to one in which nothing is under way.
+    /// Checks that each state leads to a state in which nothing is under way.
     fn all_drain(&self) -> Result<(), CounterExample> {
         let mut drains = vec![false; self.states.len()];
         for start in 0..self.states.len() as u32 {
             let mut way = Vec::new();
             let mut at = start;
             while at != QUIET && !drains[at as usize] {
-                // A way that completes work and comes to a state twice is longer than any that ends.
+                // A way that comes to a state twice never ends. No way that ends is so long.
                 if way.len() > 1000 {
                     return Err(self.example(start as usize, LIVELOCK, None));
                 }

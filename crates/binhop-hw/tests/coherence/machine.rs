@@ -16,7 +16,7 @@ use crate::{
     step::{Step, Verb},
 };
 
-/// `Flaw` is a defect of the machine beside the tables, by which tests see that the checker finds deadlocks.
+/// `Flaw` is a defect of the machine besides the tables. It lets tests see that the checker finds deadlocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     None,
@@ -37,7 +37,7 @@ pub struct Machine {
     pub flaw: Flaw,
 }
 
-/// What follows a step: a state, or a fault of the protocol.
+/// `After` is what follows a step: a state, or a fault of the protocol.
 pub type After = Result<State, &'static str>;
 
 pub const STALE_READ: &str = "a read returns stale data";
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// The steps that complete work.
+    /// Reports the steps that complete work.
     fn complete(
         &self,
         state: &State,
@@ -213,7 +213,7 @@ impl Machine {
         }
     }
 
-    /// The steps that processors and devices may choose.
+    /// Reports the steps that processors and devices may choose.
     fn choose(&self, state: &State, cache: usize, line: usize, report: &mut dyn FnMut(Verb, Option<After>)) {
         let copy = state.lines[line].held[cache];
         let port = state.ports[cache];

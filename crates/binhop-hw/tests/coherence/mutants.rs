@@ -32,7 +32,7 @@ impl Mutant {
         format!("{protocol} {state:?} {event:?} -> {next:?} {action:?}")
     }
 
-    /// Checks the mutant in every pair of its table. Returns the first fault.
+    /// Checks the mutant in every pair of tables that has its table. Returns the first fault.
     fn check(&self) -> Option<String> {
         if check_table(self.protocol, &self.table).is_err() {
             return Some(REFUSED.to_owned());

@@ -17,16 +17,17 @@ pub const PAIRS: [Pair; 4] = [
     ("ESI + IO-MOESI", ESI, IO_MOESI),
     ("ESI + IO-ESI", ESI, IO_ESI),
 ];
-/// No more requests and lines in buffers than this can be under way: each cache has one of both.
+/// The largest number of requests and lines in buffers that can be under way: each cache has one request and one
+/// line.
 pub const ALL: usize = 6;
-/// The states of one line under each pair, and the steps to the farthest.
+/// The number of states of one line under each pair, and the number of steps to the farthest state.
 pub const ONE_LINE: [(usize, usize); 4] = [(8288, 38), (7298, 38), (6392, 37), (5402, 37)];
-/// The same of two lines, with one request or line in a buffer under way.
+/// The same numbers for two lines, with one request or line in a buffer under way.
 pub const TWO_LINES_ONE: [(usize, usize); 4] = [(29_260, 57), (19_160, 57), (12_552, 57), (6099, 57)];
-/// The same with all that can be under way.
+/// The same numbers for two lines, with all that can be under way.
 pub const TWO_LINES: [(usize, usize); 4] =
     [(6_799_147, 69), (4_988_522, 69), (3_994_147, 68), (2_659_196, 68)];
-/// The same with two under way.
+/// The same numbers for two lines, with two requests or lines in buffers under way.
 pub const TWO_LINES_TWO: [(usize, usize); 4] = [(552_129, 65), (397_424, 65), (281_205, 65), (169_710, 65)];
 
 /// Makes a machine. A table with a hole is refused.

@@ -5,7 +5,7 @@ pub struct Safe {
     /// The tables in which each of the changes is safe.
     pub tables: &'static [&'static str],
     pub reasons: &'static [&'static str],
-    /// State, event, and what the entry is changed to.
+    /// The changes: the state, the event, and the new value of the entry.
     pub changes: &'static [&'static str],
 }
 

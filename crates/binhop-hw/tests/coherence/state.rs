@@ -74,7 +74,7 @@ pub enum Kind {
     WriteWhole,
 }
 
-/// `Bound` is where the line in a buffer goes.
+/// `Bound` says where the line in a buffer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Memory,

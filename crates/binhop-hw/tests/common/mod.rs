@@ -18,7 +18,7 @@ use binhop_oracle::{
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pages with frames, and mappings that lead to them.
+/// `World` has pages with frames, and mappings that lead to the pages.
 #[derive(Clone, Debug)]
 pub struct World {
     /// Frame of each page.
@@ -34,7 +34,7 @@ impl World {
         ids.filter(|&m| self.mappings[m as usize].0 == page).map(MappingId).collect()
     }
 
-    /// Page n in frame n, mapped at virtual page n.
+    /// Makes a world with page n in frame n, mapped at virtual page n.
     pub fn identity(pages: u32) -> Self {
         Self {
             frames: (0..u64::from(pages)).collect(),
@@ -55,7 +55,7 @@ impl Translation for World {
     }
 }
 
-/// A plain cache to start from: write-back, allocating, LRU, physical.
+/// Makes a plain cache to start from: write-back, allocating, LRU, physical.
 pub fn plain(name: &str, size: u64, line: u64, ways: u32, next: Next) -> CacheConfig {
     CacheConfig {
         name: name.into(),
@@ -83,8 +83,7 @@ pub fn resize(cache: &mut CacheConfig, ways: u32, sets: u64) {
     cache.size = Bytes(cache.line.bytes() * u64::from(ways) * sets);
 }
 
-/// A tree over pages of `page` bytes whose fetches ask the first cache and whose data asks the last
-/// cache named in `data`.
+/// Makes a tree over pages of `page` bytes. Fetches ask cache `fetch`, and data ask cache `data`.
 pub fn tree(caches: Vec<CacheConfig>, page: u64, fetch: usize, data: usize) -> TreeConfig {
     let (memory_cost, cost_rule) = (0, CostRule::Total);
     let (rules, page, agents) = (Rules::Lines, power(page), Agents::USER);
@@ -101,7 +100,7 @@ pub fn oracle_of(config: &TreeConfig, rng: Rng) -> CacheTree {
     CacheTree::new(for_oracle::configs(config), config.page.bytes(), config.memory_cost, add, rng)
 }
 
-/// Every agent there is.
+/// Returns the set of all agents.
 pub fn everyone() -> Agents {
     Agent::ALL.iter().copied().collect()
 }
@@ -117,7 +116,7 @@ impl ByUser for Computer {
     }
 }
 
-/// One event of a test.
+/// `Event` is one event of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// Instructions pass, then byte `offset` of a mapping is accessed.
@@ -403,7 +402,7 @@ pub fn assert_counts_of_stepper(counters: &CacheCounters, stepper: &CacheCounter
     panic!("{}", differ.join("; "));
 }
 
-/// Random choices from which [`build`] makes a cache that fits its place in the tree.
+/// `Raw` holds random choices from which [`build`] makes a cache that fits its place in the tree.
 #[derive(Clone, Debug)]
 pub struct Raw {
     pub wider: u32,
@@ -456,7 +455,7 @@ pub const SHAPES: &[(&[Option<usize>], usize, usize)] = &[
 /// Bytes of a page in random trees.
 pub const PAGE: u64 = 64;
 
-/// A sound tree of one of the shapes.
+/// Makes a sound tree of one of the shapes.
 pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeConfig {
     let (nexts, fetch, data) = SHAPES[shape % SHAPES.len()];
     let mut caches: Vec<CacheConfig> = Vec::new();
@@ -530,7 +529,7 @@ pub fn build(shape: usize, raw: &[Raw], add_costs: bool, buffers: bool) -> TreeC
 pub const PAGES: u32 = 16;
 pub const MAPPINGS: u32 = 24;
 
-/// Sixteen pages; the first eight are mapped twice.
+/// Makes worlds of sixteen pages. The first eight pages are mapped twice.
 pub fn world() -> impl Strategy<Value = World> {
     let frames = Just((0..48u64).collect::<Vec<_>>()).prop_shuffle();
     let virtuals = prop::collection::vec(0u64..32, MAPPINGS as usize);
@@ -540,7 +539,7 @@ pub fn world() -> impl Strategy<Value = World> {
     })
 }
 
-/// Random accesses of the program and, with `injections`, flushes, invalidations and other agents' accesses.
+/// Makes random accesses of the program and, with `injections`, flushes, invalidations and other agents' accesses.
 pub fn events(injections: bool) -> impl Strategy<Value = Vec<Event>> {
     let kind = || prop::sample::select(vec![Kind::Fetch, Kind::Load, Kind::Store]);
     let access = (kind(), 0..MAPPINGS, 0..PAGE, 0u64..6).prop_map(|(kind, mapping, offset, instructions)| {

@@ -1,8 +1,8 @@
 //! `PackedArray` holds sets of up to 16 ways, each with a head of 32 B that tells nearly all that an access needs.
 //!
-//! A set's head has a *print* of each line, which is a byte of a hash of its key, and the state of the replacement in one
-//! word. A search compares the prints of all ways at once, and reads the word of a line only where its print fits. So an
-//! access that misses reads the head and the victim's word, and no branch depends on the way.
+//! A set's head has a *print* of each line, which is a byte of a hash of its key, and the state of the replacement in
+//! one word. A search compares the prints of all ways at once, and reads the word of a line only where its print
+//! fits. So an access that misses reads the head and the victim's word, and no branch depends on the way.
 
 use crate::replacement::{ArrayShape, PackedPolicy};
 
@@ -16,7 +16,8 @@ const IN_WORD: usize = 8;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The words of a head, all of which are 0 for an empty set: the system gives zeroed memory page by page as it is touched.
+/// `Head` is the words of a head. All of them are 0 for an empty set: the system gives zeroed memory page by page
+/// as it is touched.
 /// - [`PRINTS`]: the print of the line in each way, a byte each.
 /// - [`STATE`]: the state of the replacement.
 /// - [`HELD`]: the ways that hold a line, a bit each.
@@ -58,12 +59,12 @@ impl<P: PackedPolicy> PackedArray<P> {
         Self { heads: vec![[0; 4]; sets], words: vec![EMPTY; sets * ways], ways, policy: P::packed(shape) }
     }
 
-    /// The words of adjacent sets.
+    /// Returns the words of adjacent sets.
     pub(super) fn words(&self, sets: std::ops::Range<usize>) -> &[u64] {
         &self.words[sets.start * self.ways..sets.end * self.ways]
     }
 
-    /// The words of a set in the order in which an [`Array`](super::Array) keeps them.
+    /// Returns the words of a set in the order in which an [`Array`](super::Array) keeps them.
     pub(super) fn in_order(&self, set: usize) -> Vec<u64> {
         let words = self.words(set..set + 1);
         let mut ordered: Vec<u64> =
@@ -79,7 +80,8 @@ impl<P: PackedPolicy> PackedArray<P> {
         (&mut self.heads[set], &mut self.words[set * self.ways..][..self.ways], &mut self.policy)
     }
 
-    /// Returns the way that a new line takes: the lowest empty way, or that of a victim. The flag is true for a victim.
+    /// Returns the way that a new line takes: the lowest empty way, or the way of a victim. The flag is true for a
+    /// victim.
     #[inline(always)]
     fn way_for_new(head: &mut Head, policy: &mut P, set: usize, ways: usize) -> (usize, bool) {
         let empty = !head[HELD] & ((1 << ways) - 1);
@@ -142,9 +144,10 @@ impl<P: PackedPolicy> Sets for PackedArray<P> {
             let bit = equal.trailing_zeros() as usize;
             let way = bit / 8 + usize::from(!bit.is_multiple_of(8)) * IN_WORD;
             equal &= equal - 1;
-            // The ways beyond the last have prints, too, of no line.
+            // The ways beyond the last way have prints, too, but hold no line.
             let Some(word) = words.get_mut(way).filter(|word| **word ^ clean <= 1) else { continue };
-            // A line becomes dirty once and is written often: this branch can be predicted, `dirty` cannot.
+            // A line becomes dirty once and is written often. So this branch can be predicted, and a branch on
+            // `dirty` cannot.
             if dirty & !*word != 0 {
                 *word |= 1;
                 *newly_dirty += 1;
@@ -180,7 +183,8 @@ mod tests {
         replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
-    /// A step does one thing to a set: it asks for a line, which comes if it is not there, or a line leaves or becomes clean.
+    /// A step does one thing to a set: it asks for a line, which comes if it is not there, or a line leaves or
+    /// becomes clean.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Ask(usize, u64, bool),

@@ -4,8 +4,8 @@ use binhop_base::PowerOfTwo;
 
 use crate::CacheConfig;
 
-/// `BucketOf` says in which bucket a line falls. Two lines of different buckets are never in one set, nor in one line of a
-/// cache behind them.
+/// `BucketOf` says in which bucket a line falls. Two lines of different buckets are never in one set, nor in one line
+/// of a cache behind them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketOf {
     /// The bits of a byte's number within the page that choose its bucket.

@@ -2,22 +2,22 @@
 
 use super::{MOST_LANES, Mask};
 
-/// The events that wait until they are added together. Their number is two to the power of [`LOWER`].
+/// The number of events that wait until they are added together: two to the power of [`LOWER`].
 const WAITING: usize = 1 << LOWER;
 const LOWER: usize = 4;
-/// The bits of a count that are kept in planes. When they are full, they are added to the totals.
+/// The number of bits of a count that are kept in planes. Full planes are added to the totals.
 const PLANES: usize = 16;
 
-/// `LaneCounter` holds a count for each lane. Plane `p` holds bit `p` of the counts of all lanes. Events wait in a list, and
-/// when it is full, carry-save adders add all of them to the lower planes, without a branch. Whatever is carried on, one word
-/// for the whole list, goes to the upper planes.
+/// `LaneCounter` holds a count for each lane. Plane `p` holds bit `p` of the counts of all lanes. Events wait in a
+/// list. When the list is full, carry-save adders add all of its events to the lower planes, without a branch. One
+/// word is carried on for the whole list, and goes to the upper planes.
 #[derive(Clone, Debug)]
 pub(super) struct LaneCounter {
     waiting: [Mask; WAITING],
     /// The number of events in the list.
     waits: usize,
     planes: [Mask; PLANES],
-    /// The lists added since the planes were emptied.
+    /// The number of lists added since the planes were emptied.
     added: u32,
     totals: Box<[u64; MOST_LANES]>,
 }

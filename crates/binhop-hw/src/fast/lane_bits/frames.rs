@@ -8,7 +8,7 @@ use super::Mask;
 #[derive(Clone, Debug)]
 pub(super) struct LaneFrames {
     lanes: usize,
-    /// The lower bits of a frame that a cache of level 1 may ask for.
+    /// The number of lower bits of a frame for which a cache of level 1 may ask.
     bin_bits: u32,
     /// For each page and each of these bits, the lanes in which the page's frame has the bit.
     bits: Vec<Mask>,
@@ -43,7 +43,7 @@ impl LaneFrames {
     /// Returns the lanes in which the frames of two pages agree in their `bits` lowest bits.
     #[inline]
     pub(super) fn agree(&self, one: PageId, other: PageId, bits: u32) -> Mask {
-        // In most machines one bit decides.
+        // In most machines one bit decides whether frames agree.
         if self.bin_bits == 1 && bits == 1 {
             return !(self.bits[one.index()] ^ self.bits[other.index()]);
         }

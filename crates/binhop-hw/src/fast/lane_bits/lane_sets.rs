@@ -15,7 +15,8 @@ use crate::{
     replacement::{ArrayShape, Fifo, Policy, Random, each_policy},
 };
 
-/// The ways of one cache in every lane, under one policy. `W` = 0 means a number of ways that is known only at run time.
+/// `SetsOf` holds the ways of one cache in every lane, under one policy. `W` = 0 means a number of ways that is
+/// known only at run time.
 #[derive(Clone, Debug)]
 pub(super) struct SetsOf<P, const W: usize> {
     lines_of: LinesOf,
@@ -35,20 +36,21 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         }
     }
 
-    /// A page comes to a frame in one lane. `lines` says which lines the lane holds.
+    /// Places a page in a frame in one lane. `lines` says which lines the lane holds.
     fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
         let Self { policies, occupants, .. } = self;
         occupants.put((lane, page, lower), lines, take(&mut policies[lane]));
     }
 
-    /// A lane is about to lose a page.
+    /// Prepares for the loss of a page in one lane.
     fn lose(&mut self, lane: usize, lines: &LineMasks) {
         let Self { policies, occupants, .. } = self;
         occupants.lose(lane, lines, take(&mut policies[lane]));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
-    /// with the lane's bit and the page of the line that has to leave, or, if none has to, with no bit or not at all.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
+    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
+    /// bit, or is not called.
     #[inline]
     fn put(&mut self, key: u64, lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -81,12 +83,13 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         self.policies[lane].removed(ways, set, way);
     }
 
-    /// A request finds its line in some lanes. The policy ignores hits.
+    /// Notes a request that finds its line in some lanes. The policy ignores hits.
     #[inline(always)]
     fn touch(&mut self, _key: u64) {}
 
-    /// Calls `visit` with each set that holds lines in a lane, the pages whose lines lie there, in an order in which lines
-    /// that come to an empty set lie as they do here, and the victims that the policy has chosen there.
+    /// Calls `visit` with each set that holds lines in a lane. `visit` also gets the pages whose lines lie there,
+    /// and the number of victims that the policy has chosen there. If lines of these pages come to an empty set in
+    /// this order, they lie as they do here.
     fn each_set(&self, lane: usize, lines: &LineMasks, mut visit: impl FnMut(usize, &[PageId], u64)) {
         self.occupants.each_set(lane, lines, |set, SetPages { mut pages, by_way }| {
             if by_way && P::EMPTY_WAYS_ARE_LAST {
@@ -107,15 +110,15 @@ fn take<P: Policy>(policy: &mut P) -> impl FnMut(&mut [u32], usize, u32) {
     }
 }
 
-/// Dispatches to the type of the sets once for each request. Every policy has sets of any number of ways; the commonest
-/// numbers of ways have a type of their own, in the lists of `fixed` ones and of those that are `lru`.
+/// Dispatches to the type of the sets once for each request. Every policy has sets of any number of ways. The
+/// commonest numbers of ways have a type of their own, in the lists `fixed` and `lru`.
 macro_rules! lane_sets {
     (
         any: [$($policy:ident)*]
         fixed: [$($fixed:ident($of:ident, $ways:literal))*]
         lru: [$($lru:ident($lru_ways:literal))*]
     ) => {
-        /// The sets of one cache in every lane.
+        /// `LaneSets` holds the sets of one cache in every lane.
         #[derive(Clone, Debug)]
         pub(super) enum LaneSets {
             /// One way, for which all policies are the same.
@@ -140,7 +143,8 @@ macro_rules! lane_sets {
         }
 
         impl LaneSets {
-            /// The empty sets of the cache of a tree with this number. Each lane draws from a generator of its own.
+            /// Makes the empty sets of the cache of a tree with this number. Each lane draws from a generator of
+            /// its own.
             pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
                 if cache.ways > 1 && cache.replacement == Replacement::Lru {
                     return match cache.ways {
@@ -184,13 +188,13 @@ impl LaneSets {
         if cache.ways > 1 { size_of::<u32>() as u64 } else { 0 }
     }
 
-    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number, and `lines` says which lines the
-    /// lane holds.
+    /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number, and `lines` says
+    /// which lines the lane holds.
     pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
         on_sets!(self, sets => sets.place(lane, page, lower, lines));
     }
 
-    /// A lane is about to lose a page. `lines` says which lines the lane holds.
+    /// Prepares for the loss of a page in one lane. `lines` says which lines the lane holds.
     ///
     /// # Panics
     /// The sets serve lanes behind a shared front, where no page is flushed.
@@ -198,14 +202,15 @@ impl LaneSets {
         on_sets!(self, sets => sets.lose(lane, lines));
     }
 
-    /// Lanes ask for a line: all lanes, if the replacement remembers hits.
+    /// Notes that lanes ask for a line: all lanes, if the replacement remembers hits.
     #[inline(always)]
     pub(super) fn touch(&mut self, key: u64) {
         on_sets!(self, sets => sets.touch(key));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
-    /// with the lane's bit and the page of the line that has to leave, or, if none has to, with no bit or not at all.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
+    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
+    /// bit, or is not called.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -225,8 +230,9 @@ impl LaneSets {
         on_sets!(self, sets => sets.remove(key, lane, frames));
     }
 
-    /// Calls `visit` with each set that holds lines in a lane, the pages whose lines lie there, in an order in which lines
-    /// that come to an empty set lie as they do here, and the victims that the policy has chosen there.
+    /// Calls `visit` with each set that holds lines in a lane. `visit` also gets the pages whose lines lie there,
+    /// and the number of victims that the policy has chosen there. If lines of these pages come to an empty set in
+    /// this order, they lie as they do here.
     pub(super) fn each_set(&self, lane: usize, lines: &LineMasks, visit: impl FnMut(usize, &[PageId], u64)) {
         on_sets!(self, sets => sets.each_set(lane, lines, visit));
     }

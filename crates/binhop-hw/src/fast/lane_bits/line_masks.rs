@@ -1,4 +1,5 @@
-//! `LineMasks` keeps two words for each line of each page: the lanes that hold the line, and those in which it is dirty.
+//! `LineMasks` keeps two words for each line of each page: the lanes that hold the line, and the lanes in which the
+//! line is dirty.
 
 use binhop_base::PageId;
 
@@ -6,15 +7,15 @@ use super::{LinesOf, Mask, page_rows::PageRows};
 
 macro_rules! line_masks {
     ($($variant:ident($word:ty),)*) => {
-        /// `LineMasks` holds the words of all lines, by the key of the line. A word has no more bits than the lanes need:
-        /// few lanes with many pages take little memory.
+        /// `LineMasks` holds the words of all lines, by the key of the line. A word has no more bits than the lanes
+        /// need: few lanes with many pages take little memory.
         #[derive(Clone, Debug)]
         pub(super) enum LineMasks {
             $($variant(PageRows<[$word; 2]>),)*
         }
 
         impl LineMasks {
-            /// The words of no line, for so many lanes.
+            /// Makes room for no line yet, for this number of lanes.
             pub(super) fn new(lines_of: LinesOf, lanes: usize) -> Self {
                 $(if lanes <= <$word>::BITS as usize {
                     return Self::$variant(PageRows::new(lines_of));
@@ -37,7 +38,7 @@ macro_rules! line_masks {
                 }
             }
 
-            /// Returns the lanes that hold a line, and those in which it is dirty.
+            /// Returns the lanes that hold a line, and the lanes in which the line is dirty.
             #[inline(always)]
             pub(super) fn get(&self, key: u64) -> [Mask; 2] {
                 match self {
@@ -45,7 +46,7 @@ macro_rules! line_masks {
                 }
             }
 
-            /// Replaces the words of a line. Only lanes that there are have bits.
+            /// Replaces the words of a line. A bit may be set only for a lane that exists.
             #[inline(always)]
             pub(super) fn set(&mut self, key: u64, masks: [Mask; 2]) {
                 match self {

@@ -1,9 +1,9 @@
-//! `LruSets` knows which line lies in each way of an LRU cache, in every lane, where all lanes ask for the same lines in the
-//! same order.
+//! `LruSets` knows which line lies in each way of an LRU cache, in every lane, where all lanes ask for the same lines
+//! in the same order.
 //!
-//! Whether a request hits or misses, the requested line becomes the most recently used line of its set. So every lane that
-//! holds a line used it last at the same request. One time for each line serves all lanes, and a request that hits in every
-//! lane stores one time. A lane that misses looks for the oldest of its lines.
+//! Whether a request hits or misses, the requested line becomes the most recently used line of its set. So every lane
+//! that holds a line used it last at the same request. One time for each line serves all lanes, and a request that
+//! hits in every lane stores one time. A lane that misses looks for the oldest of its lines.
 
 use binhop_base::PageId;
 
@@ -16,15 +16,16 @@ use super::{
 };
 use crate::CacheConfig;
 
-/// The ways of one LRU cache in every lane. `W` = 0 means a number of ways that is known only at run time.
+/// `LruSets` holds the ways of one LRU cache in every lane. `W` = 0 means a number of ways that is known only at
+/// run time.
 #[derive(Clone, Debug)]
 pub(super) struct LruSets<const W: usize> {
     lines_of: LinesOf,
     occupants: Occupants<W>,
-    /// The time of the last request for each line, by the number of its page plus 1, in requests for lines of its number.
-    /// The time of number 0 is 0: an empty way is older than every line.
+    /// The time of the last request for each line, by the number of its page plus 1. Time counts the requests for
+    /// lines of the same line number. The time of number 0 is 0: an empty way is older than every line.
     times: PageRows<u32>,
-    /// The time of the last request for a line of each number.
+    /// The time of the last request for any line of each line number.
     clocks: Vec<u32>,
 }
 
@@ -32,14 +33,14 @@ impl<const W: usize> LruSets<W> {
     pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
         Self {
             lines_of,
-            // The victim is the oldest line, in whichever way it lies.
+            // The ways need no order: the victim is the oldest line, in whichever way it lies.
             occupants: Occupants::new(cache, lines_of, lanes, false),
             times: PageRows::new(lines_of),
             clocks: vec![0; 1 << lines_of.log2],
         }
     }
 
-    /// A page comes to a frame in one lane. `lines` says which lines the lane holds.
+    /// Places a page in a frame in one lane. `lines` says which lines the lane holds.
     pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
         self.times.make_room(page.index() + 1);
         self.occupants.put((lane, page, lower), lines, |ways, _, occupant| {
@@ -48,7 +49,7 @@ impl<const W: usize> LruSets<W> {
         });
     }
 
-    /// Every lane asks for a line.
+    /// Notes that every lane asks for a line.
     #[inline(always)]
     pub(super) fn touch(&mut self, key: u64) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -59,8 +60,9 @@ impl<const W: usize> LruSets<W> {
         self.times.row_mut(number)[page.index() + 1] = self.clocks[number];
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be full:
-    /// with the lane's bit and the page of the line that has to leave, or with no bit and the page of the line that comes.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
+    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
+    /// bit, and the page of the line that comes.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -90,8 +92,8 @@ impl<const W: usize> LruSets<W> {
         unreachable!("lanes stand apart before the first page is flushed")
     }
 
-    /// Calls `visit` with each set that holds lines in a lane, and the pages whose lines lie there, the least recently used
-    /// first.
+    /// Calls `visit` with each set that holds lines in a lane, and the pages whose lines lie there, the least
+    /// recently used first.
     pub(super) fn each_set(
         &self,
         lane: usize,

@@ -1,20 +1,20 @@
 //! `Occupants` knows which line lies in each way of a cache, in the lanes and bins in which this matters.
 //!
 //! # Roomy bins
-//! As long as a bin has no more pages than the cache has ways, each set of the bin has room for every line that may come.
-//! No line leaves, so nobody asks in which way a line lies. Such a bin is *roomy*: its ways take no memory, and a lane that
-//! misses there is not visited. When one page more comes, the bin is *crowded* from then on, and its lines take their ways
-//! in the order in which they came. Every lane asks for a line for the first time at the same request, so one order serves
-//! all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may come again. The bins of a cache with
-//! one way are crowded from their first page on.
+//! As long as a bin has no more pages than the cache has ways, each set of the bin has room for every line that may
+//! come. No line leaves, so nobody asks in which way a line lies. Such a bin is *roomy*: its ways take no memory, and
+//! a lane that misses there is not visited. When one page more comes, the bin is *crowded* from then on, and its
+//! lines take their ways in the order in which they came. Every lane asks for a line for the first time at the same
+//! request, so one order serves all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may
+//! come again. The bins of a cache with one way are crowded from their first page on.
 
 use binhop_base::PageId;
 
 use super::{LinesOf, Mask, line_masks::LineMasks, page_rows::PageRows};
 use crate::CacheConfig;
 
-/// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways that is
-/// known only at run time.
+/// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways
+/// that is known only at run time.
 #[derive(Clone, Debug)]
 pub(super) struct Occupants<const W: usize> {
     lines_of: LinesOf,
@@ -24,19 +24,20 @@ pub(super) struct Occupants<const W: usize> {
     most_in_roomy: u32,
     /// The bits of a frame that choose the set.
     bin_mask: u32,
-    /// For each bin and lane.
+    /// The pages of each bin in each lane.
     bins: Vec<BinPages>,
-    /// For each page and lane: the place of the page's bin if it is crowded, else the bin's page before this page.
+    /// For each page and lane: the place of the page's bin if the bin is crowded, and otherwise the page that came
+    /// to the bin before this page.
     pages: Vec<u32>,
-    /// For each page, the lanes in which the page has a frame, and those in which the page's bin is crowded.
+    /// For each page, the lanes in which the page has a frame, and the lanes in which the page's bin is crowded.
     placed: Vec<[Mask; 2]>,
     /// The lanes that have lost a page.
     have_lost: Mask,
-    /// The order in which lines came to roomy bins, if the policy depends on it.
+    /// The lanes' common order in which lines came to roomy bins, if the policy depends on it.
     arrivals: Option<Arrivals>,
     /// The crowded bins of all lanes.
     places: usize,
-    /// Logarithm of the places of a block.
+    /// The logarithm of the number of places in a block.
     block_log2: u32,
     blocks: Vec<Block>,
 }
@@ -44,10 +45,10 @@ pub(super) struct Occupants<const W: usize> {
 /// `Block` holds the ways of some crowded bins.
 #[derive(Clone, Debug)]
 struct Block {
-    /// The places of this block. Their number is a power of two, except in the last block.
+    /// The number of places in this block. It is a power of two, except in the last block.
     places: usize,
-    /// For each line number within the page, each place and each way, the page whose line lies there: its number plus 1. An
-    /// empty way is 0.
+    /// For each line number within the page, each place and each way, the page whose line lies there. The value is one
+    /// more than the page's number, and 0 for an empty way.
     ways: Vec<u32>,
 }
 
@@ -58,15 +59,15 @@ impl Block {
         &self.ways[(number * self.places + place) * ways..][..ways]
     }
 
-    /// [`Block::of`], to be changed.
+    /// Returns what [`Block::of`] returns, to be changed.
     #[inline(always)]
     fn of_mut(&mut self, number: usize, place: usize, ways: usize) -> &mut [u32] {
         &mut self.ways[(number * self.places + place) * ways..][..ways]
     }
 }
 
-/// The blocks of a cache with several ways: few, so that the ways of one line number lie together. A cache with one way has
-/// one block, because all of its bins are crowded sooner or later.
+/// The number of blocks of a cache with several ways. It is small, so that the ways of one line number lie
+/// together. A cache with one way has one block, because all of its bins are crowded sooner or later.
 const BLOCKS: usize = 16;
 
 /// `BinPages` says which pages lie in a bin of a lane.
@@ -82,12 +83,13 @@ enum BinPages {
 #[derive(Clone, Debug)]
 struct Arrivals {
     before: PageRows<u32>,
-    /// The lines of each line number that were asked for.
+    /// The number of lines of each line number that were asked for.
     lines: Vec<u32>,
 }
 
 impl<const W: usize> Occupants<W> {
-    /// Empty sets. The ways of lines in a crowded bin depend on the order in which the lines came if the cache `is_ordered`.
+    /// Makes empty sets. The ways of lines in a crowded bin depend on the order in which the lines came if the
+    /// cache `is_ordered`.
     pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize, is_ordered: bool) -> Self {
         let ways = cache.ways as usize;
         assert!(W == 0 || W == ways);
@@ -97,8 +99,8 @@ impl<const W: usize> Occupants<W> {
             lines_of,
             ways,
             lanes,
-            // A bin with room for a single page is roomy for so short a time that the change to a crowded bin costs more than the
-            // visits that it saves.
+            // A bin with room for a single page is roomy for so short a time that the change to a crowded bin costs
+            // more than the visits that it saves.
             most_in_roomy: if ways == 1 { 0 } else { cache.ways },
             bin_mask: bins as u32 - 1,
             bins: vec![BinPages::Roomy { pages: 0, last: 0 }; bins * lanes],
@@ -131,7 +133,7 @@ impl<const W: usize> Occupants<W> {
         SetsBytes { fixed, page, crowding, most: all }
     }
 
-    /// The number of ways. The compiler knows it unless `W` is 0.
+    /// Returns the number of ways. The compiler knows it unless `W` is 0.
     #[inline(always)]
     fn ways(&self) -> usize {
         if W == 0 { self.ways } else { W }
@@ -142,8 +144,9 @@ impl<const W: usize> Occupants<W> {
         SetNumbers { bin_mask: self.bin_mask, log2: self.lines_of.log2 }
     }
 
-    /// A page comes to a frame in one lane. `lines` says which lines the lane holds. If the page's bin becomes crowded, `take`
-    /// gives each line of the bin its way: `take` gets the ways of a set, the set's number and the number of a page plus 1.
+    /// Places a page in a frame in one lane. `lines` says which lines the lane holds. If the page's bin becomes
+    /// crowded, `take` gives each line of the bin its way. `take` gets the ways of a set, the set's number and the
+    /// number of a page plus 1.
     pub(super) fn put(
         &mut self,
         (lane, page, lower): (usize, PageId, u32),
@@ -181,7 +184,8 @@ impl<const W: usize> Occupants<W> {
         }
     }
 
-    /// A lane is about to lose a page. Its bins are crowded from now on: see [`Occupants::put`].
+    /// Prepares for the loss of a page in one lane. The lane's bins are crowded from now on: see
+    /// [`Occupants::put`].
     pub(super) fn lose(
         &mut self,
         lane: usize,
@@ -253,7 +257,8 @@ impl<const W: usize> Occupants<W> {
         pages
     }
 
-    /// Makes `held` those pages of a roomy bin whose line of a number a lane holds, in the order in which these lines came.
+    /// Fills `held` with the pages of a roomy bin whose line of this number the lane holds, in the order in which
+    /// these lines came if the policy depends on this order.
     fn hold(&self, lane: usize, number: usize, pages: &[PageId], lines: &LineMasks, held: &mut Vec<PageId>) {
         let key = |page: PageId| u64::from(page.0) << self.lines_of.log2 | number as u64;
         held.clear();
@@ -263,8 +268,8 @@ impl<const W: usize> Occupants<W> {
         }
     }
 
-    /// Some lanes miss a line. Calls `visit` with each of these lanes in which the page's bin is crowded, the lane's bit, and
-    /// the ways of the set.
+    /// Visits lanes that miss a line. Calls `visit` for each of these lanes in which the page's bin is crowded,
+    /// with the lane, the lane's bit, and the ways of the set.
     #[inline]
     pub(super) fn miss(&mut self, key: u64, lanes: Mask, mut visit: impl FnMut(usize, Mask, &mut [u32])) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -296,8 +301,8 @@ impl<const W: usize> Occupants<W> {
         self.blocks[block].of_mut(number, within, ways)
     }
 
-    /// Calls `visit` with each set of a lane. The pages whose lines lie there come by way if the bin is crowded, and otherwise
-    /// in the order in which the lines came.
+    /// Calls `visit` with each set of a lane. The pages whose lines lie there come by way if the bin is crowded, and
+    /// otherwise in the order in which the lines came.
     pub(super) fn each_set(&self, lane: usize, lines: &LineMasks, mut visit: impl FnMut(usize, SetPages)) {
         let (ways, log2) = (self.ways(), self.lines_of.log2);
         for (bin, of_lanes) in self.bins.chunks(self.lanes).enumerate() {

@@ -2,12 +2,13 @@
 
 use super::LinesOf;
 
-/// Room for fewer pages is not worth its growth.
+/// The logarithm of the smallest number of pages for which there is room. Room for fewer pages is not worth its
+/// growth.
 const FEWEST_PAGES_LOG2: u32 = 6;
 
-/// `PageRows` holds a value for each line of each page, in a row for each line number within the page. Accesses are simulated
-/// line number by line number, and then use one row, which stays in the processor's nearest caches. The number of pages in a
-/// row is a power of two.
+/// `PageRows` holds a value for each line of each page, in a row for each line number within the page. Accesses are
+/// simulated line number by line number, and then use one row, which stays in the processor's nearest caches. The
+/// number of pages in a row is a power of two.
 #[derive(Clone, Debug)]
 pub(super) struct PageRows<V> {
     lines_of: LinesOf,
@@ -16,7 +17,7 @@ pub(super) struct PageRows<V> {
 }
 
 impl<V: Copy + Default> PageRows<V> {
-    /// Room for no page.
+    /// Makes rows without room for any page.
     pub(super) fn new(lines_of: LinesOf) -> Self {
         Self { lines_of, pages_log2: 0, values: Vec::new() }
     }
@@ -56,13 +57,13 @@ impl<V: Copy + Default> PageRows<V> {
         self.values[place] = value;
     }
 
-    /// The values of one line number within the page, by page.
+    /// Returns the values of one line number within the page, by page.
     #[inline(always)]
     pub(super) fn row(&self, number: usize) -> &[V] {
         &self.values[number << self.pages_log2..][..1 << self.pages_log2]
     }
 
-    /// [`PageRows::row`], to be changed.
+    /// Returns what [`PageRows::row`] returns, to be changed.
     #[inline(always)]
     pub(super) fn row_mut(&mut self, number: usize) -> &mut [V] {
         &mut self.values[number << self.pages_log2..][..1 << self.pages_log2]
