@@ -40,9 +40,9 @@ pub struct MemoryRoom {
 
 /// `IoConfig` holds the sizes of the path of device data, and how the path works.
 ///
-/// Rules: a window of read-ahead and a request fit into half of the page cache each, so that a page stays in the
-/// cache until its call has copied it, and into half of the memory for which pages compete; a request, the packets
-/// between two interrupts and the backlog fit into a ring.
+/// The sizes obey these rules. A window of read-ahead, and a request, fit into half of the page cache, so that a
+/// page stays in the cache until its call has copied it. Each of them also fits into half of the memory for which
+/// pages compete. A request, the packets between two interrupts and the backlog each fit into a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoConfig {
     /// The bytes of a page; a power of two.

@@ -24,10 +24,10 @@
 //!   request of the page and for all requests before it, because the processor is faster than its disk. Descriptors
 //!   are written when a request is served.
 //! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after
-//!   the other, beside its reads. A page is clean from the moment at which its write is asked for, and a store makes
-//!   it dirty again. Whoever needs the write to be done waits for it and all before it: a page that leaves the cache,
-//!   a further write of the page, `fsync`, `sync`, and a direct transfer of the page. Direct transfers are served at
-//!   once.
+//!   the other, beside its reads. A page is clean from the moment at which its write is asked for, and a store
+//!   makes it dirty again. Some steps wait until the write of a page and all writes before it are done: the departure
+//!   of the page from the cache, a further write of the page, `fsync`, `sync`, and a direct transfer of the page.
+//!   Direct transfers are served at once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written then. Stores through mappings wake the flusher, too, one instruction

@@ -10,10 +10,10 @@
 //!   / 4, and never more than M. The pages beyond n are read ahead; if there are none, the whole window counts as
 //!   read ahead.
 //! - A call finds the marker's page in the cache, or misses the page behind the window: the next window follows the
-//!   present one. It is 4 times as large below M / 16, 2 times as large up to M / 2, and M otherwise. All of it is read
-//!   ahead.
-//! - Where a window that begins at the page would meet its marker at once, the next window is added to it if both are
-//!   M pages at most. If they are more, the window gets M pages, and half of them are read ahead.
+//!   present window. The next window is 4 times as large as the present window below M / 16, 2 times as large up to
+//!   M / 2, and has M pages otherwise. All of it is read ahead.
+//! - Where a window that begins at the page would meet its marker at once, the next window is added to it if the
+//!   two windows have M pages at most together. Otherwise the window gets M pages, and half of them are read ahead.
 //! - Any other miss reads n pages, M at most, and changes no window.
 //!
 //! Ours: the kernel also looks for pages that lie in the cache before the page (context read-ahead), and follows the

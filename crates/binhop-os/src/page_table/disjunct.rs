@@ -6,13 +6,12 @@
 //!   first map a page of a region, the lowest free number first. A region that loses its last page gives its number
 //!   and its segment back. (JM97 lets the operating system choose.) Regions that the caller declares to be one shared
 //!   region have one segment.
-//! - **The global table** is linear in virtual memory, at the top of the global space. The entry of a page lies at ten
-//!   1-bits, then the page's number in the global space, then `00`. So the part of the table that maps a segment has a
-//!   fixed place, and address spaces use disjunct parts.
+//! - **The global table** is linear in virtual memory, at the top of the global space. The address of a page's
+//!   entry is ten 1-bits, then the page's number in the global space, then `00`. So the part of the table that maps
+//!   a segment has a fixed place, and address spaces use disjunct parts.
 //! - **The root table** of an address space lies in physical memory. It has 8 groups, one for each region (ours: or
-//!   another power of two, for programs with more regions). A group has
-//!   an entry for each page of the global table that maps the region's segment: with pages of 4 KiB a group has 64
-//!   entries, and a root table 2 KiB.
+//!   another power of two, for programs with more regions). A group has an entry for each page of the global table
+//!   that maps the region's segment: with pages of 4 KiB a group has 64 entries, and a root table has 2 KiB.
 //! - **The segment map** (ours) lies in physical memory. It has an entry for each segment, which leads to the segment's
 //!   group. The handler of write-backs reads it, because a line that leaves may belong to a space that does not run.
 //!

@@ -22,10 +22,10 @@
 //!   segment. An event that covers only a part of a machine page ends the address space's own page there only
 //!   if it takes the last area that the page touches.
 //! - A mapping with the flag "grows" extends downward to a touch at most 8 MiB below its start.
-//! - **Shared addresses.** From an address on ([`Spaces::share_from`]) all address spaces may be one, as the kernel's
-//!   half is in every process: a page there is one page under one mapping, whichever process touches it. What a
-//!   process maps there is mapped for all, until a process unmaps it. No fork copies it, and no end of a process ends
-//!   it.
+//! - **Shared addresses.** All address spaces may share the memory from one address on ([`Spaces::share_from`]), as
+//!   processes share the kernel's half. A page there is one page under one mapping, whichever process touches it.
+//!   What a process maps there is mapped for all processes, until a process unmaps it. No fork copies this memory,
+//!   and no end of a process ends it.
 //! - Protection changes nothing and is not kept, because the trace says what happened.
 //!
 //! # Cost
