@@ -1,9 +1,10 @@
 //! `dram_bench` measures the requests per second of the memory controller. The command is
 //! `cargo run --release -p binhop-hw --example dram_bench`.
 //!
-//! The stream is fixed: 8 M requests, kept in memory. Half of them are a device's, line by line through requests of
-//! 64 KiB; the others are the processor's, at random in 256 MiB. A third of all are writes. Requests arrive as fast
-//! as the queues take them, so the controller always has a choice. The figure is that of the best of three passes.
+//! The stream is fixed: 8 M requests, kept in memory. A device makes half of the requests, line by line through 256
+//! MiB. The processor makes the other half, at random in another 256 MiB. A third of all requests are writes.
+//! Requests arrive as fast as the queues take them, so the controller always has a choice. The figure is the best
+//! of three passes.
 
 use std::{hint::black_box, time::Instant};
 

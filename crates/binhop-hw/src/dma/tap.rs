@@ -3,20 +3,21 @@
 /// `TapEvent` is one event below the front (the processor's private caches). Lines are physical line numbers.
 ///
 /// The front keeps these rules:
-/// - It reads a line that it does not hold, or holds clean. (A front whose instruction cache does not look at the data
-///   cache may read a line for the one that the other holds dirty, unless an inclusive cache stands behind both.)
+/// - It reads a line that it does not hold, or holds clean. (Where the front's instruction cache does not look at
+///   the data cache, one of the two may read a line that the other holds dirty, unless an inclusive cache stands
+///   behind both.)
 /// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
 ///   last clean copy of a line leaves.
-/// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device reads
-///   or writes one of them: dirty ones as a [`TapEvent::WriteBack`], clean ones without an event. The next two rules
-///   are about the other schemes.
+/// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device
+///   reads or writes one of them. Dirty lines leave as a [`TapEvent::WriteBack`], and clean lines without an event.
+///   The next two rules are about the other schemes.
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
-/// - Lines have the length of the last level's. A cache of the front with shorter lines holds *parts* of a line. It
-///   reads a part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer elsewhere. A
-///   dirty part that leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line until its last
-///   part has left.
+/// - A line is as long as a line of the last level. A cache of the front with shorter lines holds *parts* of a
+///   line. It reads a part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer
+///   elsewhere. A dirty part that leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line
+///   until its last part has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapEvent {
     /// The front reads a line, and holds it from then on.

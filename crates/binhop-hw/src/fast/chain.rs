@@ -66,8 +66,8 @@ impl LocatePage for PageByFold {
 
 /// `NextLevel` takes the requests of a cache: memory counts them, and a [`RequestLog`] keeps them for the next cache.
 trait NextLevel {
-    /// True if the requests are counted and nothing else. Then they are counted together, after the loop: in the
-    /// loop, a branch for each would depend on whether a victim is dirty, which cannot be predicted.
+    /// True if the requests are counted and nothing else. Then they are counted together, after the loop. In the
+    /// loop, each request would need a branch on whether a victim is dirty, and this branch cannot be predicted.
     const COUNTS: bool;
 
     /// The cache asks for one of its own lines, or writes it back.
