@@ -6,9 +6,10 @@
 //! - A `protect` event changes a page that is in the page table if the page then allows something else. The data
 //!   side checks loads and stores, and the instruction side checks fetches. A side is swept if what it checks has
 //!   changed: each line of the page is checked in both of its caches, and updated where a cache holds the line.
-//! - Lazy: a side that has every right that it had before is not swept. The lines of level 1's length that a cache of
-//!   the side holds keep what the page allowed before. The first access that such a line does not allow updates it. A
-//!   line that no cache of the side holds after some access has no protection, until it comes from memory again.
+//! - With `lazy`, a side that keeps every right that it had before is not swept. The lines that a cache of the side
+//!   holds, in pieces of level 1's line length, keep what the page allowed before. The first access that such a
+//!   line does not allow updates the line. A line that no cache of the side holds after some access has no
+//!   protection, until it comes from memory again.
 //! - A sweep updates older lines, too.
 //! - An access that its page does not allow is counted, and made.
 

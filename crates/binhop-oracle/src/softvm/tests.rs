@@ -1,5 +1,6 @@
 //! These tests follow softvm by hand. Caches are direct-mapped. Level 2 costs 20 cycles and memory 90. The handlers
-//! have 10 instructions, which fill 3 lines. The code of misses has sets 0 to 2, that of write-backs sets 8 to 10.
+//! have 10 instructions, which fill 3 lines. The code for misses lies in sets 0 to 2, and the code for write-backs
+//! in sets 8 to 10.
 
 use super::*;
 use crate::cache::Config;
