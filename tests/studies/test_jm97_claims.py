@@ -10,7 +10,7 @@ import pytest
 
 from binhop.reproduce.jm97 import study
 from binhop.reproduce.jm97.claims import judge
-from binhop.reproduce.jm97.data import Counts, Jm97Data
+from binhop.reproduce.jm97.data import LEVELS, Counts, Jm97Data
 from binhop.reproduce.jm97.designs import JM97, KEPT, KIB, SOFTVM, Organization
 from binhop.reproduce.jm97.programs import BUILT_IN, suite
 
@@ -31,6 +31,14 @@ def overhead(design: str, caches: Organization) -> float:
     return 0.01 * by_level_2 * BY_LEVEL_1[caches.level_1 // KIB] * BY_LINE[caches.line_1]
 
 
+UNCOUNTED = (
+    *("l1d.store.accesses", "l1d.store.misses", "memory.store.accesses"),
+    *(f"l2{side}.{what}" for side in ("i.fetch", "d.load", "d.store") for what in ("misses", "compulsory")),
+    *(f"translation.{kind}.tlb-miss.{level}" for kind in ("fetch", "load", "store") for level in LEVELS),
+)
+"""The counts that are 0 unless a cell says otherwise. A run has every one of them."""
+
+
 def made_up(rule: Rule | None = None) -> Jm97Data:
     """Returns data in which all claims hold, changed by a rule."""
     paper = study.SCALES["paper"]
@@ -44,6 +52,7 @@ def made_up(rule: Rule | None = None) -> Jm97Data:
         for design, caches in job.cells:
             for seed in range(job.placements):
                 counts: Counts = {
+                    **dict.fromkeys(UNCOUNTED, 0.0),
                     "instructions": INSTRUCTIONS,
                     "references": references[job.kind],
                     "translation.cycles": INSTRUCTIONS * overhead(design, caches),

@@ -173,7 +173,7 @@ class Jm97Data:
         """
         (counts,) = self.runs(program, KEPT, OF_CACHES, Organization(level_2=size))
         misses, first = (
-            sum(counts.get(f"{cache}.{kind}.{what}", 0.0) for cache, kind in _BEHIND)
+            sum(counts[f"{cache}.{kind}.{what}"] for cache, kind in _BEHIND)
             for what in ("misses", "compulsory")
         )
         return misses - first <= first
@@ -200,7 +200,7 @@ def events(counts: Iterable[Counts], side: str) -> dict[tuple[str, str], float]:
             total[metric] = total.get(metric, 0.0) + value
 
     def every(prefix: str, suffix: str) -> float:
-        return sum(total.get(f"{prefix}.{kind}.{suffix}", 0.0) for kind in kinds)
+        return sum(total[f"{prefix}.{kind}.{suffix}"] for kind in kinds)
 
     accesses, misses = every(cache, "accesses"), every(cache, "misses")
     memory = every("memory", "accesses")
