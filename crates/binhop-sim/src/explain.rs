@@ -14,9 +14,9 @@ use crate::sharing::{FrontGroup, SharingPlan, StackedBacks};
 /// The maximum number of machines that a line names.
 const MOST_NAMED: usize = 3;
 
-/// Returns the sharing plan of a run, one line for each fact. `names` are the names by which the text calls the
-/// machines, and tell machines of the same name apart. `policy` is the name of a policy of the caller's own,
-/// in place of the machines' policies.
+/// Returns the sharing plan of a run, one line for each fact. The text calls the machines by `names`, which tell
+/// machines of the same name apart. `policy` is the name of a policy of the caller's own, in place of the machines'
+/// policies.
 ///
 /// # Errors
 /// The options are wrong, or the machines do not suit them: the errors of

@@ -88,11 +88,11 @@ impl Default for RunOptions {
     }
 }
 
-/// `SwitchOptions` says what a run keeps about switches. Beside the shared caches of each lane it then simulates
+/// `SwitchOptions` says what a run keeps about switches. Such a run simulates, besides the shared caches of each lane,
 /// private caches for each life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// True if every interval after every switch is kept, beside their sums.
+    /// True if every interval after every switch is kept, besides the sums over intervals.
     pub raw: bool,
 }
 
@@ -216,7 +216,7 @@ impl RunOptions {
         })
     }
 
-    /// Returns why no front is shared, where the options say that none is.
+    /// Returns why no front is shared, if the options say that no front is shared.
     pub(crate) fn no_front_is_shared(&self) -> FrontSharing {
         if self.share && self.switches.is_some() { FrontSharing::Switches } else { FrontSharing::Off }
     }

@@ -1,8 +1,8 @@
 //! `SoftTlb` caches recent translations of address spaces, because a look-up there costs more than a reference. It
 //! belongs to the simulator, not to the simulated machine.
 //!
-//! The table is direct-mapped. Events that change address spaces clear it. When such events are frequent, few slots
-//! are filled between two of them, and clearing those slots costs less than filling the whole table.
+//! The table is direct-mapped. Events that change address spaces clear it. When such events are frequent, few slots are
+//! filled between two events, and clearing these slots costs less than clearing the whole table.
 
 use binhop_base::{Asid, PageNo};
 use binhop_os::Touch;

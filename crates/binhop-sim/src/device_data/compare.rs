@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::results::Outcome;
 use crate::run::front_stream;
 
-/// `ComparedSchemes` is what one front let through, and what every scheme made of it.
+/// `ComparedSchemes` holds what one front let through, and the counts of every scheme behind the front.
 #[derive(Debug)]
 pub struct ComparedSchemes {
     /// The outcome of the front, for all placements.
@@ -26,7 +26,8 @@ pub struct ComparedSchemes {
     pub placements: Vec<PlacementData>,
 }
 
-/// `PlacementData` is what one placement let through, and what each scheme made of it.
+/// `PlacementData` holds what the front let through under one placement, and the counts of each scheme behind the
+/// front.
 #[derive(Debug)]
 pub struct PlacementData {
     /// The seed of the placement.
@@ -46,7 +47,7 @@ pub struct SchemeData {
     pub config: SchemeConfig,
     /// The counts of references, device data and fates.
     pub counters: DmaCounters,
-    /// The counts of the lines of the last-level cache; `None` if it belongs to the front.
+    /// The counts of the lines of the last-level cache; `None` if the last-level cache belongs to the front.
     pub last_level: Option<LineCounters>,
     /// The counts of the lines of the DMA cache, if the scheme has such a cache.
     pub dma_cache: Option<LineCounters>,
@@ -63,8 +64,8 @@ const QUEUE: usize = 8;
 /// Random victims of the last level are drawn with the seed of the placement.
 ///
 /// # Errors
-/// The machine has no front ([`Machine::front`]), a scheme cannot stand behind it ([`SchemeConfig::check`]), the options
-/// are refused, or the trace is damaged.
+/// The machine has no front ([`Machine::front`]), a scheme cannot stand behind it ([`SchemeConfig::check`]), the
+/// options are refused, or the trace is damaged.
 pub fn compare_schemes(
     machine: &Machine,
     source: Box<dyn Source>,
@@ -104,7 +105,7 @@ pub fn compare_schemes(
 /// `PlacementEvents` is a block of events of a placement.
 type PlacementEvents = (usize, Arc<[FrontEvent]>);
 
-/// Lets the listeners hear on threads of their own what a front on this thread lets through.
+/// Runs a front on this thread. The listeners get what the front lets through, on threads of their own.
 fn beside(
     listeners: Vec<Listener>,
     threads: usize,
@@ -152,7 +153,7 @@ struct Listener {
     part: Part,
 }
 
-/// `Part` is what stands behind a front.
+/// `Part` is a characterisation or a scheme. It receives what a front lets through.
 enum Part {
     Characterisation(Box<Characterisation>),
     Scheme { name: String, config: SchemeConfig, scheme: Box<dyn Scheme>, memory: SchemeMemory },

@@ -1,11 +1,12 @@
 //! `dram_stream` passes on the requests that a memory with a controller gets behind a scheme for device data.
 //!
 //! # Rules
-//! - A request has the cycle of the memory's clock at which its agent makes it. The requests come in the order in which the
-//!   controller takes them. An agent whose clock is behind makes its request at the cycle of the one before, because the
-//!   controller cannot take it sooner.
-//! - So the controller alone, given these requests, issues the same commands at the same cycles.
-//! - A line beyond the memory's end begins anew at its start, as in [`AddressMapping`](binhop_hw::AddressMapping).
+//! - A request has the cycle of the memory's clock at which its agent makes it. The requests come in the order in which
+//!   the controller takes them. If the clock of an agent is behind, its request has the cycle of the request before it,
+//!   because the controller cannot take the request sooner.
+//! - Therefore a controller that is given only these requests issues the same commands at the same cycles.
+//! - The number of a line beyond the memory's end is taken modulo the number of lines in memory, as in
+//!   [`AddressMapping`](binhop_hw::AddressMapping).
 
 use binhop_base::{Problem, Result};
 use binhop_hw::{DramOrganisation, DramRequest, SchemeConfig, check_scheme, make_scheme};
@@ -22,12 +23,12 @@ use crate::run::front_stream;
 
 const LINE: u64 = DramOrganisation::LINE;
 
-/// Simulates a scheme behind the front of a machine under one placement, and passes on the requests that its memory gets.
-/// Returns the outcome of the front, with notes, and the counts of the memory.
+/// Simulates a scheme behind the front of a machine under one placement, and passes on the requests that its memory
+/// gets. Returns the outcome of the front, with notes, and the counts of the memory.
 ///
 /// # Errors
-/// The errors of [`compare_schemes`](super::compare_schemes), or the memory has no controller. An error of `take` ends the
-/// run.
+/// The errors of [`compare_schemes`](super::compare_schemes), or the memory has no controller. An error of `take` ends
+/// the run.
 ///
 /// # Panics
 /// The options do not have exactly one seed.

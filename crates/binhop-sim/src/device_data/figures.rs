@@ -21,7 +21,7 @@ pub struct Figure {
     pub value: u64,
 }
 
-/// The unread lines are what is left of the fates, so no counter declares them.
+/// The metric of unread lines: the lines that no other fate counts. No counter declares this metric.
 const UNREAD: (&str, &str, &str) =
     ("fate.unread", "lines", "Lines that nobody had read or written again when the trace ended.");
 const CYCLES: (&str, &str, &str) = (
@@ -56,8 +56,8 @@ const REQUEST_COUNTS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Returns the name of a device: what stands for its number in metrics. The requests for descriptors stand apart from
-/// those for data.
+/// Returns the name of a device, which stands for its number in metrics. Requests for descriptors have another name
+/// than requests for data.
 #[must_use]
 pub fn device_name(number: u32) -> String {
     match number {

@@ -4,12 +4,12 @@
 //! # Rules (TB10 §2.2; ours where the document is silent)
 //! - The reuse distance of a reference is the number of other lines referenced since the last reference to its line.
 //! - The last reference to the line and this reference decide the flow. A device has written the line and the processor
-//!   reads it: the flow is [`DataFlow::Dpcc`]. The processor has referenced it and a device reads it:
-//!   [`DataFlow::Cpdc`]. Both references are the processor's: [`DataFlow::Cpu`]. All others are of
-//!   [`DataFlow::Device`].
-//! - *Together*, all references are one stream. *Separated*, references of devices and reads of I/O data by the processor
-//!   are a stream, and all other references of the processor are a stream. A line is I/O data from a device's write on
-//!   until the processor writes it.
+//!   reads it: the flow is [`DataFlow::Dpcc`]. The processor has referenced the line and a device reads it:
+//!   [`DataFlow::Cpdc`]. Both references are the processor's: [`DataFlow::Cpu`]. Every other pair of references has the
+//!   flow [`DataFlow::Device`].
+//! - *Together*, all references are one stream. *Separated*, references of devices and reads of I/O data by the
+//!   processor are a stream, and all other references of the processor are a stream. A line becomes I/O data when a
+//!   device writes it, and is I/O data until the processor writes it.
 //! - A line that the front passes down because a device is about to read it counts as a write of the processor. So data
 //!   that were still in the front have short distances.
 
@@ -100,8 +100,8 @@ impl FlowHistogram {
         self.first
     }
 
-    /// Returns the classes that are not empty: the least distance of the class, and its references. The class of distance
-    /// d > 0 ends before 2d.
+    /// Returns the classes that are not empty: the least distance of the class, and its references. The class of
+    /// distance d > 0 ends before 2d.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> {
         let least = |class: usize| if class == 0 { 0 } else { 1 << (class - 1) };
         let all = self.classes.iter().enumerate().map(move |(class, &count)| (least(class), count));

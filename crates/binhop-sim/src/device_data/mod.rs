@@ -1,9 +1,9 @@
-//! Device data below a front: how they flow, where they die, and what each scheme makes of them.
+//! `device_data` follows device data below a front: how they flow, where they die, and how each scheme serves them.
 //!
-//! [`compare_schemes`] is the entry. A front ([`Machine::front`](crate::Machine::front)) simulates the private caches of a
-//! machine, once for each placement. What it lets through ([`FrontEvent`]) goes to one [`Characterisation`] and to
-//! every scheme ([`SchemeSetup`]), each of which simulates the last level of its machine. Nothing flows back, so one
-//! front serves them all. [`dram_stream`] passes on the requests that the memory behind a scheme gets.
+//! [`compare_schemes`] is the entry. A front ([`Machine::front`](crate::Machine::front)) simulates the private caches
+//! of a machine, once for each placement. What it lets through ([`FrontEvent`]) goes to one [`Characterisation`] and to
+//! every scheme ([`SchemeSetup`]), each of which simulates the last level of its machine. Nothing flows back to the
+//! front, so one front serves all schemes. [`dram_stream`] passes on the requests that the memory behind a scheme gets.
 //!
 //! The metrics are declared in `figures`, once for documentation and results.
 

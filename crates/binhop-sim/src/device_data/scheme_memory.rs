@@ -1,5 +1,5 @@
-//! `SchemeMemory` is the memory behind a scheme for device data: of fixed latency, with or without a queue of posted
-//! requests, or with a controller.
+//! `SchemeMemory` is the memory behind a scheme for device data. It has a fixed latency, with or without a queue of
+//! posted requests, or it has a controller.
 
 use binhop_base::Result;
 use binhop_hw::{

@@ -1,4 +1,4 @@
-//! Calls that move bytes between two objects: `copy_file_range`, `sendfile`, `splice`, `tee`.
+//! `between` serves calls that move bytes between two objects: `copy_file_range`, `sendfile`, `splice`, `tee`.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use binhop_os::io::{IoPath, IoStep, QueueId};
 use super::calls::{Call, Moves, Object};
 use super::file_numbers::FileNumbers;
 
-/// Lets the path serve a call between two objects. What leaves a pipe for an object without data on the path, or for a place
-/// that nobody knows, leaves the pipe all the same. Returns false if the trace does not say enough, or if the path does not
-/// know such a call.
+/// Lets the path serve a call between two objects. Bytes that leave a pipe for an object without data on the path, or
+/// for an unknown place, are removed from the pipe, too. Returns false if the trace does not say enough, or if the path
+/// does not know such a call.
 pub(super) fn between(
     path: &mut IoPath,
     (objects, numbers): (&BTreeMap<u64, Object>, &FileNumbers),

@@ -38,9 +38,10 @@ enum Ranges {
     Messages,
     /// All ranges that the kernel has written.
     Written,
-    /// The main range, and the ranges that the kernel has read, without the first: it is the list of the buffers.
+    /// The main range, and the ranges that the kernel has read, except the first of them, which is the list of the
+    /// buffers.
     AllButList,
-    /// All ranges but the first that the kernel has read: it is the list of the buffers.
+    /// All ranges except the first range that the kernel has read, which is the list of the buffers.
     AllButFirstRead,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct CallTable {
     calls: &'static [(u32, bool, Ranges)],
     /// The calls that move data between two objects.
     between: &'static [u32],
-    /// The call that puts the data of a pipe into another, too.
+    /// The call that copies the data of a pipe to another pipe.
     tee: Option<u32>,
     /// The call that moves the user's memory into a pipe, or a pipe's data into the user's memory.
     user_pipe: Option<u32>,
@@ -62,9 +63,9 @@ pub(super) struct CallTable {
     syncs: &'static [u32],
     /// The calls that write the dirty pages of a range of mappings to the disk.
     syncs_range: &'static [u32],
-    /// The calls that move data of which a trace does not say where they come from or go to.
+    /// The calls that move data without a trace saying where the data come from, or where they go.
     unknown: &'static [u32],
-    /// The calls that give a file a length, and those that delete a file.
+    /// The calls that give a file a length, and the calls that delete a file.
     cuts: &'static [u32],
     deletes: &'static [u32],
 }
@@ -110,7 +111,7 @@ const LINUX: CallTable = CallTable {
     unknown: &[310, 311, 209, 426],
     // truncate and ftruncate; open, openat, openat2 and creat, where they cut the file
     cuts: &[76, 77, 2, 257, 437, 85],
-    // unlink and unlinkat; rename, renameat and renameat2, for the file whose name another one takes
+    // unlink and unlinkat; rename, renameat and renameat2, for the file whose name another file takes
     deletes: &[87, 263, 82, 264, 316],
 };
 
@@ -170,9 +171,10 @@ pub(super) enum Moves {
     FromUser,
     /// The call moves bytes from the object to another object.
     Between,
-    /// The call copies bytes to another pipe; they stay in the first.
+    /// The call copies bytes to another pipe. The bytes stay in the first pipe, too.
     Tee,
-    /// The call moves bytes from the user to the target, a pipe; or, without a target, from the object, a pipe, to the user.
+    /// The call moves bytes from the user to a pipe, its target. Without a target it moves bytes from a pipe, its
+    /// object, to the user.
     UserPipe,
     /// The call writes the dirty pages of the object to the disk.
     FileToDisk,
@@ -200,7 +202,8 @@ pub(super) struct Target {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) moves: Moves,
-    /// The object that a call between two objects writes to, if the trace names it. A call that moved nothing names no target.
+    /// The object that a call between two objects writes to, if the trace names it. A call that moved nothing names no
+    /// target.
     pub(super) target: Option<Target>,
     /// The number of the file, socket or pipe.
     pub(super) object: Option<u64>,
@@ -257,8 +260,8 @@ impl Call {
         }
     }
 
-    /// Returns whether the trace says nothing of what a call moves, as where an importer knows only the call's number. A call
-    /// that moved nothing names its object, unless its descriptor was bad.
+    /// Returns whether the trace does not say what a call moves. Such a trace comes from an importer that knows only
+    /// the numbers of calls. A call that moved nothing names its object, unless its descriptor was bad.
     pub(super) fn is_unknown(&self) -> bool {
         let moves_buffers = matches!(self.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe);
         let is_bare = self.object.is_none() && self.target.is_none() && self.pieces.is_empty();

@@ -7,9 +7,9 @@ use binhop_os::io::{IoCounts, IoWaiting};
 pub struct PathCounts {
     /// The bytes, pages, requests and packets.
     pub io: IoCounts,
-    /// These requests and dirty pages still wait for devices and the flusher.
+    /// The requests and dirty pages that still wait for devices and the flusher.
     pub waiting: IoWaiting,
-    /// The calls that move data of which the trace does not say enough.
+    /// The calls that move data, and about which the trace does not say enough.
     pub unseen: u64,
 }
 

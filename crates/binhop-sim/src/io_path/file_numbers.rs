@@ -9,8 +9,8 @@ use binhop_trace::Meta;
 pub(super) struct FileNumbers(BTreeMap<u64, FileId>);
 
 impl FileNumbers {
-    /// Finds the numbers with one path: a trace names one file by one path. The file has the first number that is not direct.
-    /// Numbers whose path is unknown, and empty, are different files.
+    /// Finds the numbers with one path: a trace names one file by one path. The file has the first number that is not
+    /// direct. Numbers whose path is unknown, and empty, are different files.
     pub(super) fn of(meta: &Meta) -> Self {
         let mut first: BTreeMap<&str, u64> = BTreeMap::new();
         let (direct, others): (Vec<_>, Vec<_>) = meta

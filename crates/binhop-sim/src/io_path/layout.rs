@@ -147,7 +147,7 @@ impl KernelLayout {
     /// mapped by the rows that `map` takes.
     ///
     /// # Panics
-    /// The file is none of the trace's.
+    /// The trace does not have the file.
     pub(super) fn place(&mut self, at: Location, map: &mut dyn FnMut(MapRow)) -> Option<Place> {
         let (area, offset) = match at {
             Location::User(_) => return None,
@@ -182,7 +182,7 @@ impl KernelLayout {
         let segment = self.segments + area as u64;
         let mapped = self.mapped.entry(area).or_insert(0);
         if offset >= *mapped {
-            // Areas grow by large steps, because each map row makes earlier knowledge about pages void.
+            // Areas grow by large steps, because after each map row preparation must look pages up again.
             let end = (offset + 1).next_power_of_two().max(TEXT).next_multiple_of(self.trace_page);
             map(MapRow {
                 start: area.start() + *mapped,

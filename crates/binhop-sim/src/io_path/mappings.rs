@@ -2,20 +2,21 @@
 //!
 //! # Rules
 //! - A segment is a file on the disk if its name is an absolute path to a file ([`is_on_disk`]).
-//! - A page of a mapped file enters the page tables of an address space at a fault: at its first touch there since the range
-//!   was mapped, and since the page came into the page cache. So a page that leaves the page cache leaves all page
-//!   tables. A child of a fork begins without such pages (Linux, `vma_needs_copy`).
+//! - A page of a mapped file enters the page tables of an address space at a fault: at its first touch there since the
+//!   range was mapped, and since the page came into the page cache. So a page that leaves the page cache leaves all
+//!   page tables. A child of a fork begins without such pages (Linux, `vma_needs_copy`).
 //! - A store through a shared mapping is a fault, too, if the page is clean.
 //! - The first store through a private mapping faults for a read, and then gives the address space a page of its own.
-//!   Pages of its own do not fault.
+//!   A page that an address space has of its own does not fault.
 //! - A file has all pages that a mapping leads to, if the trace does not say how long it is.
-//! - Where the page cache competes for memory ([`IoConfig::memory`](binhop_os::io::IoConfig)), every page that the program
-//!   touches takes part. All pages of a reference are in memory together: what room for one of them pushed out faults again,
-//!   and is then read alone.
+//! - Where the page cache competes for memory ([`IoConfig::memory`](binhop_os::io::IoConfig)), every page that the
+//!   program touches takes part. All pages of a reference are in memory together. If room for one page of the reference
+//!   pushed out another page of it, the other page faults again, and is then read alone.
 //!
-//! Ours: a touch without a fault is no use in the order of the page cache, and the kernel's copies from and to the user's
-//! memory do not fault: a file's page that the kernel copies into in a private mapping counts as one more page. Requests of
-//! devices that the trace itself holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`]) does not fault.
+//! Our own rules: A touch without a fault does not change the order of the page cache. The kernel's copies from and to
+//! the user's memory do not fault. If the kernel copies into a page of a private mapping of a file, this page counts as
+//! one more page. Requests of devices that the trace itself holds take no part in the competition. A page of the
+//! machine that is not one page of a segment ([`Spaces`]) does not fault.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -29,19 +30,20 @@ use binhop_trace::{EventBatch, Op};
 
 use crate::events::{EventPlace, SystemEvent, read_event};
 
-/// Returns whether an absolute path is that of a device, or of memory that Linux shows as a file.
+/// Returns whether an absolute path leads to a device, or to memory that Linux shows as a file.
 pub(super) fn is_elsewhere(path: &str) -> bool {
     let elsewhere = ["/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/anon_hugepage", "/[aio]"];
     elsewhere.iter().any(|&start| path.starts_with(start))
 }
 
-/// Returns whether a name is that of a file on the disk: an absolute path, and no device or memory that Linux shows as a
-/// file.
+/// Returns whether a name names a file on the disk: the name is an absolute path, and leads neither to a device nor to
+/// memory that Linux shows as a file.
 pub(super) fn is_on_disk(name: &str) -> bool {
     name.starts_with('/') && !is_elsewhere(name)
 }
 
-/// `KnownPage` is a virtual page whose next reference does not fault. With `stores`, neither does a store.
+/// `KnownPage` is a virtual page whose next reference does not fault. If `stores` is true, a store does not fault
+/// either.
 #[derive(Clone, Copy)]
 struct KnownPage {
     asid: Asid,
@@ -56,8 +58,8 @@ impl KnownPage {
     const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false, memory: None };
 }
 
-/// `RecentPages` holds the two pages that were referenced last while no reference could fault: mostly a page of text and a
-/// page of data.
+/// `RecentPages` holds the last two pages of the references that could not fault: mostly a page of text and a page of
+/// data.
 pub(super) struct RecentPages {
     pages: [KnownPage; 2],
     /// The place of the page that was referenced last.
@@ -94,8 +96,8 @@ pub(super) struct Mappings {
     trace_page: u64,
     /// The file behind each segment.
     files: BTreeMap<u64, FileId>,
-    /// The pages in the page tables, by address space and virtual page. Each has the number of times that it had left the page
-    /// cache.
+    /// The pages in the page tables, by address space and virtual page. Each entry has the number of times that its
+    /// page had left the page cache.
     tables: BTreeMap<(Asid, u64), (FilePage, u64)>,
     /// The number of times that a page has left the page cache.
     left: BTreeMap<FilePage, u64>,
@@ -109,7 +111,8 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Makes empty page tables. `files` has the file behind each segment. `competes` says that pages compete for memory.
+    /// Makes empty page tables. `files` has the file behind each segment. `competes` says that pages compete for
+    /// memory.
     pub(super) fn new(page: u64, trace_page: u64, files: BTreeMap<u64, FileId>, competes: bool) -> Self {
         let log2 = page.ilog2();
         Self {
@@ -201,7 +204,7 @@ impl Mappings {
         let first = addr >> self.log2;
         let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
         if self.competes && first != last {
-            // No page of the reference becomes young before the faults of the others.
+            // No page of the reference becomes the page used last before the other pages of the reference have faulted.
             return self.touch_all(first..=last, stores, now, path, steps);
         }
         for page in first..=last {
@@ -218,7 +221,7 @@ impl Mappings {
     }
 
     /// Takes in a reference if it touches one page that is known, so that it cannot fault. Returns whether it did.
-    /// `recent` has seen the references since the last one that was not taken in here, and no others.
+    /// `recent` has seen exactly the references since the last reference that was not taken in here.
     #[inline]
     pub(super) fn passes(
         &self,
@@ -259,7 +262,8 @@ impl Mappings {
     ) -> Result<bool> {
         let mut faults = false;
         let mut touched: Vec<Touched> = Vec::new();
-        // Every pass but the first brings in a page that stays. A page cache that is too small for all pages never settles.
+        // Every pass but the first brings in a page that stays. A page cache that is too small for all pages never
+        // settles.
         let passes = pages.end() - pages.start() + 3;
         for pass in 0..passes {
             let before = steps.len();
@@ -273,7 +277,7 @@ impl Mappings {
             }
             faults |= touched.iter().any(|page| page.faults);
             if !self.competes {
-                // No page was ever pushed out to make room for another in memory.
+                // No page was ever pushed out to make room for another page in memory.
                 break;
             }
             let behind: Vec<MemoryPage> = touched.iter().filter_map(|page| page.behind).collect();
@@ -312,7 +316,8 @@ impl Mappings {
         }
     }
 
-    /// Tells the path which pages lie behind the user's buffers of the next call. `stores` says that the kernel writes them.
+    /// Tells the path which pages lie behind the user's buffers of the next call. `stores` says that the kernel writes
+    /// them.
     ///
     /// # Errors
     /// The trace has more pages than a number of 32 bits tells apart.
@@ -336,7 +341,8 @@ impl Mappings {
                     }
                     Some((file_page, _)) => MemoryPage::File(file_page),
                     None => {
-                        // The touch may have made a page of its own of a page that was shared since a fork.
+                        // The touch may have copied a page that was shared since a fork, so that the space has a page
+                        // of its own now.
                         let slot = self.slot(page);
                         self.known[slot] = KnownPage::NONE;
                         self.own_page(page, stores, path)?.0
@@ -362,7 +368,8 @@ impl Mappings {
         (page ^ (self.here.0 as u64) << 5) as usize % KNOWN_PAGES
     }
 
-    /// Lets a page fault if it must. `again` says that room for another page of the reference may have pushed it out.
+    /// Makes a page fault if the rules say so. `again` says that room for another page of the reference may have pushed
+    /// it out.
     fn touch(
         &mut self,
         page: u64,
@@ -403,8 +410,8 @@ impl Mappings {
         Ok(Touched { faults, stores_pass, behind: Some(behind) })
     }
 
-    /// Returns the runs of pages of files that shared mappings show in a range of the running address space: the first page and
-    /// the number of pages.
+    /// Returns the runs of pages of files that shared mappings show in a range of the running address space: the first
+    /// page and the number of pages.
     pub(super) fn shared_runs(&self, start: u64, bytes: u64) -> Vec<(FilePage, u64)> {
         let last = start.saturating_add(bytes.saturating_sub(1)) >> self.log2;
         let mut runs: Vec<(FilePage, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! `io_path` adds to a trace what its system calls make kernel and devices do.
+//! `io_path` adds to a trace what kernel and devices do for its system calls.
 //!
 //! [`IoEvents`] is a source over another source. It asks [`IoPath`] at each system call that moves data, and adds rows
 //! behind the call: the kernel's references between kernel-enter and kernel-leave, the devices' transfers as dma-read
@@ -10,37 +10,40 @@
 //!   of the page cache and a mapping of the file share a frame.
 //! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
 //!   of its source ends. (Ours; `rows` has the instructions.)
-//! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a store
-//!   is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to memory. The
-//!   metrics of the front count it with the accesses of devices; below the front it is a write of the processor.
-//! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's memory.
-//!   All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the page cache,
-//!   whatever the number.
-//! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment is
-//!   [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
+//! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a
+//!   store is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to
+//!   memory. The metrics of the front count it with the accesses of devices; below the front the store is a write of
+//!   the processor.
+//! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's
+//!   memory. All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the
+//!   page cache, whatever the number.
+//! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment
+//!   is [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
-//! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals, move
-//!   none. A call without a name, and one on a file without an offset, is counted in [`PathCounts::unseen`], because
-//!   nothing says where its bytes come from. So is a copy between two processes (`process_vm_readv`), whose other side
-//!   has no address in the process that calls, and a call that starts transfers (`io_submit`, `io_uring_enter`).
-//! - `fsync`, `fdatasync`, `sync` and `syncfs` write dirty pages to the disk, and wait for them. So does `msync` with the pages that
-//!   shared mappings show in its range.
-//! - `truncate`, `ftruncate`, `creat` and `open` with `O_TRUNC` give a file a length, and `unlink`, `unlinkat` and `rename` over
-//!   a file delete it: its pages behind the end leave the page cache and are not written. A trace names the file of such a
-//!   call only if the call did this. So a file whose name is removed while it is open or mapped keeps its pages (ours: for
-//!   ever).
+//! - A call moves data of the file, socket or pipe that the trace names. Calls on other objects, such as terminals,
+//!   move no data here. A call whose object has no name, and a call on a file without an offset, is counted in
+//!   [`PathCounts::unseen`], because nothing says where its bytes come from. A copy between two processes
+//!   (`process_vm_readv`) is counted there, too, because its other side has no address in the process that calls. A
+//!   call that starts transfers (`io_submit`, `io_uring_enter`) is also counted there.
+//! - `fsync`, `fdatasync`, `sync` and `syncfs` write dirty pages to the disk, and wait for the writes. `msync` does the
+//!   same for the pages that shared mappings show in its range.
+//! - `truncate`, `ftruncate`, `creat` and `open` with `O_TRUNC` give a file a length, and `unlink`, `unlinkat` and
+//!   `rename` over a file delete it: the pages of the file behind its end leave the page cache and are not written. A
+//!   trace names the file of such a call only if the call cut or deleted the file. So a file whose name is removed
+//!   while it is open or mapped keeps its pages (ours: for ever).
 //! - Files in memory (`/memfd:`) have no disk. Calls on them move no data of a device, and are left out.
-//! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied at
-//!   all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is copied.
-//!   Bytes that go to an object without data on the path leave the pipe uncopied.
-//!   `vmsplice` copies (ours: Linux lends the pipe the user's pages, which have no address in the process that reads them).
-//! - What devices and the flusher do at a time of their own stands behind the fetch with whose instructions that time is
-//!   reached. Time is the number of instructions that the trace fetches. What waits at the end of the trace stays there, as
-//!   dirty pages stay in the page cache; [`PathCounts::waiting`] has it.
-//! - With [`IoConfig::memory`] the page cache competes for frames with all other pages (`binhop_os::io`). What is written and
-//!   dropped to make room for a reference stands before the reference, and what makes room for a call's step before the step.
-//! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand before
-//!   the reference.
+//! - A call between two files copies from page cache to page cache, and a file that is sent to a socket is not copied
+//!   at all: the card reads the page cache. `splice` and `tee` move pages and buffers; what they move into a file is
+//!   copied. Bytes that go to an object without data on the path leave the pipe uncopied. `vmsplice` copies (ours:
+//!   Linux lends the pipe the user's pages, which have no address in the process that reads them).
+//! - Devices and the flusher also act at times of their own. Their rows stand behind the fetch with whose instructions
+//!   that time is reached. Time is the number of instructions that the trace fetches. Work that waits at the end of the
+//!   trace is not done, as dirty pages stay in the page cache. [`PathCounts::waiting`] counts this work.
+//! - With [`IoConfig::memory`] the page cache competes for frames with all other pages (`binhop_os::io`). The rows that
+//!   make room for a reference, by writing and dropping pages, stand before the reference. The rows that make room for
+//!   a step of a call stand before the step.
+//! - A reference that touches a page of a mapped file may fault: `mappings` has the rules. The rows of a fault stand
+//!   before the reference.
 
 mod between;
 mod calls;
@@ -77,11 +80,11 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// `Followed` says how much of a batch was taken in.
 enum Followed {
-    /// All rows, and they made no others: the batch is passed on as it is.
+    /// All rows, which caused no further rows: the batch is passed on as it is.
     Unchanged,
     /// All rows.
     Whole,
-    /// The rows before this one.
+    /// The rows before the row of this number.
     UpTo(usize),
 }
 
@@ -101,12 +104,12 @@ pub struct IoEvents {
     steps: Vec<IoStep>,
     /// The rows of the batches before the current one.
     rows: u64,
-    /// The batch that is being followed, and its first row that is not.
+    /// The batch that is being followed, and its first row that has not been followed.
     current: Option<(EventBatch, usize)>,
     /// The call whose ranges are being read.
     pending: Option<Call>,
     instructions: u64,
-    /// The instruction at which the path works next without a call or a fault.
+    /// The number of instructions at which devices or the flusher act next of their own accord.
     due: u64,
     unseen: u64,
     counted: Arc<Mutex<PathCounts>>,
@@ -119,7 +122,8 @@ impl IoEvents {
     /// Makes the source for a trace.
     ///
     /// # Errors
-    /// The configuration breaks a rule of [`IoConfig`], or the path does not know the system whose calls the trace holds.
+    /// The configuration breaks a rule of [`IoConfig`], or the path does not know the system whose calls the trace
+    /// holds.
     pub fn new(source: Box<dyn Source>, config: IoConfig) -> Result<Self> {
         let mut meta = source.meta().clone();
         let table = CallTable::of(&meta, source.name())?;
@@ -131,7 +135,7 @@ impl IoEvents {
         let mappings = (competes || !mapped.is_empty())
             .then(|| Mappings::new(config.page, trace_page, mapped, competes));
         let mut path = IoPath::new(config)?;
-        // Of a file with several numbers, the trace uses the lowest first.
+        // A file may have several numbers. The trace uses the lowest of them first.
         let known: BTreeMap<FileId, u64> =
             meta.file_bytes.iter().rev().map(|(&file, &bytes)| (numbers.file(file), bytes)).collect();
         for (file, bytes) in known {
@@ -173,8 +177,8 @@ impl IoEvents {
         Arc::clone(&self.counted)
     }
 
-    /// Takes in the rows of a batch from row `first` on, and adds them to `out` with the rows that they cause. It ends early
-    /// when `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
+    /// Takes in the rows of a batch from row `first` on, and adds them to `out` with the rows that they cause. It ends
+    /// early when `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
     ///
     /// # Errors
     /// An event that changes address spaces is damaged.
@@ -276,7 +280,7 @@ impl IoEvents {
         batch.len()
     }
 
-    /// Lets the path serve the call that is pending.
+    /// Makes the path serve the call that is pending.
     ///
     /// # Errors
     /// The trace has more pages than a number of 32 bits tells apart.
@@ -371,7 +375,7 @@ impl IoEvents {
         self.check_page_cache()
     }
 
-    /// Checks that no page has come into the page cache, if that is refused.
+    /// Checks that no page has come into the page cache, if the page cache is refused.
     fn check_page_cache(&mut self) -> Result<()> {
         match self.refusal.take_if(|_| self.path.counts().cache_misses > 0) {
             Some(problem) => Err(problem),
@@ -379,7 +383,7 @@ impl IoEvents {
         }
     }
 
-    /// Lets devices and the flusher do what is due.
+    /// Makes devices and the flusher do what is due.
     #[cold]
     fn pass_time(&mut self, out: &mut EventBuilder) {
         let mut steps = Vec::new();

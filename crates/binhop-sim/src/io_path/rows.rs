@@ -43,13 +43,14 @@ const fn handler(ring: RingId) -> Code {
 /// The byte behind the last piece of code.
 const TEXT_END: u64 = 0x1600;
 
-/// Returns the pages of the kernel's text and of the three rings, if a page has `page` bytes and a ring `ring` descriptors.
+/// Returns the pages of the kernel's text and of the three rings, if a page has `page` bytes and a ring `ring`
+/// descriptors.
 pub(crate) fn kernel_pages(page: u64, ring: u64) -> u64 {
     TEXT_END.div_ceil(page) + 3 * (ring * IoConfig::DESCRIPTOR).div_ceil(page)
 }
 
-/// Returns the number in rows of what transfers: a device, or the part of a device that reads and writes descriptors.
-/// [`device_name`](crate::device_data::device_name) has the names.
+/// Returns the number by which rows name the agent of a transfer: a device, or the part of a device that reads and
+/// writes descriptors. [`device_name`](crate::device_data::device_name) has the names.
 const fn number(device: Device, at: Location) -> u32 {
     match (device, matches!(at, Location::Descriptor(..))) {
         (Device::Disk, false) => 0,
@@ -63,11 +64,11 @@ const fn number(device: Device, at: Location) -> u32 {
 #[derive(Debug)]
 pub(super) struct RowWriter {
     layout: KernelLayout,
-    /// True if copies into the page cache pass the caches by.
+    /// True if copies into the page cache bypass the caches.
     non_temporal: bool,
     /// True between kernel-enter and kernel-leave.
     in_kernel: bool,
-    /// True where the trace itself is in the kernel, which then is neither entered nor left.
+    /// True while the trace itself is in the kernel. No kernel-enter and no kernel-leave is written then.
     trace_in_kernel: bool,
 }
 
@@ -134,8 +135,8 @@ impl RowWriter {
         }
     }
 
-    /// Writes the rows of a copy into the page cache that stores whole lines past the caches. A piece ends where a line of the
-    /// page cache ends; a piece that is no whole line is stored as usual.
+    /// Writes the rows of a copy into the page cache that stores whole lines past the caches. A piece ends where a line
+    /// of the page cache ends; a piece that is no whole line is stored as usual.
     fn copy_past_caches(&mut self, from: Location, to: Location, bytes: u64, out: &mut EventBuilder) {
         let from = self.address(from, out);
         let to = self.layout.place(to, &mut |row| push_map(row, out)).expect("the page cache has a place");

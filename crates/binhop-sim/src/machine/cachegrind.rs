@@ -62,7 +62,7 @@ fn misfit(cache: &CacheConfig) -> Option<(&'static str, &'static str)> {
 }
 
 /// Refuses a machine that contradicts the rules. `places` are the places of the caches in the description, and
-/// `place` is that of the description itself.
+/// `place` is the place of the description itself.
 pub(super) fn check(
     tree: &TreeConfig,
     places: &[String],

@@ -1,5 +1,5 @@
-//! `io` declares the keys of the section `[io]`: the path of device data, and what stands behind the front where schemes
-//! for device data are compared.
+//! `io` declares the keys of the section `[io]`: the path of device data, and what stands behind the front where
+//! schemes for device data are compared.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -67,15 +67,16 @@ keys! {
     }
 }
 
-/// The page cache where memory has no size.
+/// The size of the page cache of a machine whose memory has no size.
 const ROOMY: u64 = 256 << 20;
-/// Linux reads 128 KiB ahead, and a request to a disk has 512 KiB at most there (its defaults); a packet's buffer has 2 KiB.
+/// Linux reads 128 KiB ahead, and a request to a disk has 512 KiB at most there (its defaults); a packet's buffer has 2
+/// KiB.
 const READ_AHEAD: u64 = 128 << 10;
 const REQUEST: u64 = 512 << 10;
 const BUFFER: u64 = 2 << 10;
 /// The longest extent of ext4 (Linux, `EXT_INIT_MAX_LEN` blocks of 4 KiB).
 const EXTENT: u64 = 128 << 20;
-/// TB10's access to the last level (Table 4), and our latency of memory.
+/// The cycles of an access to the last level (TB10, Table 4), and the cycles of memory (our choice).
 const LAST_LEVEL_CYCLES: u64 = 20;
 const MEMORY_CYCLES: u64 = 200;
 
@@ -102,7 +103,7 @@ pub struct SchemeSetup {
     pub config: SchemeConfig,
     /// The memory behind the scheme, if it has no controller.
     pub fixed: FixedLatency,
-    /// The places of its queue of posted requests; `None` if it has room for all.
+    /// The places of the memory's queue of posted requests; `None` if the queue has room for all requests.
     pub posted: Option<NonZeroU32>,
     /// The memory with a controller.
     pub dram: Option<DramSetup>,
@@ -182,15 +183,14 @@ fn rate(key: &Option<At<Bytes>>) -> Result<Option<NonZeroU64>> {
     })
 }
 
-/// Returns the fewest pages that compete for memory: twice as many as the longest reference touches, so that a window that is
-/// read for one of them leaves the others alone.
+/// Returns the fewest pages that compete for memory: twice as many as the longest reference touches, so that a window
+/// that is read for one page of the reference does not push out the other pages.
 fn least_room(page: u64) -> u64 {
     2 * (u64::from(LARGEST_REFERENCE).div_ceil(page) + 1)
 }
 
-/// Returns the memory for which the page cache competes: the frames that no placement may take from a page that was
-/// referenced so recently, beside those of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`]
-/// refuses.
+/// Returns the memory for which the page cache competes: the number of most recent pages that no placement evicts,
+/// without the pages of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`] refuses.
 fn memory_room(placement: &PlacementConfig, page: u64, ring: u32) -> Option<MemoryRoom> {
     let (policy, settings) = (placement.policy(), &placement.settings);
     let pages = policy.safe_frames(settings)?.saturating_sub(kernel_pages(page, ring.into()));
@@ -283,8 +283,8 @@ impl SchemeKeys {
     }
 }
 
-/// Checks that a scheme is for the tags of the caches: a device's physical address finds no line under a virtual tag, so
-/// software flushes the pages.
+/// Checks that a scheme is for the tags of the caches. A device's physical address finds no line under a virtual tag,
+/// so software flushes the pages under virtual tags.
 ///
 /// # Errors
 /// It is not.

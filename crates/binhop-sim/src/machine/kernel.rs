@@ -32,13 +32,13 @@ const MOST: u64 = 16 << 20;
 /// `Footprint` is what the kernel references at an occasion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// The bytes of the kernel's text that it fetches.
+    /// The bytes of the kernel's text that the kernel fetches.
     pub code: Range<u64>,
-    /// The bytes of the kernel's data that it loads.
+    /// The bytes of the kernel's data that the kernel loads.
     pub loaded: Range<u64>,
-    /// The bytes of the kernel's data that it stores.
+    /// The bytes of the kernel's data that the kernel stores.
     pub stored: Range<u64>,
-    /// The caches that it flushes first, by their index in the tree.
+    /// The caches that the kernel flushes first, by their index in the tree.
     pub flush: Vec<usize>,
 }
 

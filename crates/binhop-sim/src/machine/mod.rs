@@ -138,7 +138,7 @@ impl Machine {
         })))
     }
 
-    /// Returns this machine with these agents added, as which units act.
+    /// Returns this machine with these agents added. Units act as these agents.
     pub(crate) fn with_agents(&self, agents: Agents) -> Self {
         let tree = self.tree().config();
         let agents = agents.others().fold(tree.agents, Agents::with);
@@ -192,20 +192,21 @@ impl Machine {
         self.tree().config().has_virtual_tags()
     }
 
-    /// Returns the longest line of this machine's caches. A device reads and writes memory by lines of this length. Of a
-    /// front ([`front`](Self::front)) it is the longest line of the whole machine, that of the last level.
+    /// Returns the longest line of this machine's caches. A device reads and writes memory by lines of this length. For
+    /// a front ([`front`](Self::front)) this returns the longest line of the whole machine, which is the line of the
+    /// last level.
     #[must_use]
     pub fn longest_line(&self) -> PowerOfTwo {
         self.0.longest_line
     }
 
-    /// Returns the front of this machine: the caches before the last level, in place of which schemes for device data
-    /// stand. Of a machine with virtual tags, the front is all caches ([`SchemeKind::Flush`]). The front has no footprints
-    /// of the kernel, because the path of device data says what the kernel references.
+    /// Returns the front of this machine: the caches before the last level. A scheme for device data stands in place of
+    /// the last level. The front of a machine with virtual tags is all its caches ([`SchemeKind::Flush`]). The front
+    /// has no footprints of the kernel, because the path of device data says what the kernel references.
     ///
     /// # Errors
-    /// The machine counts by cachegrind's rules. A machine without virtual tags is also refused if it has several last levels
-    /// or a single level.
+    /// The machine counts by cachegrind's rules. A machine without virtual tags is also refused if it has several last
+    /// levels or a single level.
     pub fn front(&self) -> Result<Self> {
         let (config, place) = (self.tree().config(), format!("machine {}", self.name()));
         let tree = if self.has_virtual_tags() {
@@ -219,7 +220,8 @@ impl Machine {
     /// Returns a scheme for device data in place of the last level. Its seed is 0.
     ///
     /// # Errors
-    /// The last level or the section `[io]` breaks a rule of the scheme, or the scheme is not for the tags of the caches.
+    /// The last level or the section `[io]` breaks a rule of the scheme, or the scheme is not for the tags of the
+    /// caches.
     pub fn scheme(&self, kind: SchemeKind) -> Result<SchemeConfig> {
         let tree = self.tree().config();
         io::check_tags(kind, tree, self.name())?;
@@ -235,8 +237,8 @@ impl Machine {
     /// Returns a scheme for device data with the memory behind it. Results call it `name`.
     ///
     /// # Errors
-    /// See [`scheme`](Machine::scheme); or the memory has a controller, and the lines of the last level are not those of the
-    /// memory.
+    /// See [`scheme`](Machine::scheme); or the memory has a controller, and the lines of the last level have another
+    /// length than the lines of the memory.
     pub fn scheme_setup(&self, kind: SchemeKind, name: &str) -> Result<SchemeSetup> {
         let last = &self.tree().config().caches[self.last_level()];
         if self.dram().is_some() && last.line.bytes() != DramOrganisation::LINE {
@@ -264,8 +266,8 @@ impl Machine {
         })
     }
 
-    /// Checks that another machine has the same front, memory, placement and path, so that its scheme can stand behind the
-    /// front of this machine.
+    /// Checks that another machine has the same front, memory, placement and path, so that its scheme can stand behind
+    /// the front of this machine.
     ///
     /// # Errors
     /// A part differs.
@@ -295,7 +297,8 @@ impl Machine {
         self.0.schemes.memory(&tree.caches[self.last_level()], tree, self.has_cost())
     }
 
-    /// Returns the places of the queue of posted requests to that memory; `None` if it has room for all.
+    /// Returns the places of the queue of posted requests to the memory of fixed latency; `None` if the queue has room
+    /// for all requests.
     #[must_use]
     pub fn posted_requests(&self) -> Option<NonZeroU32> {
         self.0.schemes.posted
@@ -313,8 +316,8 @@ impl Machine {
         &self.0.io
     }
 
-    /// Returns the problem of a trace whose calls or faults use the page cache; `None` if there is none. The placement may
-    /// evict a page of the page cache, and the order of last references does not tell which.
+    /// Returns the problem of a trace whose calls or faults use the page cache; `None` if there is none. The placement
+    /// may evict a page of the page cache, and the order of last references does not tell which page.
     #[must_use]
     pub fn page_cache_problem(&self) -> Option<Box<Problem>> {
         io::check_room(self.io(), &self.memory(), self.placement(), self.name()).err()
@@ -384,7 +387,8 @@ impl Machine {
         self.0.cycle_time
     }
 
-    /// Returns how software translates when the last level misses; `None` if a run does not simulate that.
+    /// Returns how software translates when the last level misses; `None` if a run does not simulate translation by
+    /// software.
     #[must_use]
     pub fn softvm(&self) -> Option<&Arc<SoftvmConfig>> {
         self.0.softvm.as_ref()
@@ -395,7 +399,7 @@ impl Machine {
         self.0.sharing
     }
 
-    /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate that.
+    /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate TLBs.
     #[must_use]
     pub fn translation(&self) -> Option<&Arc<TranslationConfig>> {
         self.0.translation.as_ref()

@@ -40,8 +40,8 @@ keys! {
     }
 }
 
-/// `PlacementConfig` decides which frame a page gets. Machines with equal values of it and of [`Memory`] place
-/// pages alike under equal seeds. Settings that the policy does not use have one value in all machines.
+/// `PlacementConfig` decides which frame a page gets. Machines with equal values of `PlacementConfig` and of [`Memory`]
+/// place pages alike under equal seeds. Settings that the policy does not use have one value in all machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementConfig {
     /// The policy's name.
@@ -67,8 +67,8 @@ impl PlacementConfig {
         self.policy().reads_segments(&self.settings)
     }
 
-    /// Returns whether a resolved description states this key of `[placement]`. It states the policy and the
-    /// keys that the policy uses.
+    /// Returns whether a resolved description states this key of `[placement]`. A resolved description states the
+    /// policy and the keys that the policy uses.
     pub(super) fn states(&self, key: &str, memory: &Memory) -> bool {
         match key {
             "policy" => true,
@@ -79,9 +79,10 @@ impl PlacementConfig {
         }
     }
 
-    /// Returns whether a resolved description states the pool. It does if the policy uses a pool. It also does
-    /// if the user gave an unusual pool to a policy that a custom policy may replace, because the custom policy
-    /// picks from it. In other cases, reading the description would note that the pool is not used.
+    /// Returns whether a resolved description states the pool. The description states the pool if the policy uses a
+    /// pool. The description also states the pool if the user gave an unusual pool to a policy that a custom policy may
+    /// replace, because the custom policy picks from this pool. In other cases, reading the description would note that
+    /// the pool is not used.
     fn states_pool(&self, memory: &Memory) -> bool {
         let is_usual = |frames| usual_pool(memory.page, frames) == self.settings.pool;
         matches!(self.policy().mechanism, Mechanism::Pool(_))
@@ -155,7 +156,7 @@ fn tuned_cache<'a>(name: Option<&At<String>>, tree: &'a TreeConfig) -> Result<Op
 
 /// Returns the bins of a cache: its size over ways × page, and at least 1.
 fn bins_of(cache: &CacheConfig, page: PowerOfTwo) -> u64 {
-    // The quotient is a power of two, because sets, line and page are.
+    // The quotient is a power of two, because the sets, the line and the page are powers of two.
     (cache.size.0 / (u64::from(cache.ways) * page.bytes())).max(1)
 }
 

@@ -57,7 +57,7 @@ impl Sharing {
 pub(crate) enum ProtectionChanges {
     /// The lines of the page are swept at once.
     Eager,
-    /// A change that only adds rights updates a line at the first access that needs one of them.
+    /// A change that only adds rights updates a line at the first access that needs an added right.
     Lazy,
 }
 
@@ -110,13 +110,13 @@ pub struct SoftvmConfig {
     pub(crate) protection_violations: ProtectionViolations,
     /// The logarithm of the pages in a superpage, which one user entry maps. `None`: there are no superpages.
     pub(crate) huge_log2: Option<u32>,
-    /// The caches that an instruction fetch asks in turn, and those that a load or store asks.
+    /// The caches that an instruction fetch asks in turn, and the caches that a load or store asks in turn.
     pub(crate) chains: [Vec<usize>; 2],
-    /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to read
-    /// memory.
+    /// For each chain, true if the last level has longer lines than the level before it. Then a write-back may have to
+    /// read memory.
     pub(crate) last_level_fills: [bool; 2],
-    /// For each chain, the sets of its caches, if they are two direct-mapped caches with lines of equal size, of which the second
-    /// has as many sets as the first or more.
+    /// For each chain, the sets of its caches, if they are two direct-mapped caches with lines of equal size, and the
+    /// second cache has at least as many sets as the first.
     pub(crate) last_levels: [Option<LastLevelShape>; 2],
 }
 
@@ -140,14 +140,15 @@ impl LastLevelShape {
 }
 
 impl SoftvmConfig {
-    /// Returns the bytes of the two handlers from the first byte of their pages on: of misses, and of write-backs.
+    /// Returns the bytes of the two handlers, counted from the first byte of their pages: the handler of misses, then
+    /// the handler of write-backs.
     pub(crate) fn handlers(&self) -> [Range<u64>; 2] {
         let bytes = 4 * self.handler;
         let second = bytes.next_multiple_of(HANDLER_ALIGNMENT);
         [0..bytes, second..second + bytes]
     }
 
-    /// Returns the number of pages above the programs' memory: those of tables, and those of handlers.
+    /// Returns the number of pages above the programs' memory: the pages of tables, and the pages of handlers.
     pub(crate) fn pages(&self) -> u32 {
         self.layout.pages() + self.handler_pages()
     }

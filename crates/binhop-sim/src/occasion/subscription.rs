@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((Lines::All.numbers(5, 128), Lines::None.numbers(5, 128)), (0..128, 0..0));
     }
 
-    /// A unit that asked for a byte of a line may touch all of the line, and no byte of another.
+    /// A unit that asked for a byte of a line may touch all of the line, and no byte of another line.
     #[test]
     fn lines_cover_whole_lines() {
         let lines = Lines::Bytes(40..70);

@@ -9,7 +9,7 @@
 //!   recently referenced page *of that color*. With c = 1 this is global LRU, as without colors (LF91 §1).
 //! - A fault is a touch of a page that is not in memory; a first touch is always a fault. Instruction fetches
 //!   and data references count alike. A reference that straddles two pages touches both, the first page
-//!   first. A fetch run touches its pages in order, each once. A modify touches as a load, then as a store.
+//!   first. A fetch run touches its pages in order, each page once. A modify touches as a load, then as a store.
 //! - A page that several address spaces share is one page. The end of a process frees nothing: the pages of the process
 //!   age until they are replaced. This rule is binhop's own, because LF91 states none.
 //! - References and the length are counted as everywhere: instructions fetched and data references, and the rows up to

@@ -1,4 +1,4 @@
-//! Under cachegrind's rules each reference stays whole.
+//! This part of preparation takes in rows under cachegrind's rules, by which each reference stays whole.
 //!
 //! Counting rules
 //! - A reference is one access, of one line or of two lines. A reference that is longer than the smallest

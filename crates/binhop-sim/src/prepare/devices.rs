@@ -2,7 +2,7 @@
 //!
 //! # Rules
 //! - A request names a segment and a byte in it, or a virtual address of the address space that runs
-//!   ([`RUNNING_SPACE`]). A physical address means something only where physical = virtual.
+//!   ([`RUNNING_SPACE`]). A physical address is accepted only where physical = virtual.
 //! - A request for a segment reaches it through a shared map: the map that was made last and that still leads there.
 //! - A device that reads or writes a page references the page, as a load or a store of the processor does: the page
 //!   is placed if it is not in memory, and it becomes the page used last.
@@ -44,8 +44,8 @@ impl SharedMaps {
         maps.push(map);
     }
 
-    /// Returns the places at which a byte of a segment was mapped, the map that begins nearest to the byte first, and
-    /// of those that begin at the same byte the latest first.
+    /// Returns the places at which a byte of a segment was mapped, in order of preference: first the map that begins
+    /// nearest to the byte; among maps that begin at the same byte, the latest map first.
     fn places(&self, segment: u64, byte: u64) -> impl Iterator<Item = (Asid, VirtAddr)> {
         let before = self.0.range((segment, 0)..=(segment, byte)).rev();
         before.flat_map(move |(&(_, first), maps)| {

@@ -21,8 +21,8 @@ use binhop_hw::{CacheConfig, IndexBy, WritePolicy};
 use binhop_trace::EventBatch;
 
 const DIRTY: u64 = 1;
-/// The bit of a tag whose line may hit without its cache: the cache has seen a hit since the fill, or need
-/// not see any.
+/// The bit of a tag whose line may hit without its cache: the cache has seen a hit since the fill, or need not see a
+/// hit.
 const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 /// A bit that no line's tag has, because a line number has at most 61 bits.
@@ -32,7 +32,7 @@ const NO_LINE: u64 = 1 << 63;
 /// caches.
 const MOST_SETS: u64 = 1 << 12;
 
-/// `Shape` is what a filter knows of the cache beside which it stands.
+/// `Shape` is what a filter knows of the first-level cache whose references it skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// The logarithm of the bytes of a line.
@@ -62,8 +62,8 @@ impl Shape {
     }
 
     /// Makes the shape of a cache of a machine with pages of `page` bytes. Where physical = virtual
-    /// (`identity`), and where the virtual address that is referenced chooses the set, no frame number decides anything,
-    /// and each set is a slot.
+    /// (`identity`), and where the virtual address that is referenced chooses the set, no frame number decides
+    /// anything, and each set is a slot.
     pub(crate) fn of(cache: &CacheConfig, page: PowerOfTwo, identity: bool) -> Self {
         let lines_per_page = page.bytes() >> cache.line.log2();
         let sure = if identity || cache.index == IndexBy::Virtual {
@@ -95,7 +95,7 @@ struct Table {
     trusted: u64,
 }
 
-/// `Filters` are direct-mapped tables of the lines accessed last, one table beside each first-level cache.
+/// `Filters` are direct-mapped tables of the lines accessed last, one table for each first-level cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
     /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`REHIT`].
@@ -250,7 +250,7 @@ impl Filters {
         }
         for (op, (trusted, either)) in self.ways.trusted.iter_mut().zip(&mut self.ways.either).enumerate() {
             *trusted = since[usize::from(op > 0)];
-            // If a port is not trusted at all, no tag matches its lines.
+            // If no line of a port is trusted, no tag matches the lines of the port.
             *either = *either & DIRTY | if *trusted == u64::MAX { NO_LINE } else { 0 };
         }
     }

@@ -1,21 +1,24 @@
-//! `HugePages` knows which pages of address spaces belong to huge pages. It is the same in every lane: a lane decides by
-//! itself whether a huge page has a run of frames, and until when the run is whole (`binhop_os::RunPlace`).
+//! `HugePages` knows which pages of address spaces belong to huge pages. This knowledge is the same in every lane. A
+//! lane decides by itself whether a huge page has a run of frames, and until when the run is whole
+//! (`binhop_os::RunPlace`).
 //!
 //! # Rules
 //! - A huge page has 2^n pages, and begins at a multiple of its size. Only private anonymous memory has huge pages, or
 //!   memory outside every map.
 //! - The first page that an address space touches in a huge page begins a run, if the whole huge page is such memory
-//!   and the address space has no other page there. Otherwise the space maps pages of the usual size there.
-//! - A page that the space makes there later joins the run. From a fork on no page joins: what parent and child make
-//!   then is their own.
-//! - A space maps the run by one entry as long as every page that it touches there is of the run. After a copy on write,
-//!   or a page that could not join, it maps pages of the usual size. The run stays whole for other spaces.
+//!   and the address space has no other page there. Otherwise the space maps the memory of the huge page by pages of
+//!   the usual size.
+//! - A page that the space makes later in the huge page joins the run. After a fork no page joins: each page that
+//!   parent or child makes then is a page of its own.
+//! - A space maps the run by one entry as long as every page that it touches in the huge page belongs to the run. After
+//!   a copy on write, or a page that could not join, it maps pages of the usual size. The run stays whole for other
+//!   spaces.
 //! - Unmapping, mapping or protecting a part of a huge page also ends the one entry. A child inherits its parent's
 //!   entries.
 //!
 //! This is what Linux does with transparent huge pages of anonymous memory (mm/huge_memory.c), with two differences. A
-//! page that a space touches first after a fork does not share its run, because a page that the parent had not touched is
-//! not inherited here. And no daemon makes huge pages of small ones later.
+//! page that a space first touches after a fork does not join the run, because a page that the parent had not touched
+//! is not inherited here. No daemon makes huge pages of small pages later.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +39,8 @@ struct HugeRun {
 pub(super) struct HugePages {
     /// The logarithm of the pages in a huge page.
     log2: u32,
-    /// For each huge page of a space in which pages were touched, the run that one entry maps; `None`: pages of the usual
-    /// size.
+    /// For each huge page of a space in which pages were touched, the run that one entry maps; `None`: pages of the
+    /// usual size.
     entries: BTreeMap<(Asid, u64), Option<u32>>,
     runs: Vec<HugeRun>,
     /// For each page the number of its run.
@@ -118,8 +121,8 @@ impl HugePages {
         None
     }
 
-    /// Forgets the huge pages of a space around the pages from the first to the last. What is touched there next decides
-    /// anew.
+    /// Forgets the huge pages of a space around the pages from the first to the last. The next touch in such a huge
+    /// page decides anew.
     pub(super) fn forget(&mut self, asid: Asid, [first, last]: [u64; 2]) {
         let range = (asid, first >> self.log2)..=(asid, last >> self.log2);
         let gone: Vec<_> = self.entries.range(range).map(|(&place, _)| place).collect();
@@ -138,7 +141,7 @@ impl HugePages {
         }
     }
 
-    /// Lets a child inherit its parent's entries. No page joins the runs from now on.
+    /// Gives a child its parent's entries. No page joins the runs from now on.
     pub(super) fn fork(&mut self, child: Asid, parent: Asid) {
         self.forget(child, [0, u64::MAX]);
         let inherited: Vec<_> = self

@@ -1,11 +1,11 @@
-//! `KnownPages` are pages that the port of a reference finds in its first-level TLB. Rows that touch no other page need no
-//! look-up: only the time of the page's use is noted.
+//! `KnownPages` are pages that the port of a reference finds in its first-level TLB. Rows that touch no other page need
+//! no look-up: only the time of the page's use is noted.
 //!
-//! What is in a TLB depends on the pages of references alone, and not on what caches hold. So the pages of many rows are
-//! looked at in one loop, before the caches see the first of these rows ([`KnownPages::rows`]). The loop stops at the first
-//! row whose translation may change something else: a page that is not known, a reference that touches two pages, an event
-//! that is no reference. A store stops it at a page to which no store has gone since it became known, because such a store
-//! may copy the page.
+//! What is in a TLB depends on the pages of references alone, and not on what caches hold. So the pages of many rows
+//! are looked at in one loop, before the caches see the first of these rows ([`KnownPages::rows`]). The loop stops at
+//! the first row whose translation may change something else: a page that is not known, a reference that touches two
+//! pages, an event that is no reference. A store also stops the loop if no store has gone to its page since the page
+//! became known, because such a store may copy the page.
 //!
 //! This is exact where a hit in a first-level TLB changes at most a time (see [`Mmu::uses_are_times`]).
 
@@ -71,7 +71,7 @@ impl KnownPages {
 
     /// Notes that the last look-up, for an access of a kind, found a page in a first-level TLB or put it there.
     pub(super) fn know(&mut self, kind: Kind, number: u64, uses: u32) {
-        // A modify needs what a store needs, and a store more than a load.
+        // A modify needs the same as a store, and a store needs more than a load.
         let ops = match kind {
             Kind::Fetch => 0..1,
             Kind::Load => 1..2,

@@ -1,15 +1,16 @@
-//! `LastLevel` knows lines that the last level surely holds, where software translates at its misses. An access to such a line
-//! runs no handler of misses. If the line that it removes from level 1 is there, too, no line leaves the last level, and
-//! no handler of write-backs runs either.
+//! `LastLevel` knows lines that the last level surely holds, where software translates at its misses. An access to such
+//! a line runs no handler of misses. If the line that it removes from level 1 is there, too, no line leaves the last
+//! level, and no handler of write-backs runs either.
 //!
-//! It works for a side of two direct-mapped virtual caches with lines of equal size, of which the second has as many sets
-//! as the first or more. Then lines of one set of the last level have one set of level 1, and a set of level 1 is a slot
-//! of the filters. So the last line of the program that was accessed in a slot is the line of the program, if any, that
-//! level 1 holds there. A handler's line may have replaced it.
+//! `LastLevel` works for a side of two direct-mapped virtual caches with lines of equal size, if the second cache has
+//! at least as many sets as the first. Then the lines of a set of the last level all fall into one set of level 1, and
+//! a set of level 1 is a slot of the filters. So the last line of the program that was accessed in a slot is the line
+//! of the program, if any, that level 1 holds there. A handler's line may have replaced it.
 //!
-//! - A line that was accessed while level 1 surely held another line was read from the last level: both hold it now.
-//! - A line that level 1 writes back is either in the last level, or replaces nothing that is known there: if another line
-//!   of its set had been accessed since, that line would have removed it from level 1.
+//! - A line that was accessed while level 1 surely held another line was read from the last level, so both caches hold
+//!   the line now.
+//! - A line that level 1 writes back is either in the last level, or replaces nothing that is known there: if another
+//!   line of its set had been accessed since, this access would have removed the line from level 1.
 //! - A set that may hold a line of a handler, or an entry of the table, is never known.
 //!
 //! The lines are forgotten where the filters forget lines, and where lanes may flush a page.
@@ -63,8 +64,8 @@ impl LastLevel {
         side.lines[set] == line && side.times[set] == self.now
     }
 
-    /// Returns whether an access to a line surely runs no handler. `slot` is what the filter knows of the line's slot before
-    /// the access, and `writes_back` says whether lines of data that leave the last level run a handler.
+    /// Returns whether an access to a line surely runs no handler. `slot` is what the filter knows of the line's slot
+    /// before the access, and `writes_back` says whether lines of data that leave the last level run a handler.
     #[inline]
     pub(super) fn spares_handlers(&self, side: usize, line: u64, slot: SlotLine, writes_back: bool) -> bool {
         if self.sides[side].lines.is_empty() {

@@ -33,15 +33,16 @@ pub(crate) struct Needs {
     pub(super) follows: bool,
     /// Under cachegrind's rules, the bytes of the longest reference: the size of the smallest line.
     pub(super) longest_reference: Option<u64>,
-    /// How addresses are translated, if a run simulates that.
+    /// How TLBs translate addresses, if a run simulates TLBs.
     pub(super) translation: Option<Arc<TranslationConfig>>,
-    /// How software translates when the last level misses, if a run simulates that.
+    /// How software translates when the last level misses, if a run simulates translation by software.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,
-    /// The part of the machine that needs the segments that address spaces share, if a part does.
+    /// The part of the machine that needs the segments that address spaces share, if any part needs them.
     pub(super) segments: Option<SegmentNeeds>,
 }
 
-/// `SegmentNeeds` says what needs the segments that address spaces share: caches with global tags, or a page table alone.
+/// `SegmentNeeds` says what needs the segments that address spaces share: caches with global tags, or a page table
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentNeeds {
     /// True if caches have global tags.

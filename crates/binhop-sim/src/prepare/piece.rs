@@ -1,4 +1,5 @@
-//! A preparation for a steered source emits a block after each piece, because the source asks then how the lane is.
+//! This part of preparation serves a steered source: it emits a block after each piece, because the source then asks
+//! for the state of the lane.
 
 use binhop_base::{Asid, Result};
 

@@ -110,10 +110,10 @@ impl Prepare {
         skipped
     }
 
-    /// Returns how many rows from the first on need no look-up in a TLB, and notes their uses there.
+    /// Returns how many rows from the first on need no look-up in a TLB, and notes the uses of their TLB entries.
     ///
-    /// The TLBs are ahead of the caches then. They must not be where a row that needs no look-up may end their sharing: where
-    /// a page that returns may get the frame of a page that has died.
+    /// The TLBs are ahead of the caches then. The TLBs must not be ahead if a row that needs no look-up may end the
+    /// sharing of the TLBs. This happens if a page that returns may get the frame of a page that has died.
     fn known_rows(&mut self, columns: Columns<'_>) -> usize {
         let Some(translator) = &mut self.translator else { return 0 };
         if self.reuses && self.died {

@@ -1,9 +1,9 @@
-//! This part of preparation knows what pages allow where software translates at cache misses. The top of
-//! [`crate::softvm`]'s `protection` has the rules.
+//! This part of preparation knows which accesses pages allow, on machines whose software translates at cache misses.
+//! The top of [`crate::softvm`]'s `protection` has the rules.
 //!
-//! Filters skip a reference only if the last access to its line was of a kind that allows it: an access that its page does
-//! not allow makes the filter forget the line, and a change of protection makes the filters forget all lines. So every
-//! violation is seen.
+//! Filters skip a reference only if the last access to its line was of a kind that allows it: an access that its page
+//! does not allow makes the filter forget the line, and a change of protection makes the filters forget all lines. So
+//! every violation is seen.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ struct Area {
 /// `Protection` knows what the pages of all address spaces allow.
 #[derive(Default)]
 pub(super) struct Protection {
-    /// The areas of all address spaces. Those of one space never overlap.
+    /// The areas of all address spaces. The areas of one space never overlap.
     areas: Forest<Area>,
     spaces: BTreeMap<Asid, Root>,
     /// The mapping that last led to each virtual page.
@@ -169,7 +169,8 @@ impl Prepare {
         }
     }
 
-    /// Looks whether a page allows an access that is passed. Returns true if it does not, and violations are counted.
+    /// Checks whether a page allows an access that is passed. Returns true if the page does not allow the access and
+    /// violations are counted.
     #[inline]
     pub(super) fn violates(
         &mut self,
@@ -245,7 +246,7 @@ mod tests {
             [3, 4, 6, 7].map(|page| of(&mut all, 0, page)),
             ["fetches and loads and stores", "fetches and loads", "loads", "fetches and loads"]
         );
-        // A page of two areas allows what one of them allows.
+        // A page that lies in two areas allows every access that one of the areas allows.
         assert_eq!(all.rights_of(Asid(0), 0x6000, 0x7fff).to_string(), "fetches and loads");
         all.replace(Asid(0), 0x7000, 0x7fff, None);
         assert_eq!(

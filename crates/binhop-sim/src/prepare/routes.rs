@@ -1,5 +1,5 @@
-//! `Routes` remembers what recent walks have read. The entries of a tree stay where they are as long as the page is mapped,
-//! so a walk to the same page reads the same entries. In the chains of other tables, entries move.
+//! `Routes` remembers what recent walks have read. The entries of a tree stay where they are as long as the page is
+//! mapped, so a walk to the same page reads the same entries. In the chains of other tables, entries move.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Route {
     pub(super) disturbs: Arc<[Vec<u32>; 2]>,
 }
 
-/// `Routes` are direct-mapped: a page has one place among them.
+/// `Routes` is a direct-mapped table of routes: a page has one place in it.
 pub(super) struct Routes {
     routes: Vec<Option<(Asid, u64, PageId, Route)>>,
 }

@@ -13,7 +13,7 @@ use crate::occasion::{Occasion, OccasionKind};
 
 impl Prepare {
     /// Notes that another process runs, or the same process in another mode.
-    /// `reborn` says that the address space runs already, in an earlier life.
+    /// `reborn` says that the process belongs to a new life of the address space that runs already.
     fn run(&mut self, process: Process, reborn: bool) {
         if process == self.running && !reborn {
             return;

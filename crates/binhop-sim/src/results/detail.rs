@@ -1,4 +1,4 @@
-//! This file makes the tables with details of lanes by page, if the options ask for them: every placement
+//! `placements` and `pages` make the tables with details of lanes by page, if the options ask for them: every placement
 //! in order, and the pages whose lines missed again.
 
 use std::sync::Arc;

@@ -193,8 +193,8 @@ impl Batches {
         Arc::clone(&self.schema)
     }
 
-    /// Begins with the next seed, of the next part if this part has no more seeds. Returns `false` at the end
-    /// of the table.
+    /// Begins with the next seed of this part. If this part has no more seeds, begins with the first seed of the next
+    /// part. Returns `false` at the end of the table.
     fn advance(&mut self) -> Result<bool> {
         while let Some(part) = self.table.parts.get(self.part) {
             let Some((_, readings)) = part.seeds.get(self.seed) else {

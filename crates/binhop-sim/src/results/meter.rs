@@ -234,7 +234,7 @@ impl Readings {
     }
 
     /// Visits footprints in order of exit: pages, shared pages, and two numbers for each of so many caches.
-    /// The number of an address space that was used again comes again.
+    /// If the number of an address space was used again, the number comes again.
     pub(crate) fn each_footprint(&self, caches: usize, mut visit: impl FnMut(Asid, &[u64])) -> Result<()> {
         let (mut records, mut record) = (Records::new(&self.footprints), vec![0; 3 + 2 * caches]);
         while records.next(&mut record)? {

@@ -1,4 +1,4 @@
-//! Results are what lanes count, from the counters of one phase to tidy tables.
+//! `results` turns what lanes count into tidy tables, from the counters of one phase on.
 
 pub(crate) mod account;
 pub(crate) mod detail;

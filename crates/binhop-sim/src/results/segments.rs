@@ -1,8 +1,8 @@
 //! `SegmentNames` names the memory in which a page lies: `heap`, `stack`, `libc.so.6`, `.data of app`.
 //!
 //! Rules
-//! - A file is named without its directories. If the trace maps another file of that name, the path is the
-//!   name.
+//! - A file is named without its directories. If the trace maps another file of the same name, each of these files is
+//!   named by its path.
 //! - A page of a file's mapping has the file's name (`.text of app` if the trace knows that it is text). A private
 //!   copy of such a page, made by a write, is `.data of app`. Anonymous memory directly behind a file's private
 //!   writable mapping is `.bss of app`.

@@ -1,5 +1,4 @@
-//! A log holds numbers in records that are written once and read in order. There may be more records than
-//! memory holds.
+//! `Log` holds numbers in records that are written once and read in order. There may be more records than memory holds.
 //!
 //! - A [`Log`] keeps its last [`CHUNK`] bytes in memory. The bytes before them lie in the [`Spill`] of the
 //!   run: one temporary file without a name, in the directory for temporary files. The file ends with the

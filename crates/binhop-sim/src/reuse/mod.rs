@@ -3,14 +3,16 @@
 //! Counting rules
 //! - The *reuse distance* of an access is the number of distinct other units touched since the last access to its unit
 //!   (also LRU stack distance; TB10 §2). A unit is a line or a page. The first access to a unit has no distance.
-//! - All accesses of the options' kinds form one stream, in program order, whatever process makes them. Processes and
-//!   segments share out the accesses of this stream; no process has a stream of its own. So their counts add up.
-//! - A reference accesses each unit that it touches, in ascending order. A fetch run of n instructions over k units makes
-//!   max(n, k) accesses, as in a cache: those beyond k are repeated, with distance 0. A modify is a load and a store.
+//! - All accesses of the options' kinds form one stream, in program order, whatever process makes them. Each access of
+//!   this stream counts for one process and for one segment; no process has a stream of its own. So the counts of
+//!   processes, and the counts of segments, add up to all accesses.
+//! - A reference accesses each unit that it touches, in ascending order. A fetch run of n instructions over k units
+//!   makes max(n, k) accesses, as in a cache: the accesses beyond k are repeated accesses, with distance 0. A modify is
+//!   a load and a store.
 //! - A page that several address spaces share is one page, and its units are one. A copy on write is a new page. Memory
 //!   that is mapped anew is new.
-//! - A fully associative LRU cache of c units misses an access if its distance is c or more, or if it has none. The
-//!   cache neither evicts pages nor loses lines at switches.
+//! - A fully associative LRU cache of c units misses an access if the distance of the access is c or more, or if the
+//!   access has no distance. The cache neither evicts pages nor loses lines at switches.
 
 mod histogram;
 mod pass;

@@ -1,11 +1,11 @@
-//! `ReuseStack` measures reuse distances exactly (Mattson et al., *IBM Systems Journal* 1970; the search over times
-//! is that of Bennett and Kruskal, *IBM Journal of Research and Development* 1975).
+//! `ReuseStack` measures reuse distances exactly (Mattson et al., *IBM Systems Journal* 1970; the search over times is
+//! due to Bennett and Kruskal, *IBM Journal of Research and Development* 1975).
 //!
 //! # How it works
-//! Time counts touches. A bit for each time says whether the unit touched then has not been touched since. The reuse
-//! distance of a unit is the number of such bits behind the time of its last touch. Bits stand in blocks of 512. A tree
-//! of partial sums (Fenwick, *Software: Practice and Experience* 1994) counts the bits of whole blocks. The last block
-//! joins the tree when it is full.
+//! Time counts touches. Each time has a bit, which is 1 if the unit touched at this time has not been touched since.
+//! The reuse distance of a unit is the number of bits that are 1 behind the time of its last touch. Bits stand in
+//! blocks of 512. A tree of partial sums (Fenwick, *Software: Practice and Experience* 1994) counts the bits of whole
+//! blocks. The last block joins the tree when it is full.
 //!
 //! When the times run out, the living units get new times from 0 on, in the same order. So memory follows the units,
 //! not the touches.
@@ -94,7 +94,8 @@ impl ReuseStack {
             self.units += 1;
             None
         } else {
-            // The units touched after this one, or at the same time, are all but those that were touched before it.
+            // Every other unit was last touched before or after this unit's last touch. The distance counts the units
+            // touched after it.
             let distance = self.units - 1 - self.alive_before(before);
             self.die(before);
             Some(distance)
@@ -103,7 +104,7 @@ impl ReuseStack {
         distance
     }
 
-    /// Returns the number of living times before a time.
+    /// Returns the number of bits that are 1 before a time.
     #[inline]
     fn alive_before(&self, time: u32) -> u32 {
         let (block, bit) = ((time / BLOCK) as usize, time % BLOCK);
@@ -119,7 +120,7 @@ impl ReuseStack {
         sum
     }
 
-    /// Ends the life of a time.
+    /// Clears the bit of a time.
     #[inline]
     fn die(&mut self, time: u32) {
         let (block, bit) = ((time / BLOCK) as usize, time % BLOCK);
@@ -133,7 +134,7 @@ impl ReuseStack {
         }
     }
 
-    /// Lets a unit live at the present time, which then passes.
+    /// Notes that a unit is touched at the present time, and moves on to the next time.
     #[inline]
     fn live(&mut self, unit: u32) {
         let (block, bit) = ((self.now / BLOCK) as usize, self.now % BLOCK);
@@ -147,7 +148,8 @@ impl ReuseStack {
         }
     }
 
-    /// Adds a block that is full to the sums. The tree's place `at`, from 1, covers as many blocks as its lowest bit says.
+    /// Adds a block that is full to the sums. The tree's place `at`, from 1, covers as many blocks as its lowest bit
+    /// says.
     fn close(&mut self, at: usize) {
         let mut sum: u32 = self.alive[at - 1].iter().map(|word| word.count_ones()).sum();
         let covered = at & at.wrapping_neg();

@@ -1,11 +1,12 @@
-//! `feedback` runs a source that is steered by lanes: quanta in cycles are those of a lane's own caches, and faults of
-//! pages that a lane has evicted block.
+//! `feedback` runs a source that is steered by lanes: quanta are cycles of the lane's own caches, or references to
+//! pages that the lane has evicted block.
 //!
 //! Each machine and seed has a pipeline of its own: source → preparation → lane. Nothing is shared, because the streams
 //! differ. After each piece the source is told how many cycles the lane has taken. A piece holds as many rows as
 //! surely fit in what is left of the quantum ([`WorstCase`]), and then one instruction with its data. Where returning
-//! pages block, a row that places a page goes by itself, because it may evict a page that a later row needs. So the result is
-//! that of one row after the other through the stepper; `sim/tests/feedback.rs` compares the two.
+//! pages block, a row that places a page goes by itself, because it may evict a page that a later row needs. So the
+//! result equals the result of the stepper, which simulates one row after the other; `sim/tests/feedback.rs` compares
+//! the two.
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -253,7 +254,7 @@ impl Jobs<'_> {
         let groups = vec![(0, None)];
         let mut meta = source.meta().clone();
         if self.options.seeds.len() > 1 {
-            // The inputs of a mix end elsewhere in each placement.
+            // Under each placement the inputs of a mix end at other times.
             meta.mixed.clear();
         }
         let mut reports =

@@ -1,5 +1,4 @@
-//! `FrontTap` notes what passes below the caches of a lane, line by line: the events that a scheme for device data
-//! stands behind.
+//! `FrontTap` notes what passes below the caches of a lane, line by line. A scheme for device data takes these events.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Translation};
 use binhop_hw::TapEvent;
@@ -10,8 +9,8 @@ use crate::front_event::{DeviceRequest, FrontEvent};
 use crate::io_path::NON_TEMPORAL;
 use crate::occasion::Occasion;
 
-/// `FrontTap` holds the events of a lane that were not taken yet. The lines of events are as long as the longest of the whole
-/// machine. A cache with shorter lines holds parts of a line ([`TapEvent`]).
+/// `FrontTap` holds the events of a lane that were not taken yet. The lines of events are as long as the longest line
+/// of the whole machine. A cache with shorter lines holds parts of a line ([`TapEvent`]).
 #[derive(Debug)]
 pub(crate) struct FrontTap {
     tree: Tree,
@@ -96,7 +95,8 @@ impl FrontTap {
         }
     }
 
-    /// Notes what devices did at an occasion. A store of the processor past the caches is a write of the processor.
+    /// Notes what devices did at an occasion. A store of the processor that bypasses the caches is a write of the
+    /// processor.
     pub(crate) fn note_device(
         &mut self,
         occasion: &Occasion,

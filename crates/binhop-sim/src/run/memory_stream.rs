@@ -1,5 +1,5 @@
-//! `memory_stream` passes on the accesses that reach memory under one placement, and `front_stream` what passes below the
-//! caches under several placements, devices included.
+//! `memory_stream` passes on the accesses that reach memory under one placement. `front_stream` passes on what passes
+//! below the caches under several placements, devices included.
 
 use binhop_base::{Problem, Result};
 use binhop_hw::Rules;
@@ -61,7 +61,8 @@ pub fn memory_stream(
 /// [`TapEvent`](binhop_hw::TapEvent), and each request of a device before its first line. `take` receives them with the
 /// number of the placement, in the order of the seeds.
 ///
-/// The result is the same as with [`simulate`](crate::simulate) and devices that act ([`RunOptions::devices`]).
+/// The result is the same as the result of [`simulate`](crate::simulate) with devices that act
+/// ([`RunOptions::devices`]).
 ///
 /// # Errors
 /// The errors of [`simulate`](crate::simulate); or the machine translates addresses or counts by cachegrind's rules.

@@ -52,8 +52,8 @@ pub fn simulate(
     Ok(outcomes.remove(0))
 }
 
-/// Simulates a trace on several machines. The outcome of each machine is that of simulating it alone, to the
-/// bit. Stages in which machines agree are simulated once ([`explain`](crate::explain) lists them).
+/// Simulates a trace on several machines. The outcome of each machine is the same, to the bit, as if the machine were
+/// simulated alone. Stages in which machines agree are simulated once ([`explain`](crate::explain) lists them).
 ///
 /// # Errors
 /// The errors of [`simulate`]; or there is no machine.
@@ -137,7 +137,7 @@ fn seeds_that_fit(machine: &Machine, options: &RunOptions, wanted: usize) -> Res
 /// Checks that one seed of a machine fits into the memory that the options allow.
 ///
 /// # Errors
-/// It does not fit.
+/// The seed does not fit.
 pub(crate) fn check_one_fits(machine: &Machine, options: &RunOptions) -> Result<()> {
     seeds_that_fit(machine, options, 1).map(drop)
 }

@@ -1,16 +1,16 @@
 //! `WorstCase` bounds the cycles that rows may take on a machine, whatever they hit or miss.
 //!
 //! # Rules
-//! - An instruction takes one cycle. An access of a line waits at most for every level and for memory together, whether
-//!   costs are totals or add up.
+//! - An instruction takes one cycle. An access of a line waits at most as long as all levels and memory together take,
+//!   whether costs are totals or add up.
 //! - A write into a full write buffer waits until the oldest write has drained, and this takes at most the drain of one
 //!   entry. A level that is asked n times by the levels before it, for one access, asks the next level at most 3 n
 //!   times: it evicts a line, reads a line and passes data down. So level k of a chain makes at most 3^(k+1) writes.
 //! - A load or store touches the lines between its first and its last byte; a modify touches them twice.
 //! - A placement, and a page whose frame changes hands, take no cycles.
-//! - What a unit injects is not bounded. Where a unit acts at misses or page changes, no row is surely within any number
-//!   of cycles. Where a unit acts at placements, such as the kernel's page-fault handler, only rows are that place no
-//!   page.
+//! - What a unit injects is not bounded. Where a unit acts at misses or page changes, no row is surely within any
+//!   number of cycles. Where a unit acts at placements, such as the kernel's page-fault handler, only rows that place
+//!   no page are surely within a number of cycles.
 
 use binhop_hw::{Next, Tree};
 use binhop_trace::{EventBatch, Op};

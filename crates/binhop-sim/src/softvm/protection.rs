@@ -1,28 +1,30 @@
-//! `protection` is what preparation and lanes have in common where each line of a virtual cache keeps the protection of its
-//! page (JM97 §4.1, §5.4).
+//! `protection` holds the rules and counts of machines whose virtual caches keep with each line the protection of its
+//! page (JM97 §4.1, §5.4). Preparation and lanes share them.
 //!
 //! # Rules
 //! - The events `map` and `protect` state what a page allows: fetches if it may be executed, loads if it may be read or
-//!   written, stores if it may be written. A page outside every map, and every page of a trace without such events, allows
-//!   everything. A machine page that several areas share allows what one of them allows.
-//! - A line gets the protection of its page when it comes from memory (SPECIFYVTAG). Longer lines of the last level keep
-//!   the protection for each part that is as long as a line of level 1.
-//! - **Changes.** A `protect` event changes each page of its range that the address space has in the page table, if the page
-//!   then allows something else. Loads and stores are the concern of the data side, fetches that of the side of
-//!   instructions: a side is swept if what it checks has changed. JM97 counts one side, and so do most changes here.
-//! - A sweep checks every line of the page in every cache of a side, and updates the lines that the cache holds. A line of
-//!   level 1 takes 3 cycles to check, or 5 to check and update; a line behind level 1 takes 20 or 40. The processor waits.
-//!   These cycles are apart from those of translation, as in JM97.
-//!   A sweep is no access: it changes neither what the caches hold nor the order of replacement.
-//! - With `protection-changes = "lazy"` a change that only adds rights sweeps nothing. The lines that the caches of the side
-//!   hold keep the old protection, until an access needs a right that its line lacks. That access takes 5 cycles more, for
-//!   the update of a line of level 1. A change that takes a right away sweeps, because a line must not allow it any longer.
+//!   written, stores if it may be written. A page outside every map, and every page of a trace without such events,
+//!   allows everything. A machine page that several areas share allows every access that one of the areas allows.
+//! - A line gets the protection of its page when it comes from memory (SPECIFYVTAG). Longer lines of the last level
+//!   keep the protection for each part that is as long as a line of level 1.
+//! - **Changes.** A `protect` event changes each page of its range that the address space has in the page table, if the
+//!   page then allows something else. The data side checks loads and stores, and the side of instructions checks
+//!   fetches. A side is swept if a right that it checks has changed. JM97 counts one side, and most changes here
+//!   concern one side only.
+//! - A sweep checks every line of the page in every cache of a side, and updates the lines that the cache holds. A line
+//!   of level 1 takes 3 cycles to check, or 5 to check and update; a line behind level 1 takes 20 or 40. The processor
+//!   waits. These cycles are apart from those of translation, as in JM97. A sweep is no access: it changes neither what
+//!   the caches hold nor the order of replacement.
+//! - With `protection-changes = "lazy"` a change that only adds rights sweeps nothing. The lines that the caches of the
+//!   side hold keep the old protection, until an access needs a right that its line lacks. That access takes 5 cycles
+//!   more, for the update of a line of level 1. A change that takes a right away sweeps, because a line must not allow
+//!   it any longer.
 //! - A line keeps its old protection while some cache of its side holds it, from one access to the next.
-//! - A fork protects pages, too, and the first write to such a page makes a copy. Neither is counted here: the copy has
-//!   lines of its own. So what is counted is what the program asked for.
-//! - **Violations.** An access violates the protection of its page if the page does not allow its kind. An access to several
-//!   lines counts for each line; the instructions of a fetch count once for each line. A store that copies a page on write
-//!   is no violation: flags are those of the mapping. The access is made as usual.
+//! - A fork protects pages, too, and the first write to such a page makes a copy. Neither the protection nor the copy
+//!   is counted here: the copy has lines of its own. So only the changes that the program asked for are counted.
+//! - **Violations.** An access violates the protection of its page if the page does not allow its kind. An access to
+//!   several lines counts for each line; the instructions of a fetch count once for each line. A store that copies a
+//!   page on write is no violation: the flags of its mapping count. The access is made as usual.
 
 use binhop_base::{Kind, MappingId};
 use binhop_os::MapFlags;
@@ -39,7 +41,7 @@ pub(crate) struct Rights(u8);
 impl Rights {
     /// Everything is allowed.
     pub(crate) const ALL: Self = Self(0b111);
-    /// The rights that the side of instructions checks, and those that the data side checks.
+    /// The rights that the side of instructions checks, and the rights that the data side checks.
     const SIDES: [u8; 2] = [0b001, 0b110];
 
     /// Returns the rights that the flags of an event give.
@@ -52,7 +54,7 @@ impl Rights {
         )
     }
 
-    /// Returns the rights that these or the others give.
+    /// Returns the rights that `self` or `other` gives.
     pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -114,7 +116,7 @@ pub(crate) struct Violation {
 pub struct ProtectionCounts {
     /// The events that changed the protection of some page in the page table.
     pub changes: u64,
-    /// The pages of which they changed the protection.
+    /// The pages whose protection these events changed.
     pub pages: u64,
     /// The accesses that their pages do not allow: fetch, load, store.
     pub violations: [u64; 3],
@@ -144,7 +146,7 @@ impl std::ops::Sub for ProtectionCounts {
 pub(crate) struct SweepCounts {
     /// The lines that sweeps checked: in level 1, and behind it.
     pub(crate) checked: [u64; 2],
-    /// The lines among them that the caches held. They were updated.
+    /// The lines among the checked lines that the caches held. These lines were updated.
     pub(crate) updated: [u64; 2],
     /// The lines that were updated at an access which needed a new right.
     pub(crate) late: u64,

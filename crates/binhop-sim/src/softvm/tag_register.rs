@@ -4,17 +4,17 @@ use super::Entry;
 
 /// `TagRegister` holds the operand of SPECIFYVTAG until LOAD&MAP takes it.
 ///
-/// The tag must arrive before the data. A pair is not interrupted by another pair (ours: a second SPECIFYVTAG is refused).
-/// The miss of a user entry's line is a pair of its own, which ends before the handler specifies the tag of the program's
-/// line.
+/// The tag must arrive before the data. A pair is not interrupted by another pair (ours: a second SPECIFYVTAG is
+/// refused). The miss of a user entry's line is a pair of its own, which ends before the handler specifies the tag of
+/// the program's line.
 #[derive(Debug, Default)]
 pub(crate) struct TagRegister(Option<Entry>);
 
 impl TagRegister {
-    /// SPECIFYVTAG: the data of the next LOAD&MAP get the tag of this line.
+    /// Executes SPECIFYVTAG: the data of the next LOAD&MAP get the tag of this line.
     ///
     /// # Errors
-    /// A pair is open. The error is the line of its tag.
+    /// A pair is open: its SPECIFYVTAG had no LOAD&MAP yet. The error is the line of the open pair's tag.
     pub(crate) fn specify(&mut self, line: Entry) -> Result<(), Entry> {
         match self.0 {
             Some(open) => Err(open),
@@ -25,7 +25,7 @@ impl TagRegister {
         }
     }
 
-    /// LOAD&MAP: returns the line whose tag the data get; `None` if no tag was specified.
+    /// Executes LOAD&MAP: returns the line whose tag the data get; `None` if no tag was specified.
     pub(crate) fn load_and_map(&mut self) -> Option<Entry> {
         self.0.take()
     }

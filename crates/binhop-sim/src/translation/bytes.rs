@@ -18,8 +18,8 @@ const TREE_ENTRY: u64 = 8;
 const LINK: u64 = 2 * 32 + 48;
 /// The bytes of a piece of a table page in the lists of free pieces.
 const PIECE: u64 = 24;
-/// The bytes of a page that has a huge page of its own: the entry of the huge page, its run, and the page's run, where the
-/// lists grow.
+/// The bytes of a page that has a huge page of its own: the entry of the huge page, its run, and the page's run, where
+/// the lists grow.
 pub(crate) const HUGE_PAGE: u64 = 56 + 24 + 12;
 /// The bytes of a run in the lists of a lane, besides a byte for each frame.
 pub(crate) const RUN: u64 = 192;

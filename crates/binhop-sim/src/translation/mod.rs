@@ -1,5 +1,5 @@
-//! `translation` is what preparation and lanes have in common where addresses are translated: the walk of a page
-//! table, and the decision what a reference needs.
+//! `translation` holds what preparation and lanes share on machines with TLBs: the walk of a page table, and the
+//! decision what a reference needs.
 //!
 //! # Rules
 //! - A TLB is asked at every access, with the virtual page and the address space. A first-level TLB answers within the
@@ -7,17 +7,19 @@
 //! - A fault is handled before its translation: when a TLB is asked, the page is in memory, and the table maps it.
 //! - A miss of the last TLB walks the table. A page walker reads the entries in order, beginning behind what its walk
 //!   caches hold. A handler in software is fetched first, then it loads the entries.
-//! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that translates
-//!   data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a wired slot.
+//! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that
+//!   translates data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a
+//!   wired slot.
 //! - Then the TLBs are filled, and the access that missed goes on. A walk is done before it.
 //! - What a trace references while the kernel runs lies in the address space of the process, and is translated like the
-//!   process's own references. What units reference on behalf of the kernel is not translated: the kernel's text and data
-//!   lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address spaces.
-//! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; so does an
-//!   eviction, in its lane. A fork removes all entries of the parent, whose pages it protects. An exec and an exit
-//!   remove all entries of the space.
-//! - A lane in which the run of a huge page is whole asks its TLBs for the huge page, and its walk ends at the entry that
-//!   maps the huge page (see `prepare/huge_pages.rs`).
+//!   process's own references. What units reference on behalf of the kernel is not translated: the kernel's text and
+//!   data lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address
+//!   spaces.
+//! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; an
+//!   eviction removes them, too, in its lane. A fork removes all entries of the parent, whose pages it protects. An
+//!   exec and an exit remove all entries of the space.
+//! - A lane in which the run of a huge page is whole asks its TLBs for the huge page, and its walk ends at the entry
+//!   that maps the huge page (see `prepare/huge_pages.rs`).
 
 mod bytes;
 mod counts;
@@ -44,8 +46,8 @@ const OF_TABLE: u64 = 1 << 60;
 pub(crate) enum WalkStep {
     /// The entry at a byte of a page of the table.
     Entry { mapping: MappingId, offset: u32 },
-    /// The entry of the frame that holds a page, in a table that begins at page number `base` of the tables. A lane that
-    /// does not hold the page has no such entry in the chain.
+    /// The entry of the frame that holds a page, in a table that begins at page number `base` of the tables. A lane
+    /// that does not hold the page has no such entry in the chain.
     Frame { page: PageId, base: u32 },
 }
 
@@ -150,11 +152,11 @@ impl Walk {
 /// `Told` remembers under which pages of spaces TLBs were told of something: a page, or the run of a huge page.
 #[derive(Clone, Debug)]
 pub(crate) struct Told<T> {
-    /// For each page of a space, that of which TLBs were told last.
+    /// For each page of a space, the thing of which TLBs were told last under this page.
     last: BTreeMap<(u32, u64), T>,
-    /// The pages of spaces under which TLBs were told of it.
+    /// For each thing, the pages of spaces under which TLBs were told of it.
     places: BTreeMap<T, Vec<(u32, u64)>>,
-    /// Some of `last`, so that most fills need no search: a page of a space has one place here.
+    /// Some entries of `last`, so that most fills need no search. A page of a space has one place in this table.
     recent: Vec<Option<((u32, u64), T)>>,
 }
 
@@ -183,7 +185,7 @@ impl<T: Copy + Ord> Told<T> {
         }
     }
 
-    /// Returns the pages of spaces of which TLBs were told this, and nothing else since.
+    /// Returns the pages of spaces under which TLBs were told of `what`, and of nothing else since.
     fn of(&self, what: T) -> impl Iterator<Item = (u32, u64)> {
         let places = self.places.get(&what).into_iter().flatten().copied();
         places.filter(move |place| self.last.get(place) == Some(&what))
@@ -210,8 +212,8 @@ impl Tlbs {
         Self { mmu, pages: Told::new(), runs: Told::new() }
     }
 
-    /// Removes every translation of a page that has left memory. The page keeps its places: when it leaves memory again,
-    /// they are removed again, and with them what walk caches hold of their entries.
+    /// Removes every translation of a page that has left memory. The page keeps its places. When the page leaves memory
+    /// again, its translations are removed again, together with what walk caches hold of their entries.
     pub(crate) fn evict(&mut self, page: PageId) {
         for (space, number) in self.pages.of(page) {
             self.mmu.invalidate(space, number, number);
@@ -243,7 +245,7 @@ pub enum TlbEvent {
 }
 
 impl TlbEvent {
-    /// Does to TLBs what the event says.
+    /// Applies the event to TLBs.
     pub(crate) fn apply(&self, Tlbs { mmu, .. }: &mut Tlbs, config: &TranslationConfig) {
         match *self {
             Self::Own(_) => unreachable!("TLBs become a lane's own once"),
@@ -273,8 +275,8 @@ pub(crate) fn handlers(config: &TranslationConfig) -> [Range<u64>; 2] {
     [0..refill, root..root + 4 * config.root_handler]
 }
 
-/// Puts the accesses of a walk into `all`, in order: the kind, the mapping and the byte. `frame` returns the frame that a
-/// page has in the lane, if it has a frame.
+/// Puts the accesses of a walk into `all`, in order: the kind, the mapping and the byte. `frame` returns the frame that
+/// a page has in the lane, if it has a frame.
 pub(crate) fn accesses(
     config: &TranslationConfig,
     first: MappingId,
@@ -315,8 +317,8 @@ pub(crate) fn accesses(
     }
 }
 
-/// Returns the instructions that the handlers of a walk execute. `root` says whether the handler for a page of the table
-/// runs, too.
+/// Returns the instructions that the handlers of a walk execute. `root` says whether the handler for a page of the
+/// table runs, too.
 pub(crate) fn handler_instructions(config: &TranslationConfig, root: bool) -> u64 {
     if config.refill != Refill::Software {
         return 0;

@@ -2,16 +2,17 @@
 //!
 //! # Rules
 //! - Before a device reads, every cache passes its dirty copies of the bytes down, and keeps them clean.
-//! - Before a device writes, every cache gives up its copies. A dirty line that the device overwrites as a whole is
+//! - Before a device writes, every cache invalidates its copies. A dirty line that the device overwrites as a whole is
 //!   discarded; a dirty line of which other bytes remain is written back first.
-//! - Where a cache has virtual tags, a device does not find its lines there. So the page is flushed before the device reads
-//!   or writes it: every line leaves every cache, and dirty lines are written back (JM97 §4.3). The page is withheld until
-//!   the transfer ends: the flush and the transfer are one occasion, and no reference comes between them.
-//! - A store of the processor past the caches flushes no page.
+//! - Where a cache has virtual tags, a device does not find its lines there. So the page is flushed before the device
+//!   reads or writes it: every line leaves every cache, and dirty lines are written back (JM97 §4.3). The page is
+//!   withheld until the transfer ends: the flush and the transfer are one occasion, and no reference comes between
+//!   them.
+//! - A store of the processor that bypasses the caches flushes no page.
 //! - The transfer itself is one access to memory for each line that it touches, in the longest lines of the machine's
-//!   caches. The processor does not wait. Where other caches have shorter lines, the rest of the first and the last of these
-//!   lines is cleaned, too, or written back and given up, so that no cache holds a part of a line of the transfer that
-//!   memory does not have.
+//!   caches. The processor does not wait. Where other caches have shorter lines, the rest of the first and the last of
+//!   these lines is cleaned, too, or written back and invalidated, so that no cache holds a part of a line of the
+//!   transfer that memory does not have.
 //!
 //! These rules hold above every scheme for device data; the schemes themselves stand in [`binhop_hw::Scheme`].
 

@@ -79,7 +79,7 @@ pub(crate) trait PrivateSide {
         translation: &LaneTranslation<'_>,
     );
 
-    /// Lets the processor wait, beside the accesses.
+    /// Makes the processor wait, besides the waits of accesses.
     fn wait(&mut self, cycles: u64);
 }
 
@@ -97,7 +97,7 @@ impl<'a> Injector<'a> {
         MappingId(number)
     }
 
-    /// Returns whether the page of a mapping is in the lane's memory. The unit's own pages always are.
+    /// Returns whether the page of a mapping is in the lane's memory. The unit's own pages are always in memory.
     #[must_use]
     pub fn is_resident(&self, mapping: MappingId) -> bool {
         (self.resident)(self.translation.page(mapping))
@@ -153,8 +153,8 @@ impl<'a> Injector<'a> {
         Ok(cycles)
     }
 
-    /// Lets an agent read (fetch, load) or write (write) memory itself: the line of two to the power of `unit` bytes that
-    /// holds byte `offset` of a page. No cache is looked at. Returns the cycles of the access.
+    /// Lets an agent read (fetch, load) or write (write) memory itself: the line of two to the power of `unit` bytes
+    /// that holds byte `offset` of a page. No cache is looked at. Returns the cycles of the access.
     pub fn ask_memory(
         &mut self,
         agent: Agent,
@@ -238,7 +238,7 @@ impl<'a> Injector<'a> {
         Ok(front.contents(cache))
     }
 
-    /// Lets the processor wait for the unit.
+    /// Makes the processor wait for the unit.
     pub fn wait(&mut self, cycles: u64) {
         if let Some(private) = &mut self.private {
             private.wait(cycles);

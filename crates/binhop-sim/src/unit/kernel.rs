@@ -1,8 +1,10 @@
 //! `KernelUnit` references and flushes what the kernel does at switches, page faults and system calls (MB90 §6.1).
 //!
 //! # Rules
-//! - The footprint of a switch belongs to the process that comes, that of a fault or a call to the process that runs.
-//! - The kernel first flushes the caches that are named. A flush takes no time. All private caches are flushed likewise.
+//! - The footprint of a switch belongs to the process that comes. The footprint of a fault or a call belongs to the
+//!   process that runs.
+//! - The kernel first flushes the caches that are named. A flush takes no time. All private caches are flushed
+//!   likewise.
 //! - Code is fetched from its first line to its last line; then data is loaded, and then stored, in the same order.
 //!   The processor waits for these accesses. Instructions of the kernel are not counted
 //!   as instructions, and take no cycle beside the waits.
@@ -64,7 +66,7 @@ fn touched(footprint: &Footprint, tree: &Tree, page: PowerOfTwo) -> TouchedLines
         }
     };
     let Footprint { code, loaded, stored, flush: _ } = footprint;
-    // Both begin at the same place.
+    // Loaded and stored data begin at the same place.
     let data = if loaded.end > stored.end { loaded } else { stored };
     TouchedLines { fetch: within(code), data: within(data) }
 }

@@ -2,20 +2,20 @@
 //!
 //! A memory system serves many accesses that stand in no trace: the refill of a TLB, a page walk, the kernel's
 //! own footprint at a switch, a device's transfer. A [`Unit`] makes such *injected* accesses, in each lane for
-//! itself, at the [`Occasion`]s for which it asks. The accesses may differ from lane to lane; the occasion at
-//! which a unit may make them never does.
+//! itself, at the [`Occasion`]s for which it asks. The accesses may differ from lane to lane. The occasions at which a
+//! unit may make accesses are the same in every lane.
 //!
 //! Rules
 //! - Preparation finds every moment of the stream at which an occasion may arise in some lane. There its filters forget
-//!   the lines that the unit may touch ([`TouchedLines`](crate::occasion::TouchedLines)), and no others. Lanes send
-//!   nothing back to preparation.
-//! - A lane finds out whether the occasion arises in it. A page returns only in a lane that had evicted it, and a line is
-//!   missed only in a lane whose level 1 does not hold it. Only then the lane calls its unit. What a unit hears
+//!   the lines that the unit may touch ([`TouchedLines`](crate::occasion::TouchedLines)), and no other lines. Lanes
+//!   send nothing back to preparation.
+//! - A lane finds out whether the occasion arises in it. A page returns only in a lane that had evicted it, and a line
+//!   is missed only in a lane whose level 1 does not hold it. Only then the lane calls its unit. What a unit hears
 //!   therefore depends on the stream and the placement alone, not on what is shared or skipped for speed.
-//! - At an occasion that names a page, the page is resident in every lane. A lane places the page, then reports its first
-//!   touch or its return, then the port's change of page, then the miss. The access itself follows.
-//! - An injected access never changes a page's time of last reference, which is the same in every lane. The stream itself
-//!   references the page that an occasion names. No injected access makes a page resident.
+//! - At an occasion that names a page, the page is resident in every lane. A lane places the page, then reports its
+//!   first touch or its return, then the port's change of page, then the miss. The access itself follows.
+//! - An injected access never changes a page's time of last reference, which is the same in every lane. The stream
+//!   itself references the page that an occasion names. No injected access makes a page resident.
 //! - Instructions before an occasion have been executed when it arises. A fetch run is executed after its accesses.
 //! - The pages that a unit owns belong to the kernel. Their frames are wired before the stream begins
 //!   ([`binhop_os::WiredKind`]).
@@ -42,7 +42,8 @@ pub trait Unit: Send {
     /// Acts at an occasion for which the unit asks, and which has arisen in its lane.
     ///
     /// # Errors
-    /// An error of the unit stops the run. The injector makes one if the unit touches what it did not ask for.
+    /// An error of the unit stops the run. The injector returns an error if the unit touches lines for which it did not
+    /// ask.
     fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! This file names the metrics of TLBs and page tables.
+//! `metrics` names the metrics of TLBs and page tables.
 
 use binhop_base::Kind;
 use binhop_os::RunCounts;

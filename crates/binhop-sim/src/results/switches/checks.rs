@@ -1,12 +1,13 @@
 //! `check` compares the sums of switches with each other and with the totals of the run.
 //!
 //! # Invariants
-//! - The instructions and the cycles of all segments, on either side, are the totals. The total of the private side is
-//!   counted apart: it is what the clocks of the private computers show.
-//! - The waits by level, with those of write buffers and of the kernel, are the cycles less the instructions.
+//! - On either side, the instructions and the cycles of all segments add up to the totals. The total of the private
+//!   side is counted apart, by the clocks of the private computers.
+//! - The waits by level, the waits of write buffers and the waits of the kernel together are the cycles less the
+//!   instructions.
 //! - In each interval the sums over causes and the sums over lives are the sums over all segments.
-//! - An interval of the longer length has the instructions and cycles of the intervals of the shorter length in it, where
-//!   there are such intervals.
+//! - An interval of the longer length has as many instructions and cycles as the intervals of the shorter length in it
+//!   have together, if there are such intervals.
 //! - The intervals of a length have no more instructions and cycles than the segments after a switch.
 
 use std::collections::BTreeMap;
@@ -163,7 +164,7 @@ mod tests {
     use crate::results::switches::curves::Piece;
     use crate::results::switches::{Access, SegmentKey, SwitchTally};
 
-    /// Two segments of two lives, with the totals.
+    /// Returns the tally of two segments of two lives, with the totals.
     fn counted() -> (SwitchTally, Totals) {
         let mut tally = SwitchTally::new(1, false, &Arc::default());
         let waits = |shared, private| [shared, private].map(|cycles| Access { level: 1, cycles, stalled: 0 });

@@ -1,4 +1,4 @@
-//! The counts of segments of one kind are one row of numbers, and `Layout` says where each count stands.
+//! `Layout` says where each count stands in a row of numbers, which holds the counts of the segments of one kind.
 
 use binhop_hw::TreeConfig;
 use binhop_trace::event::Cause;

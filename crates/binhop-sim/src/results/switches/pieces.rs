@@ -1,4 +1,4 @@
-//! The table of pieces has one row for each seed, segment and interval after the switch.
+//! `batch` makes the table of pieces, which has one row for each seed, segment and interval after the switch.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn schema() -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Makes the next rows of a seed, `most` at most. `names` are those of the workload and the machine.
+/// Makes the next rows of a seed, `most` at most. `names` are the names of the workload and of the machine.
 pub(crate) fn batch(
     names: [&str; 2],
     seed: u64,

@@ -18,9 +18,9 @@ use crate::results::spill::{Log, Spill};
 /// `Access` is what one access cost in the caches of one side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
-    /// The level that served it; the level after all caches is memory.
+    /// The level that served the access; the level after all caches is memory.
     pub(crate) level: usize,
-    /// The cycles that the processor waited, with those of write buffers.
+    /// The cycles that the processor waited, including the stalls of write buffers.
     pub(crate) cycles: u64,
     /// The cycles that write buffers stalled.
     pub(crate) stalled: u64,
@@ -154,8 +154,8 @@ impl SwitchTally {
         self.counts[self.layout.cache(cache, MISSES) + side as usize] += 1;
     }
 
-    /// Counts a demand miss of a shared cache on a line that the private cache holds. `reordered` says that the
-    /// life's own accesses had evicted the line, and not those of another life.
+    /// Counts a demand miss of a shared cache on a line that the private cache holds. `reordered` says that accesses of
+    /// the life itself, and not accesses of another life, had evicted the line.
     pub(crate) fn excess_miss(&mut self, cache: usize, reordered: bool) {
         self.counts[self.layout.cache(cache, if reordered { REORDERED } else { REPLACED })] += 1;
     }
@@ -165,7 +165,8 @@ impl SwitchTally {
         self.counts[self.layout.cache(cache, RESTORED)] += 1;
     }
 
-    /// Counts the lines of the life that a shared cache held when the life left, and those that it has lost since.
+    /// Counts the lines of the life that a shared cache held when the life left, and the lines among them that the
+    /// cache has lost since.
     pub(crate) fn returned(&mut self, cache: usize, held: u64, lost: u64) {
         self.counts[self.layout.cache(cache, HELD)] += held;
         self.counts[self.layout.cache(cache, LOST)] += lost;
@@ -267,8 +268,7 @@ impl SwitchTally {
         self.code = None;
     }
 
-    /// Begins the measured part: what was counted before is forgotten. What is left of the segment belongs to no
-    /// switch.
+    /// Begins the measured part: everything counted before is forgotten. The rest of the segment belongs to no switch.
     pub(crate) fn measure(&mut self, instructions: u64) {
         self.costs.clear();
         self.all = Curve::default();

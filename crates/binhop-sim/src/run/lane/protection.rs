@@ -1,5 +1,5 @@
-//! This part of a lane updates the lines of pages whose protection changes, where software translates at cache misses. The
-//! top of [`crate::softvm`]'s `protection` has the rules.
+//! This part of a lane updates the lines of pages whose protection changes, on machines whose software translates at
+//! cache misses. The top of [`crate::softvm`]'s `protection` has the rules.
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId};
 use binhop_hw::{Answer, Computer, RemovedLine, Witness};
@@ -133,7 +133,7 @@ impl MissHandlers {
         self.counts.swept(SweepCounts { late: 1, ..SweepCounts::default() })
     }
 
-    /// Makes an access while the protection of some lines is old, and forgets those of these lines that leave.
+    /// Makes an access while the protection of some lines is old, and forgets such a line if it leaves.
     #[cold]
     pub(super) fn access_beside_old(
         &mut self,

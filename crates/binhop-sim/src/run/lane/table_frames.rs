@@ -1,9 +1,10 @@
 //! `TableFrames` gives the pages of page tables, and the page of the handlers, their frames in one lane.
 //!
 //! Rules
-//! - These frames lie above the memory of programs. So a page of a program has the frame that it has without translation.
-//! - A page of the tables has its frame from the start to the end. The tables use the lowest free page first, so this is
-//!   as if a page took its frame when it is used first.
+//! - These frames lie above the memory of programs. So a page of a program has the frame that it has without
+//!   translation.
+//! - A page of the tables has its frame from the start to the end. The tables use the lowest free page first. So the
+//!   result is the same as if a page took its frame at its first use.
 //! - Under `placement = "policy"` the machine's own policy places these pages, with the machine's settings, in a memory
 //!   of their own that begins at a multiple of its bins and colors. This memory is so large that no page leaves it: a
 //!   pool has its size, and every page has a frame besides. Its seed is a draw of the seed.

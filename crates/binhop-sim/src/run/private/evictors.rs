@@ -6,7 +6,7 @@ use binhop_hw::{Next, Tree};
 /// `Evictors` knows the last life whose accesses evicted each line of a cache.
 ///
 /// A cache behind another cache may lack a line that a private cache brings in, because the shared cache before it
-/// still has the line. Then nothing but the last eviction tells why the shared cache lacks the line.
+/// still has the line. Then only the last eviction tells why the shared cache behind lacks the line.
 #[derive(Debug)]
 pub(super) struct Evictors {
     page_lines_log2: u32,

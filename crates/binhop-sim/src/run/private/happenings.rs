@@ -32,7 +32,8 @@ impl Happenings {
         self.missed.is_empty() && self.moved.is_empty()
     }
 
-    /// Returns whether both tell of the same lines, each of which moved once. No line that was missed was evicted.
+    /// Returns whether both `Happenings` tell of the same lines, each of which moved once. No line that was missed was
+    /// evicted.
     pub(super) fn did_the_same_as(&self, other: &Self) -> bool {
         self.moved == other.moved
             && self.missed == other.missed
@@ -43,8 +44,8 @@ impl Happenings {
             })
     }
 
-    /// Returns whether a cache held a line before the access; `None` if the line did not move. A cache holds a line in one
-    /// place at most, so a line that came first was not there.
+    /// Returns whether a cache held a line before the access; `None` if the line did not move. A cache holds a line in
+    /// one place at most. So if the first move of a line is that it came, the cache did not hold it before.
     pub(super) fn held_before(&self, cache: usize, at: LineAddr) -> Option<bool> {
         let first = self.moved.iter().find(|&&(of, line, _)| of == cache && line == at);
         first.map(|&(_, _, how)| how != Move::Filled)

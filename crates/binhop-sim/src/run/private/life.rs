@@ -1,4 +1,4 @@
-//! `PrivateLife` is one life with its computer, and `PrivateBytes` the memory that lives take.
+//! `PrivateLife` is one life with its computer, and `PrivateBytes` is the memory that lives take.
 
 use binhop_base::Asid;
 use binhop_hw::{Computer, Tree};
@@ -12,7 +12,7 @@ pub(super) struct PrivateLife {
     pub(super) key: (Asid, u32),
     /// The number of the life among all lives, from 1.
     pub(super) number: u32,
-    /// The number of times that it has left.
+    /// The number of times that the life has left.
     pub(super) times_left: u32,
     /// `None` once the life has ended and left.
     pub(super) computer: Option<Box<Computer>>,
