@@ -5,8 +5,8 @@
 //! requests is *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest
 //! transfer of a group is found in one mask.
 
-use super::limits::{LimitSlot, Limits, NO_LIMIT};
-use super::queue::RequestQueue;
+use super::limits::{LimitPair, Limits};
+use super::queue::{Places, RequestQueue};
 
 /// The banks of a channel: the bits of a mask.
 pub(super) const BANKS: usize = 64;
@@ -61,8 +61,8 @@ pub(super) struct Choice {
     /// The first cycle at which the bank takes it.
     cycle: u64,
     order: Order,
-    /// The limit of the group and rank that applies.
-    slot: LimitSlot,
+    /// The limits of group and rank.
+    limits: LimitPair,
     /// The place of the request in its queue.
     place: u32,
 }
@@ -85,6 +85,10 @@ pub(super) struct BankIndex {
     wanted: [u64; BANKS],
     /// For each bank group, the wanted places of banks that are ready.
     ready: [u64; BANKS],
+    /// The bank groups with a bank that is ready.
+    ready_groups: u64,
+    /// The banks with requests.
+    busy: u64,
     /// The banks with requests that are not ready.
     apart: u64,
     choices: [Choice; BANKS],
@@ -92,12 +96,14 @@ pub(super) struct BankIndex {
 
 impl BankIndex {
     pub(super) fn new(queue: usize) -> Self {
-        let nothing = Choice { cycle: 0, order: OTHER, slot: NO_LIMIT, place: 0 };
+        let nothing = Choice { cycle: 0, order: OTHER, limits: LimitPair::NONE, place: 0 };
         Self {
             queue,
             places: [0; BANKS],
             wanted: [0; BANKS],
             ready: [0; BANKS],
+            ready_groups: 0,
+            busy: 0,
             apart: 0,
             choices: [nothing; BANKS],
         }
@@ -114,8 +120,30 @@ impl BankIndex {
         self.wanted[bank % BANKS]
     }
 
+    /// Returns the banks with requests.
+    #[inline]
+    pub(super) const fn busy(&self) -> u64 {
+        self.busy
+    }
+
     const fn is_apart(&self, bank: usize) -> bool {
         self.apart >> bank & 1 == 1
+    }
+
+    /// Puts the wanted places of a bank into the mask of its group.
+    #[inline]
+    fn make_ready(&mut self, number: usize, group: u8) {
+        self.apart &= !(1 << number);
+        self.ready[group as usize % BANKS] |= self.wanted[number % BANKS];
+        self.ready_groups |= 1 << group;
+    }
+
+    /// Takes places out of the mask of a group.
+    #[inline]
+    fn not_ready(&mut self, group: u8, places: u64) {
+        let group = group as usize % BANKS;
+        self.ready[group] &= !places;
+        self.ready_groups &= !(u64::from(self.ready[group] == 0) << group);
     }
 
     /// Notes a request for a bank. Returns whether the command that the bank needs next is another one.
@@ -124,6 +152,7 @@ impl BankIndex {
         let (number, bit) = (number % BANKS, 1 << place);
         let had = self.places[number];
         self.places[number] |= bit;
+        self.busy |= 1 << number;
         if bank.open != row {
             return had == 0;
         }
@@ -138,12 +167,15 @@ impl BankIndex {
     /// Notes that a request for the open row of a bank left the queue, whose first place may be another one now.
     #[inline]
     pub(super) fn remove(&mut self, number: usize, bank: &Bank, place: u32, queue: &RequestQueue) {
-        let (number, others) = (number % BANKS, !(1 << place));
-        self.places[number] &= others;
-        self.wanted[number] &= others;
-        self.ready[bank.group as usize % BANKS] &= others;
-        if self.wanted[number] == 0 || self.is_apart(number) {
+        let (number, bit) = (number % BANKS, 1 << place);
+        self.places[number] &= !bit;
+        self.wanted[number] &= !bit;
+        self.not_ready(bank.group, bit);
+        if self.wanted[number] == 0 {
             self.choose(number, bank, queue);
+        } else {
+            // The row has been open long enough for the transfer that removed the request, so the bank is ready.
+            self.make_ready(number, bank.group);
         }
     }
 
@@ -155,41 +187,61 @@ impl BankIndex {
         }
     }
 
-    /// Notes that the state of a bank, or its open row, has changed.
+    /// Notes that a row of a bank was opened.
     #[inline]
-    pub(super) fn bank_changed(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
+    pub(super) fn row_opened(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
         let number = number % BANKS;
+        let mut places = self.places[number];
+        if places == 0 {
+            return;
+        }
         let mut wanted = 0;
+        while places != 0 {
+            let place = places.trailing_zeros();
+            places &= places - 1;
+            wanted |= u64::from(queue.at(place).row == bank.open) << place;
+        }
+        self.wanted[number] = wanted;
+        self.choose(number, bank, queue);
+    }
+
+    /// Notes that the row of a bank was closed, or that a bank with a closed row was refreshed.
+    #[inline]
+    pub(super) fn row_closed(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
+        let number = number % BANKS;
         if self.places[number] != 0 {
-            if bank.open != CLOSED {
-                let mut places = self.places[number];
-                while places != 0 {
-                    let place = places.trailing_zeros();
-                    places &= places - 1;
-                    wanted |= u64::from(queue.at(place).row == bank.open) << place;
-                }
-            }
-            self.wanted[number] = wanted;
+            self.wanted[number] = 0;
             self.choose(number, bank, queue);
         }
     }
 
-    /// Empties the index.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.queue);
+    /// Empties the index. Returns the banks that had requests. Their choices are to be made anew when requests are added.
+    pub(super) fn clear(&mut self) -> u64 {
+        for bank in Places(self.busy) {
+            self.places[bank as usize % BANKS] = 0;
+            self.wanted[bank as usize % BANKS] = 0;
+        }
+        for group in Places(self.ready_groups) {
+            self.ready[group as usize % BANKS] = 0;
+        }
+        (self.ready_groups, self.apart) = (0, 0);
+        core::mem::take(&mut self.busy)
     }
 
     /// Returns the command that a bank with requests needs next, from the state of the bank alone.
     #[inline]
     fn choice(&self, number: usize, bank: &Bank, queue: &RequestQueue) -> Choice {
         let wanted = self.wanted[number];
-        let slot = if bank.open == CLOSED { Limits::activate(bank.group) } else { NO_LIMIT };
-        let cycle = if bank.open == CLOSED { bank.activate } else { bank.precharge };
-        if wanted == 0 {
-            Choice { cycle, order: OTHER, slot, place: queue.oldest(self.places[number]) }
+        if wanted != 0 {
+            let limits = LimitPair::transfer(bank.rank, bank.group);
+            return Choice { cycle: bank.transfer, order: TRANSFER, limits, place: queue.oldest(wanted) };
+        }
+        let place = queue.oldest(self.places[number]);
+        if bank.open == CLOSED {
+            let limits = LimitPair::activate(bank.rank, bank.group);
+            Choice { cycle: bank.activate, order: OTHER, limits, place }
         } else {
-            let slot = Limits::transfer(bank.group);
-            Choice { cycle: bank.transfer, order: TRANSFER, slot, place: queue.oldest(wanted) }
+            Choice { cycle: bank.precharge, order: OTHER, limits: LimitPair::NONE, place }
         }
     }
 
@@ -197,9 +249,10 @@ impl BankIndex {
     #[inline]
     pub(super) fn choose(&mut self, number: usize, bank: &Bank, queue: &RequestQueue) {
         let (number, places) = (number % BANKS, self.places(number));
-        self.ready[bank.group as usize % BANKS] &= !places;
+        self.not_ready(bank.group, places);
         if places == 0 {
             self.apart &= !(1 << number);
+            self.busy &= !(1 << number);
             return;
         }
         self.apart |= 1 << number;
@@ -217,30 +270,26 @@ impl BankIndex {
         now: u64,
     ) -> u64 {
         let choice = self.choice(number % BANKS, bank, queue);
-        choice.key(limits.of(self.queue, choice.slot).max(now), queue)
+        choice.key(limits.of(self.queue, choice.limits).max(now), queue)
     }
 
     /// Returns the least key of all banks from `now` on, or `u64::MAX` without requests.
     #[inline(always)]
     pub(super) fn least_key(&mut self, queue: &RequestQueue, limits: &Limits, now: u64) -> u64 {
-        let (mut least, mut apart) = (u64::MAX, self.apart);
-        while apart != 0 {
-            let number = apart.trailing_zeros() as usize;
-            apart &= apart - 1;
-            let choice = &self.choices[number % BANKS];
-            let limit = limits.of(self.queue, choice.slot).max(now);
+        let mut least = u64::MAX;
+        for number in Places(self.apart) {
+            let choice = &self.choices[number as usize % BANKS];
+            let limit = limits.of(self.queue, choice.limits).max(now);
             if choice.order == TRANSFER && choice.cycle <= limit {
                 // The limits never decrease, so the bank stays ready until its row is closed.
-                self.apart &= !(1 << number);
-                self.ready[choice.slot as usize % BANKS] |= self.wanted[number % BANKS];
+                self.make_ready(number as usize, choice.limits.group());
                 continue;
             }
             least = least.min(choice.key(limit, queue));
         }
-        for (&ready, limits) in self.ready.iter().zip(limits.transfers()) {
-            if ready != 0 {
-                least = least.min(key(limits[self.queue & 1].max(now), TRANSFER, queue.oldest_age(ready)));
-            }
+        for group in Places(self.ready_groups) {
+            let limit = limits.of_group(self.queue, group).max(now);
+            least = least.min(key(limit, TRANSFER, queue.oldest_age(self.ready[group as usize % BANKS])));
         }
         least
     }

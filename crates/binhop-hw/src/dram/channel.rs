@@ -29,13 +29,13 @@ pub(super) struct Channel {
     number: u32,
     timing: DramTiming,
     pub(super) queue: usize,
-    marks: (usize, usize),
+    /// The waiting writes from which writes go first: before they do, and while they do.
+    marks: [usize; 2],
     closes: bool,
     pub(super) queues: [RequestQueue; 2],
     indices: [Box<BankIndex>; 2],
     limits: Limits,
     banks: Box<[Bank; BANKS]>,
-    count_of_banks: usize,
     banks_of_rank: usize,
     /// The banks with an open row.
     open: u64,
@@ -71,13 +71,12 @@ impl Channel {
             number,
             timing: config.timing,
             queue: config.queue as usize,
-            marks: (config.drain_high as usize, config.drain_low as usize),
+            marks: [config.drain_high as usize, config.drain_low as usize + 1],
             closes: config.pages == PagePolicy::Closed,
             queues: [RequestQueue::new(), RequestQueue::new()],
             indices: [READS, WRITES].map(|queue| Box::new(BankIndex::new(queue))),
             limits: Limits::new(organisation, &config.timing),
             banks: Box::new(core::array::from_fn(bank)),
-            count_of_banks: organisation.ranks as usize * banks_of_rank,
             banks_of_rank,
             open: 0,
             dues: (1..=ranks).map(|rank| rank * refi / ranks).collect(),
@@ -94,8 +93,7 @@ impl Channel {
     #[inline]
     fn going(&mut self) -> usize {
         let waiting = self.queues[WRITES].len();
-        let mark = if self.drains { self.marks.1 + 1 } else { self.marks.0 };
-        self.drains = waiting >= mark;
+        self.drains = waiting >= self.marks[usize::from(self.drains)];
         if self.drains || self.queues[READS].is_empty() { WRITES } else { READS }
     }
 
@@ -149,8 +147,7 @@ impl Channel {
             let found = index.key(number, bank, queue, &self.limits, self.next);
             if found >> KEY_BITS < self.dues[bank.rank as usize] { found } else { u64::MAX }
         };
-        let busy = (0..self.count_of_banks).filter(|&number| index.places(number) != 0);
-        busy.map(key_of).min().unwrap_or(u64::MAX)
+        Places(index.busy()).map(|number| key_of(number as usize)).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the least key of precharges of open rows that no request wants.
@@ -165,8 +162,9 @@ impl Channel {
         Places(self.open).map(key_of).min().unwrap_or(u64::MAX)
     }
 
-    /// Puts a request at the end of its queue.
-    #[inline]
+    /// Puts a request at the end of its queue. It is inlined, so that the request is written to its place at once: a copy of
+    /// fields that were written one by one waits for them.
+    #[inline(always)]
     pub(super) fn add(&mut self, queue: usize, waiting: Waiting) {
         if self.queues[queue].is_spread() {
             self.close_gaps(queue);
@@ -207,12 +205,12 @@ impl Channel {
         self.known.1 = NEITHER;
         let (queue, index) = (&mut self.queues[number], &mut self.indices[number]);
         queue.close_gaps();
-        index.clear();
+        let busy = index.clear();
         for place in queue.places() {
             let (bank, row) = (queue.at(place).bank as usize, queue.at(place).row);
             index.add(bank, &self.banks[bank], row, place);
-            index.choose(bank, &self.banks[bank], queue);
         }
+        Places(busy).for_each(|bank| index.choose(bank as usize, &self.banks[bank as usize], queue));
     }
 
     /// Returns whether a request of a queue waits for a line of this bank.
@@ -223,28 +221,43 @@ impl Channel {
             && Places(self.indices[queue].places(bank)).any(|place| requests.at(place).line == line)
     }
 
-    /// Notes in both queues that the state of a bank, or its open row, has changed.
+    /// Notes in both queues that the row of a bank was closed, or that a bank with a closed row was refreshed.
     #[inline]
-    fn changed(&mut self, number: usize) {
+    fn note_closed(&mut self, number: usize) {
         for (index, queue) in self.indices.iter_mut().zip(&self.queues) {
-            index.bank_changed(number, &self.banks[number % BANKS], queue);
+            index.row_closed(number, &self.banks[number % BANKS], queue);
         }
     }
 
-    /// Issues the next command if its cycle is before `end`. Returns whether it did.
-    #[inline]
-    pub(super) fn step(
+    /// Issues all commands of cycles before `end`.
+    #[inline(never)]
+    pub(super) fn advance(
         &mut self,
         end: u64,
         counts: &mut [DramUseCounters],
         listener: &mut impl DramListener,
-    ) -> bool {
+    ) {
+        while self.step(end, counts, listener) {}
+    }
+
+    /// Issues the next command.
+    pub(super) fn issue_next(&mut self, counts: &mut [DramUseCounters], listener: &mut impl DramListener) {
+        self.step(u64::MAX, counts, listener);
+    }
+
+    /// Issues the next command if its cycle is before `end`. Returns whether it did.
+    #[inline(always)]
+    fn step(&mut self, end: u64, counts: &mut [DramUseCounters], listener: &mut impl DramListener) -> bool {
         // A request that enters at `end` is not in its queue yet, so no cycle from there on is decided here.
         if self.next >= end {
             return false;
         }
         // Both queues have a number below 2.
         let going = self.going() & 1;
+        if self.queues[going].is_empty() && !self.closes && self.first_due >= end {
+            // Nothing waits in either queue, and an open row stays open until its rank is refreshed.
+            return false;
+        }
         let next = if self.known.1 == going { self.known.0 } else { self.find(going) };
         let (cycle, order, last) = parts_of(next);
         if cycle >= end {
@@ -308,7 +321,7 @@ impl Channel {
         self.tell(DramCommandKind::Refresh, first, 0, cycle, listener);
         for bank in self.banks_of(rank) {
             self.banks[bank].activate = self.banks[bank].activate.max(cycle + self.timing.rfc);
-            self.changed(bank);
+            self.note_closed(bank);
         }
         self.dues[rank] += self.timing.refi;
         self.first_due = self.dues.iter().copied().min().expect("a channel has ranks");
@@ -320,7 +333,7 @@ impl Channel {
         bank.open = CLOSED;
         bank.activate = bank.activate.max(cycle + self.timing.rp);
         self.open &= !(1 << number);
-        self.changed(number);
+        self.note_closed(number);
     }
 
     fn precharge(&mut self, number: usize, cycle: u64, listener: &mut impl DramListener) {
@@ -347,10 +360,12 @@ impl Channel {
         bank.precharge = cycle + timing.ras;
         bank.activate = cycle + timing.rc;
         self.open |= 1 << number;
-        self.limits.note_activate(bank.rank as usize, bank.group, cycle);
+        self.limits.note_activate(bank.rank, bank.group, cycle);
         self.counters.activates += 1;
         self.tell(DramCommandKind::Activate, number, row, cycle, listener);
-        self.changed(number);
+        for (index, queue) in self.indices.iter_mut().zip(&self.queues) {
+            index.row_opened(number, &self.banks[number], queue);
+        }
     }
 
     /// Issues the read or write of a request, which leaves its queue.
@@ -375,7 +390,7 @@ impl Channel {
             [end, end + timing.wr]
         };
         bank.precharge = bank.precharge.max(precharge);
-        self.limits.note_transfer(direction, bank.group, cycle);
+        self.limits.note_transfer(direction, bank.rank, bank.group, cycle);
         self.queues[direction].remove(place);
         self.indices[direction].remove(number, bank, place, &self.queues[direction]);
         self.indices[1 - direction].precharge_changed(number, bank, &self.queues[1 - direction]);

@@ -48,7 +48,7 @@ impl Dram {
         let channel = &mut self.channels[self.locator.channel(request.line)];
         let direction = usize::from(request.write);
         let mut enters = request.arrival.max(self.entered);
-        while channel.step(enters, &mut self.counts, listener) {}
+        channel.advance(enters, &mut self.counts, listener);
         if direction == READS && channel.waits_for(WRITES, bank as usize, request.line) {
             self.entered = enters;
             let count = &mut self.counts[request.class as usize];
@@ -60,7 +60,7 @@ impl Dram {
         while channel.queues[direction].len() >= channel.queue
             || (direction == WRITES && channel.waits_for(READS, bank as usize, request.line))
         {
-            channel.step(u64::MAX, &mut self.counts, listener);
+            channel.issue_next(&mut self.counts, listener);
             enters = enters.max(channel.next);
         }
         channel.next = channel.next.max(enters);
@@ -74,14 +74,14 @@ impl Dram {
     pub fn finish(&mut self, listener: &mut impl DramListener) {
         for channel in &mut self.channels {
             while channel.queues.iter().any(|queue| !queue.is_empty()) {
-                channel.step(u64::MAX, &mut self.counts, listener);
+                channel.issue_next(&mut self.counts, listener);
             }
         }
     }
 
     /// Issues the next command of the channel of a line.
     pub(super) fn step(&mut self, line: u64, listener: &mut impl DramListener) {
-        self.channels[self.locator.channel(line)].step(u64::MAX, &mut self.counts, listener);
+        self.channels[self.locator.channel(line)].issue_next(&mut self.counts, listener);
     }
 
     /// Returns the number that the next request gets.

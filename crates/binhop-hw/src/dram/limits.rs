@@ -1,22 +1,56 @@
 //! `Limits` has the first cycle at which bank groups and ranks take each kind of command, because of commands to other banks.
 //!
 //! Commands come in the order of their cycles, and each keeps all limits. So a limit never decreases, and the later of two
-//! limits is the one that holds.
+//! limits holds. A command keeps the limit of its group and the limit of its rank, so a transfer changes the limits of its
+//! own group and of each rank, not of all groups.
 
 use super::{DramOrganisation, DramTiming};
 
-/// `LimitSlot` is the number of a limit: below [`ACTIVATES`] of the transfers of a group, from there on of its activates.
-pub(super) type LimitSlot = u8;
+/// `LimitSlot` is the number of a limit in the table of [`Limits`].
+type LimitSlot = u16;
 
-/// The most bank groups of a channel, over all its ranks.
-const ACTIVATES: LimitSlot = 64;
+/// The most bank groups, and the most ranks, of a channel.
+const MOST: LimitSlot = 64;
+const GROUP_TRANSFERS: LimitSlot = 0;
+const RANK_TRANSFERS: LimitSlot = MOST;
+const GROUP_ACTIVATES: LimitSlot = 2 * MOST;
+const RANK_ACTIVATES: LimitSlot = 3 * MOST;
+/// This limit stays 0.
+const NONE: LimitSlot = 4 * MOST;
+const SLOTS: usize = 8 * MOST as usize;
 
-/// The limit of a precharge, which groups and ranks do not limit.
-pub(super) const NO_LIMIT: LimitSlot = 2 * ACTIVATES;
+/// `LimitPair` names the two limits of a command: that of the bank group, and that of the rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitPair {
+    group: LimitSlot,
+    rank: LimitSlot,
+}
 
-const SLOTS: usize = 256;
+impl LimitPair {
+    /// The limits of a precharge, which groups and ranks do not limit.
+    pub(super) const NONE: Self = Self { group: NONE, rank: NONE };
 
-/// `Distances` are the distances from a transfer to a read and to a write.
+    /// Returns the limits of a transfer.
+    #[inline]
+    pub(super) const fn transfer(rank: u8, group: u8) -> Self {
+        Self { group: GROUP_TRANSFERS + group as LimitSlot, rank: RANK_TRANSFERS + rank as LimitSlot }
+    }
+
+    /// Returns the bank group of the limits of a transfer.
+    #[inline]
+    pub(super) const fn group(self) -> u8 {
+        (self.group - GROUP_TRANSFERS) as u8
+    }
+
+    /// Returns the limits of an activate.
+    #[inline]
+    pub(super) const fn activate(rank: u8, group: u8) -> Self {
+        Self { group: GROUP_ACTIVATES + group as LimitSlot, rank: RANK_ACTIVATES + rank as LimitSlot }
+    }
+}
+
+/// `Distances` are the distances from a transfer to a read and to a write. Those of a group are not less than those of its
+/// rank ([`DramTiming::check`]).
 #[derive(Clone, Copy, Debug)]
 struct Distances {
     same_group: [u64; 2],
@@ -36,11 +70,11 @@ struct Window {
 pub(super) struct Limits {
     /// For each slot, the first cycle for the queue of reads and for the queue of writes.
     cycles: Box<[[u64; 2]; SLOTS]>,
-    /// For each direction and group, the distances from its transfer to transfers of each group.
-    distances: Vec<[u64; 2]>,
+    /// For each direction, the distances from its transfers.
+    distances: [Distances; 2],
     windows: Vec<Window>,
-    groups: usize,
-    groups_of_rank: usize,
+    /// Log2 of the bank groups of a rank.
+    group_bits: u32,
     rrd: [u64; 2],
     faw: u64,
 }
@@ -58,76 +92,56 @@ impl Limits {
             same_rank: [cwl + burst + timing.wtr_s, ccd_s],
             other_rank: [(cwl + burst + turn).saturating_sub(cl), burst + turn],
         };
-        let (groups, groups_of_rank) =
-            (organisation.ranks * organisation.bank_groups, organisation.bank_groups);
-        let mut distances = Vec::new();
-        for of in [read, write] {
-            for group in 0..groups {
-                distances.extend((0..groups).map(|other| match other {
-                    _ if other == group => of.same_group,
-                    _ if other / groups_of_rank == group / groups_of_rank => of.same_rank,
-                    _ => of.other_rank,
-                }));
-            }
-        }
         Self {
             cycles: Box::new([[0; 2]; SLOTS]),
-            distances,
+            distances: [read, write],
             windows: vec![Window::default(); organisation.ranks as usize],
-            groups: groups as usize,
-            groups_of_rank: groups_of_rank as usize,
+            group_bits: organisation.bank_groups.trailing_zeros(),
             rrd: [timing.rrd_s, timing.rrd_l],
             faw: timing.faw,
         }
     }
 
-    /// Returns the slot of a transfer of a group.
+    /// Returns the first cycle that a pair of limits allows, for a queue.
     #[inline]
-    pub(super) const fn transfer(group: u8) -> LimitSlot {
-        group
+    pub(super) fn of(&self, queue: usize, pair: LimitPair) -> u64 {
+        let of = |slot: LimitSlot| self.cycles[slot as usize % SLOTS][queue & 1];
+        of(pair.group).max(of(pair.rank))
     }
 
-    /// Returns the slot of an activate of a group.
+    /// Returns the first cycle of a transfer of a group, for a queue.
     #[inline]
-    pub(super) const fn activate(group: u8) -> LimitSlot {
-        group + ACTIVATES
+    pub(super) fn of_group(&self, queue: usize, group: u32) -> u64 {
+        self.of(queue, LimitPair::transfer((group >> self.group_bits) as u8, group as u8))
     }
 
-    /// Returns the limit of a slot, for a queue.
     #[inline]
-    pub(super) fn of(&self, queue: usize, slot: LimitSlot) -> u64 {
-        self.cycles[slot as usize][queue & 1]
-    }
-
-    /// Returns the limits of transfers of each group, for the queue of reads and for the queue of writes.
-    #[inline]
-    pub(super) fn transfers(&self) -> &[[u64; 2]] {
-        &self.cycles[..self.groups]
+    fn raise(&mut self, slot: LimitSlot, cycles: [u64; 2]) {
+        let limit = &mut self.cycles[slot as usize % SLOTS];
+        *limit = [limit[0].max(cycles[0]), limit[1].max(cycles[1])];
     }
 
     /// Notes a read (0) or a write (1) of a group.
     #[inline]
-    pub(super) fn note_transfer(&mut self, direction: usize, group: u8, cycle: u64) {
-        let first = (direction * self.groups + group as usize) * self.groups;
-        let distances = &self.distances[first..first + self.groups];
-        for (cycles, distances) in self.cycles.iter_mut().zip(distances) {
-            cycles[0] = cycles[0].max(cycle + distances[0]);
-            cycles[1] = cycles[1].max(cycle + distances[1]);
+    pub(super) fn note_transfer(&mut self, direction: usize, rank: u8, group: u8, cycle: u64) {
+        let from = self.distances[direction & 1];
+        let after = |distances: [u64; 2]| distances.map(|distance| cycle + distance);
+        self.raise(GROUP_TRANSFERS + LimitSlot::from(group), after(from.same_group));
+        for other in 0..self.windows.len() as LimitSlot {
+            let distances = if other == LimitSlot::from(rank) { from.same_rank } else { from.other_rank };
+            self.raise(RANK_TRANSFERS + other, after(distances));
         }
     }
 
     /// Notes an activate of a group.
     #[inline]
-    pub(super) fn note_activate(&mut self, rank: usize, group: u8, cycle: u64) {
-        let window = &mut self.windows[rank];
-        window.cycles[window.oldest] = cycle + self.faw;
+    pub(super) fn note_activate(&mut self, rank: u8, group: u8, cycle: u64) {
+        let window = &mut self.windows[rank as usize];
+        window.cycles[window.oldest % 4] = cycle + self.faw;
         window.oldest = (window.oldest + 1) % 4;
-        let least = window.cycles[window.oldest];
-        let first = rank * self.groups_of_rank;
-        for other in first..first + self.groups_of_rank {
-            let limit = least.max(cycle + self.rrd[usize::from(other == group as usize)]);
-            let cycles = &mut self.cycles[Self::activate(other as u8) as usize];
-            *cycles = [cycles[0].max(limit); 2];
-        }
+        let least = window.cycles[window.oldest].max(cycle + self.rrd[0]);
+        let pair = LimitPair::activate(rank, group);
+        self.raise(pair.rank, [least; 2]);
+        self.raise(pair.group, [cycle + self.rrd[1]; 2]);
     }
 }

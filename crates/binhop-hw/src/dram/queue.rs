@@ -122,7 +122,7 @@ impl RequestQueue {
     }
 
     /// Adds the youngest request. Returns its place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, waiting: Waiting) -> u32 {
         let place = self.place(self.spread);
         *self.at_mut(place) = waiting;
@@ -147,7 +147,7 @@ impl RequestQueue {
 
     /// Moves the requests together, to places from 0 on in the order of their age.
     pub(super) fn close_gaps(&mut self) {
-        let (old, taken, first) = (self.requests.clone(), self.taken, self.first);
+        let (old, taken, first) = (*self.requests, self.taken, self.first);
         let places = (0..self.spread).map(|age| (age + first) % PLACES);
         let waiting = places.filter(|place| taken >> place & 1 == 1);
         self.requests.iter_mut().zip(waiting).for_each(|(to, place)| *to = old[place as usize]);
