@@ -1,11 +1,13 @@
-//! `device_data_bench` prints how fast schemes serve the references of `file-copy` below level 2 of the machine `tb10`, under
-//! one placement: before memory of fixed latency each scheme alone, and the five of TB10 together; before memory with a
-//! controller first the controller alone, which gets the requests of a scheme, then scheme, protocol and controller
-//! together. The references are held in memory, so a figure contains neither the front nor the workload; 16 M references
-//! of the workload are its default length. Each figure is the processor time of the best of three passes, and the same for
-//! 40 M.
+//! `device_data_bench` prints how fast schemes serve the references of `file-copy` below level 2 of the machine `tb10`,
+//! under one placement. Before memory of fixed latency it measures each scheme alone, and the five schemes of TB10
+//! together. Before memory with a controller it first measures the controller alone, which gets the requests of a
+//! scheme, and then scheme, protocol and controller together. The references are held in memory, so a figure contains
+//! neither the front nor the workload; 16 M references of the workload are its default length. Each figure is the
+//! processor time of the best of three passes. A second figure is the time that 40 M references or requests take at the
+//! same speed.
 //!
-//! `cargo run --release -p binhop-sim --example device_data_bench [REFERENCES [WORD]]`: only figures whose name has the word.
+//! `cargo run --release -p binhop-sim --example device_data_bench [REFERENCES [WORD]]`: only figures whose name has the
+//! word.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -25,7 +27,8 @@ use binhop_sim::{Machine, RunOptions, front_stream};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const PASSES: usize = 3;
-/// The events of a block, which every scheme handles before the next one. A front passes on about as many at once.
+/// The number of events in a block. Every scheme handles a block before the next block. A front passes on about as many
+/// events at once.
 const BLOCK: usize = 1 << 18;
 const MEMORIES: [&str; 3] = ["ddr2-666", "ddr4-2400", "ddr5-4800"];
 
@@ -92,7 +95,7 @@ fn print(what: &str, count: usize, unit: &str, mut pass: impl FnMut()) {
     );
 }
 
-/// Returns the seconds that this thread has run. Where the system does not say, it is the time on the wall.
+/// Returns the seconds that this thread has run. If the system does not report it, this returns the wall time.
 fn now() -> f64 {
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = ran.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
@@ -101,7 +104,7 @@ fn now() -> f64 {
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Lets schemes handle all events before memory of fixed latency, block by block.
+/// Makes schemes handle all events before memory of fixed latency, block by block.
 fn fixed(kinds: &[SchemeKind], events: &[TapEvent]) {
     let machine = Machine::load("tb10", &[]).unwrap();
     let mut memory = machine.memory_of_schemes();
@@ -120,8 +123,8 @@ fn machine(memory: &str) -> Machine {
     Machine::load("tb10", &[format!("dram.preset={memory}")]).unwrap()
 }
 
-/// Returns the events below level 2 during the first `length` references of the workload, and the number of references among
-/// these events.
+/// Returns the events below level 2 during the first `length` references of the workload, and the number of references
+/// among these events.
 fn stored(length: u64) -> (Vec<TapEvent>, usize) {
     let (mut events, mut references) = (Vec::new(), 0);
     let mut take = |_: usize, front: &[FrontEvent]| {
@@ -142,7 +145,7 @@ fn stored(length: u64) -> (Vec<TapEvent>, usize) {
     (events, references)
 }
 
-/// Lets a scheme and its memory handle all events.
+/// Makes a scheme and its memory handle all events.
 fn run(machine: &Machine, kind: SchemeKind, events: &[TapEvent], keeps: bool) -> (DramMemory, u64) {
     let setup = machine.scheme_setup(kind, kind.name()).unwrap();
     let mut scheme = make_scheme(&SchemeConfig { seed: 0, ..setup.config }).unwrap();

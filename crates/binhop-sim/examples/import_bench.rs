@@ -3,8 +3,8 @@
 //!
 //! The foreign files hold a built-in workload in each format: din without sizes; drmemtrace as raw2trace
 //! writes it, with a timestamp and a processor now and then; ChampSim's records with the data references that
-//! follow an instruction. Beside the wall time (the best of five) stands the processor time of the whole
-//! process, where the system reports it. On a busy machine only the processor time means anything. On an idle
+//! follow an instruction. Besides the wall time (the best of five), the benchmark prints the processor time of the
+//! whole process, if the system reports it. On a busy machine only the processor time means anything. On an idle
 //! machine the two times of one thread are equal.
 //!
 //! `cargo run --release -p binhop-sim --example import_bench [REFERENCES] [WORKLOAD]`

@@ -66,7 +66,7 @@ fn machine(name: &str, settings: &[&str]) -> Machine {
     let on = ["translation=on", "translation.table=radix", "translation.reserve=64MiB"];
     let on = if settings.is_empty() { &[][..] } else { &on[..] };
     let all: Vec<String> = memory.iter().chain(on).chain(settings).map(ToString::to_string).collect();
-    // The machine's own TLBs make room for those of the settings.
+    // The machine's own TLBs are removed, because the settings name other TLBs.
     let described = Machine::load(name, &[]).unwrap().resolved();
     let own = ["[tlb", "[translation", "[walk-cache"];
     let sections =

@@ -1,4 +1,5 @@
-//! The cost of one row of a trace is bounded: references have a largest size, and errors name the row.
+//! These tests check that the cost of one row of a trace is bounded: references have a largest size, and errors name
+//! the row.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::Fixed;

@@ -1,5 +1,5 @@
-//! `rules = "cachegrind"`: the whole engine is compared with the oracle of these rules, and their refusals
-//! are tested.
+//! These tests compare the whole engine under `rules = "cachegrind"` with the oracle of these rules, and test their
+//! refusals.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, SMALL, batch, event, reference, run};

@@ -94,8 +94,8 @@ fn conflict_machine() -> Machine {
     Machine::parse(&machine(0).resolved(), "conflicts", &settings).unwrap()
 }
 
-/// Space 0 touches `own` pages of its own. Spaces 0 and 1 touch the first pages of a shared segment. Then
-/// space 1 exits.
+/// Returns a trace in which space 0 touches `own` pages of its own. Spaces 0 and 1 touch the first pages of a shared
+/// segment. Then space 1 exits.
 fn two_spaces(own: u64, shared: [u64; 2]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let flags = map_flags::READ | map_flags::SHARED;

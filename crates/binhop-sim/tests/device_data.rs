@@ -1,5 +1,5 @@
-//! Device data: what passes below a front is characterised as a slow model does, and schemes compared together count what
-//! each of them counts alone.
+//! These tests compare the characterisation of what passes below a front with a slow model. They also check that
+//! schemes compared together count the same as each scheme alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,8 +165,8 @@ impl SlowModel {
     }
 }
 
-/// The device writes lines 8 and 9 as one request; the processor reads line 8 after a line of its own, and writes it; the
-/// device reads lines 8 and 9.
+/// The device writes lines 8 and 9 as one request; the processor reads line 8 after a line of its own, and writes it;
+/// the device reads lines 8 and 9.
 #[test]
 fn each_flow_has_the_distances_counted_by_hand() {
     let line = FrontEvent::Line;
@@ -253,7 +253,7 @@ fn check(trace: &[Event], settings: &[&str]) {
             let mut alone = make_scheme(&scheme.config).unwrap();
             let fixed = machine.memory_of_schemes();
             let mut memory: Box<dyn LineMemory> = match machine.posted_requests() {
-                // A memory with a controller keeps the waits for it in its own clock, and no answer has them.
+                // A memory with a controller counts waits in its own clock, so the answers contain no waits for memory.
                 _ if machine.dram().is_some() => Box::new(FixedLatency { cycles: 0 }),
                 Some(places) => Box::new(PostedMemory::new(fixed, places)),
                 None => Box::new(fixed),
@@ -271,7 +271,8 @@ fn check(trace: &[Event], settings: &[&str]) {
     }
 }
 
-/// Requests may overlap: each transfer stands at one place of the stream, so the later one overwrites what both write.
+/// Requests may overlap: each transfer stands at one place of the stream, so the later transfer overwrites what both
+/// transfers write.
 #[test]
 fn a_request_overwrites_what_an_overlapping_one_wrote() {
     let machine = Machine::parse(MACHINE, "small", &[]).unwrap();
@@ -320,7 +321,8 @@ fn every_figure_is_a_listed_metric() {
                 }
             }
         }
-        // A counter of a class may have the name of a cache before its own, so only a name as a whole is one of a cache.
+        // A counter of a class may have the name of a cache before its own, so the whole name decides whether the
+        // counter belongs to a cache.
         if let Some(rest) = name.strip_prefix("last-level.").or_else(|| name.strip_prefix("dma-cache.")) {
             name = format!("CACHE.{rest}");
         }
@@ -330,7 +332,8 @@ fn every_figure_is_a_listed_metric() {
     assert_eq!(seen, listed);
 }
 
-/// A cache with virtual tags takes the scheme that flushes, and no other; a machine without such a cache takes all others.
+/// A cache with virtual tags takes the scheme that flushes, and no other; a machine without such a cache takes all
+/// others.
 #[test]
 fn the_tags_of_caches_decide_which_schemes_a_machine_takes() {
     let machine = |settings: &[&str]| {
@@ -381,7 +384,8 @@ struct Requests {
     counts: DramData,
 }
 
-/// The controller alone, given the requests behind a scheme, does what the controller behind the scheme does.
+/// Checks that a controller alone, given the requests behind a scheme, does the same as the controller behind the
+/// scheme.
 fn check_requests(trace: &[Event]) {
     let settings = ["dram.preset=ddr2-666".to_owned(), "dram.queue=2".to_owned()];
     let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
@@ -404,7 +408,8 @@ fn check_requests(trace: &[Event]) {
         assert_eq!(dram.counters(), found.counts.commands, "{:?}", scheme.config.kind);
         let mut all = DramUseCounters::default();
         found.counts.classes.into_iter().for_each(|class| all += class);
-        // Behind a scheme, a read waits from the time of its agent on, which may be before the request ahead.
+        // Behind a scheme, the wait of a read counts from the time of its agent. This time may lie before the time of
+        // the request ahead.
         assert!(dram.class(0).latency <= all.latency);
         assert_eq!(DramUseCounters { latency: all.latency, ..*dram.class(0) }, all);
     }

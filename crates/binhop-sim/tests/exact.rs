@@ -1,5 +1,5 @@
-//! Everything that makes binhop fast must leave every result as it is, to the bit: sharing a front among
-//! seeds, skipping sure hits, threads, batches, running seeds together or alone.
+//! These tests check that everything that makes binhop fast leaves every result as it is, to the bit: sharing a front
+//! among seeds, skipping sure hits, threads, batches, running seeds together or alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run, short_and_long};
@@ -234,8 +234,8 @@ fn assert_bits_change_nothing(machines: &[Machine], events: &EventBatch, options
     }
 }
 
-/// Of machines with one front, the lanes of some have backs in bits, and the lanes of others have none. No stack takes the
-/// backs of a lane that has a back in bits.
+/// Several machines share one front. Lanes of some machines have backs in bits, and lanes of the other machines have no
+/// such back. No stack takes the backs of a lane that has a back in bits.
 #[test]
 fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
     let events = data_in_many_pages();
@@ -252,8 +252,8 @@ fn lanes_with_backs_in_bits_stand_beside_lanes_without() {
     }
 }
 
-/// Behind a shared front, the backs of many lanes are bits: in memory that is ample, and until a page is evicted. Of two
-/// machines, one has a level 3, and one has a back that is no bit.
+/// Behind a shared front, the backs of many lanes are bits: in memory that is ample, and until a page is evicted. Of
+/// two machines, one has a level 3, and one has a back that is no bit.
 #[test]
 fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
     let events = data_in_many_pages();

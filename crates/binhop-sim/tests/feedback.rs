@@ -1,4 +1,5 @@
-//! Mixes whose quanta are cycles of each lane: pieces change nothing, and each placement has a stream of its own.
+//! These tests simulate mixes whose quanta are cycles of each lane: pieces change nothing, and each placement has a
+//! stream of its own.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -54,12 +55,12 @@ fn all_tables(outcomes: &[Outcome]) -> Vec<Vec<RecordBatch>> {
     outcomes.iter().map(tables).collect()
 }
 
-/// Machines with costs; their first-level caches are small, and some have write buffers.
+/// Returns machines with costs. Their first-level caches are small, and some machines have write buffers.
 fn with_costs() -> Vec<Machine> {
     (0..SMALL.len()).map(machine).filter(Machine::has_cost).collect()
 }
 
-/// A machine of scarce memory whose kernel acts at switches, system calls and page faults.
+/// Returns a machine of scarce memory whose kernel acts at switches, system calls and page faults.
 fn with_kernel() -> Machine {
     let scarce = SMALL.iter().find(|(name, _)| name.contains("write buffer and costs")).unwrap().1;
     let footprint = |occasion, code| {
@@ -99,7 +100,7 @@ fn value(outcome: &Outcome, metric: &str, seed: u64) -> f64 {
 /// The operation of a row, and its first argument.
 type KeptRow = (u8, Option<u64>);
 
-/// A source that keeps what it yields.
+/// `Kept` is a source that keeps what it yields.
 struct Kept {
     mix: Mix,
     rows: Arc<Mutex<Vec<KeptRow>>>,
@@ -166,7 +167,7 @@ fn every_return_of_a_page_blocks() {
     let rows = rows.lock().unwrap();
     let fault = Some(Cause::PageFault as u64);
     let blocked = rows.iter().filter(|&&(op, cause)| op == Op::Switch as u8 && cause == fault).count();
-    // The programs share no page, so a page that has blocked returns with its reference.
+    // The programs share no page, so each page that has blocked returns at the reference that waited for it.
     assert!(returns > 300);
     assert_eq!(blocked, returns);
 }
@@ -174,8 +175,8 @@ fn every_return_of_a_page_blocks() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// The rows that surely fit in a quantum go together, with all skips and fast paths. One row after the other
-    /// through the stepper gives the same.
+    /// Rows that surely fit in a quantum are simulated together, with all skips and fast paths. The stepper simulates
+    /// one row after the other, and gives the same result.
     #[test]
     fn pieces_equal_one_row_after_the_other(
         machine in costly(),
@@ -204,7 +205,7 @@ proptest! {
         }
     }
 
-    /// The same where every fault blocks.
+    /// Pieces also equal single rows if every fault blocks.
     #[test]
     fn pieces_equal_rows_where_every_fault_blocks(
         machine in prop_oneof![prop::sample::select((0..SMALL.len()).map(machine).collect::<Vec<_>>()), inclusive()],
@@ -275,7 +276,7 @@ next = "memory"
 memory = 0
 "#;
 
-/// Two programs that miss often.
+/// Returns two programs that miss often.
 fn missing() -> Vec<EventBatch> {
     let program = |first: u8| {
         let fetch = |page| Event::Fetch { page, offset: 0, count: 4 };

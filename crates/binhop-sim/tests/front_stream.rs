@@ -1,4 +1,4 @@
-//! What passes below the caches is checked one event at a time: by hand, and against the rules of `TapEvent`.
+//! These tests check what passes below the caches, one event at a time: by hand, and against the rules of `TapEvent`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn machine(sets: &[String]) -> Machine {
     Machine::parse(MACHINE, "small", sets).unwrap()
 }
 
-/// The same tree with virtual tags, and room for every line of a short trace.
+/// Returns the same tree with virtual tags, and with room for every line of a short trace.
 fn virtually(sets: &[&str]) -> Machine {
     let caches = ["l1i", "l1d", "l2"]
         .into_iter()
@@ -75,7 +75,7 @@ const fn read(line: u64) -> FrontEvent {
     FrontEvent::Line(TapEvent::Read { line, store: false })
 }
 
-/// The caches have two sets. Lines 0, 2, 4 and 6 fall into the first.
+/// The caches have two sets. Lines 0, 2, 4 and 6 fall into the first set.
 #[test]
 fn each_event_below_the_caches_is_the_expected_one() {
     let mut rows = EventBuilder::default();
@@ -111,8 +111,8 @@ fn each_event_below_the_caches_is_the_expected_one() {
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected);
 }
 
-/// The front of a machine whose last level has lines of 128 bytes. Each has two parts, 0 and 1 of line 0 and so on. The data
-/// cache holds two parts, with an even and an odd number.
+/// The last level of this machine has lines of 128 bytes. Each line has two parts in the front: line 0 has the parts 0
+/// and 1, and so on. The data cache holds two parts, a part with an even number and a part with an odd number.
 #[test]
 fn a_front_with_shorter_lines_passes_parts() {
     let front = machine(&["cache.l2.line=128B".to_owned()]).front().unwrap();
@@ -182,8 +182,8 @@ fn a_transfer_of_whole_lines_leaves_the_next_line_alone() {
     assert_eq!(events(&front, &rows.finish()).0, expected);
 }
 
-/// Level 1 has a part of a line that level 2 has, too, and both are dirty. The bytes are passed down once, whatever part of
-/// the line a device reads.
+/// Level 1 has a part of a line that level 2 has, too, and both are dirty. The bytes are passed down once, whatever
+/// part of the line a device reads.
 #[test]
 fn bytes_that_are_dirty_in_two_levels_are_passed_down_once() {
     let sets = ["l2.line=128B", "l2.size=512B", "l2.next=l3", "l3.size=1KiB", "l3.line=128B", "l3.ways=2"];
@@ -208,8 +208,8 @@ fn bytes_that_are_dirty_in_two_levels_are_passed_down_once() {
     }
 }
 
-/// With virtual tags the pages of a transfer are flushed from both levels: dirty lines are written back, those that the
-/// device overwrites as a whole, too. Each line is read again, under every name that it had.
+/// With virtual tags the pages of a transfer are flushed from both levels: dirty lines are written back, and so are
+/// dirty lines that the device overwrites as a whole. Each line is read again, under every name that it had.
 #[test]
 fn virtual_tags_flush_the_pages_of_a_transfer() {
     let mut rows = EventBuilder::default();
@@ -335,10 +335,10 @@ fn count(events: &[FrontEvent], form: impl Fn(&TapEvent) -> bool) -> u64 {
     events.iter().filter(|event| matches!(event, FrontEvent::Line(event) if form(event))).count() as u64
 }
 
-/// Checks the rules of a front against the lines that it must hold. Without an inclusive cache the instruction cache may
-/// read a line that the data cache holds dirty.
+/// Checks the rules of a front against the lines that it must hold. Without an inclusive cache the instruction cache
+/// may read a line that the data cache holds dirty.
 fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
-    // The lines held, and those among them that must be dirty. Other lines may have become dirty by a hit.
+    // The lines held, and the held lines that must be dirty. Other held lines may have become dirty by a hit.
     let mut held: BTreeSet<u64> = BTreeSet::new();
     let mut dirty: BTreeSet<u64> = BTreeSet::new();
     for event in events {
@@ -382,8 +382,8 @@ fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
     }
 }
 
-/// Checks the rules of a front with parts of lines: a line is held from the first read of a part to the departure of the last
-/// one, and what is passed down is a part of a line that is held.
+/// Checks the rules of a front with parts of lines: a line is held from the first read of a part until the last part
+/// leaves, and only parts of held lines are passed down.
 fn follow_parts(events: &[FrontEvent]) {
     let mut held: BTreeSet<u64> = BTreeSet::new();
     for event in events {

@@ -1,6 +1,6 @@
 //! These tests measure the cost of address spaces in allocated bytes. Time and memory must grow with the
-//! rows of a trace and not faster, whatever the rows do. All counts are exact: one thread, one size against
-//! its double.
+//! rows of a trace and not faster, whatever the rows do. All counts are exact: each test runs on one thread, and
+//! compares a trace with a trace of twice the rows.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! A stopped run ends before every lane has gone through a batch. The tests count placements, not seconds.
+//! These tests check that a stopped run ends before every lane has gone through a batch. The tests count placements,
+//! not seconds.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! References to mapped files fault as they do in a slow model, which looks at every page of every reference, with lists
-//! of the pages of each address space.
+//! These tests compare the faults of references to mapped files with a slow model, which looks at every page of every
+//! reference, and keeps lists of the pages of each address space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ use crate::io_path::{Rows, batch, config, row};
 const PAGE: u64 = 4096;
 /// A file that calls name, and its segment.
 const DATA: (u64, u64) = (3, 9);
-/// A file that is only mapped. The path gives it the number behind the last.
+/// A file that is only mapped. The path gives this file the number behind the last number of the trace.
 const LIBRARY: (u64, u64) = (4, 20);
 /// A device, which is no file on the disk.
 const DEVICE: u64 = 21;
@@ -87,7 +87,8 @@ struct Slow {
     /// Which pages address spaces share.
     pages: Spaces,
     competes: bool,
-    /// The pages that the kernel copied into where a private mapping leads to a file, by address space and virtual page.
+    /// The pages that the kernel copied into where a private mapping leads to a file, by address space and virtual
+    /// page.
     copies: Vec<(u64, u64)>,
     /// The number of steps so far.
     made: usize,
@@ -482,8 +483,8 @@ fn the_pages_of_a_library_come_from_the_disk() {
     assert_eq!(fast(config(), meta(None), &trace, 3), expected);
 }
 
-/// A mapped file may have a number for direct calls beside another number. A fault brings its page into the page cache, where
-/// a call by the other number finds it.
+/// A mapped file may have a number for direct calls and another number. A fault brings its page into the page cache,
+/// where a call by the other number finds the page.
 #[test]
 fn a_fault_finds_the_file_behind_a_direct_one() {
     let direct = DATA.0 + 8;

@@ -1,4 +1,4 @@
-//! The page cache competes for frames: under no placement a page of the page cache is evicted by a placement, and what a
+//! These tests let the page cache compete for frames. No placement evicts a page of the page cache, and a page that a
 //! full memory pushes out is read from the disk again.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ fn meta() -> Meta {
     }
 }
 
-/// A call that reads or writes a page of the file. The program works on four pages of its own.
+/// Returns a call that reads or writes a page of the file. The program works on four pages of its own.
 fn call(writes: bool, page: u64) -> Vec<Event> {
     let call = Event {
         arg0: Some(FILE),

@@ -24,7 +24,7 @@ const TEXT: u64 = HALF;
 const RINGS: u64 = HALF + (1 << 36);
 const CACHE: u64 = HALF + (1 << 46);
 
-/// A trace held as batches.
+/// `Rows` is a trace held as batches.
 pub struct Rows {
     pub meta: Meta,
     pub batches: Vec<EventBatch>,
@@ -95,7 +95,8 @@ pub fn batch(events: &[Event]) -> EventBatch {
     builder.finish()
 }
 
-/// Returns all rows that come of rows, cut into batches of `each`, and the number of calls of which too little is known.
+/// Returns the rows that the path makes of rows in batches of `each`, and the number of calls about which the trace
+/// says too little.
 fn followed(events: &[Event], each: usize) -> (Vec<Event>, u64) {
     followed_with(meta(), events, each)
 }
@@ -109,7 +110,7 @@ fn followed_by(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (
     (rows, unseen)
 }
 
-/// Also returns what waits for devices at the end.
+/// Returns what [`followed`] returns, and what waits for devices at the end.
 fn counted(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<Event>, u64, IoWaiting) {
     let source = Rows { meta, batches: events.chunks(each).map(batch).collect() };
     let mut path = IoEvents::new(Box::new(source), config).unwrap();
@@ -121,8 +122,8 @@ fn counted(config: IoConfig, meta: Meta, events: &[Event], each: usize) -> (Vec<
     (all, unseen, waiting)
 }
 
-/// Pages that were asked for arrive, and old pages are written, behind the fetch with whose instructions their time comes.
-/// Requests that wait at the end of the trace stay there, and are counted.
+/// Pages that were asked for arrive, and old pages are written, behind the fetch with whose instructions their time
+/// comes. Requests that wait at the end of the trace stay there, and are counted.
 #[test]
 fn devices_act_at_a_time_of_their_own() {
     // A page in 1,000 instructions; a page is old after 3,500.
@@ -162,7 +163,8 @@ fn devices_act_at_a_time_of_their_own() {
     assert_eq!(transfers(&calls(4)).1, [4, 1, 0, 0], "the page that is old waits for the disk");
 }
 
-/// A store through a mapping makes a page dirty at once. One dirty page too many wakes the flusher at the next instruction.
+/// A store through a mapping makes a page dirty at once. One dirty page too many wakes the flusher at the next
+/// instruction.
 #[test]
 fn a_store_through_a_mapping_wakes_the_flusher() {
     let sizes = IoConfig { dirty_pages: 1, ..config() };
@@ -241,7 +243,7 @@ fn a_read_by_hand() {
         row(Op::KernelEnter, 0, 0, 0),
         fetch(0x200, 4),
         row(Op::Store, RINGS, 16, 1),
-        // The device reads it, transfers the page and marks the descriptor.
+        // The device reads the descriptor, transfers the page and marks the descriptor.
         dma(Op::DmaRead, 0, 16, SEGMENT + 2, 2),
         map(CACHE, 1 | 2 | 8, 512, SEGMENT),
         dma(Op::DmaWrite, 0, 4096, SEGMENT, 0),
@@ -249,7 +251,7 @@ fn a_read_by_hand() {
         fetch(0x1000, 128),
         fetch(0x200, 4),
         row(Op::Load, RINGS, 16, 1),
-        // 100 bytes are copied, 64 and 36.
+        // The processor copies 100 bytes in two pieces of 64 and 36 bytes.
         fetch(0, 4),
         row(Op::Load, CACHE, 64, 1),
         row(Op::Store, USER + 32, 64, 1),
@@ -312,7 +314,7 @@ fn a_direct_read_by_hand() {
     assert!(!rows.iter().any(|row| matches!(row.op, Op::Load | Op::Store) && row.addr < HALF));
 }
 
-/// fsync writes the dirty pages of its file, and sync writes all. A call that names no file is counted.
+/// fsync writes the dirty pages of its file, and sync writes all dirty pages. A call that names no file is counted.
 #[test]
 fn dirty_pages_are_written_when_a_call_asks_for_it() {
     let sync = |system: Option<&str>, write: u32, number: u32, file: Option<u64>| {
@@ -354,8 +356,9 @@ fn pages_that_are_cut_off_leave_unwritten() {
     assert_eq!(written(call(1, USER, 4096, 11, Some(0))), (vec![0, 1, 2], 0, 0));
 }
 
-/// A file may have one number for direct calls and another for the rest. It is one file: a direct read finds what a call
-/// has written into the page cache, and a direct write takes its pages out.
+/// A file may have one number for direct calls and another for the rest. Both numbers mean one file: a direct read
+/// finds what a call has written into the page cache, and a direct write removes the pages that it writes from the page
+/// cache.
 #[test]
 fn a_file_with_two_numbers_is_one_file() {
     let mut two = meta();
@@ -382,8 +385,8 @@ fn a_file_with_two_numbers_is_one_file() {
     assert_eq!(disk, expected);
 }
 
-/// A call of which the trace holds the number alone is counted, and so is one whose other side is in no trace. A call that
-/// found nothing names its file.
+/// A call is counted as unseen if the trace holds only its number, or if the other side of the call is in no trace. A
+/// call that found nothing names its file.
 #[test]
 fn calls_without_sizes_are_counted() {
     let bare = |number| row(Op::Syscall, 0, 0, number);
@@ -432,7 +435,8 @@ fn a_call_between_files_finds_the_file_behind_a_direct_one() {
     }
 }
 
-/// Calls between two files: from page cache to page cache, from the page cache to the card; what is not known is counted.
+/// Calls between two files copy from page cache to page cache, or from the page cache to the card. A call about which
+/// the trace says too little is counted.
 #[test]
 fn calls_between_two_files_by_hand() {
     let between = |number, offset, bytes, to, at| {
@@ -493,7 +497,8 @@ fn pages_in_pipes_are_not_copied() {
     assert_eq!(moved(&[into.clone(), pass.clone(), out]), (0, 0, 6000, 0));
     // New pages are filled with zeros around the bytes of the call: 100 before, and 2,092 behind in the second page.
     assert_eq!(moved(&[into.clone(), pass, save]), (6000, 6000 + 100 + 2092, 0, 0));
-    // What goes to a terminal, or to an unknown place of a file, has left the pipe: a read finds the last 1,000 bytes.
+    // Bytes that go to a terminal, or to an unknown place of a file, have left the pipe: a read finds the last 1,000
+    // bytes.
     for (to, unknown) in [(TERMINAL, 0), (copy, 1), (99, 1)] {
         let away = between(275, PIPE, None, 5000, to, None);
         assert_eq!(moved(&[into.clone(), away, read(PIPE, 3000)]), (1000, 1000, 0, unknown), "{to}");
@@ -511,7 +516,7 @@ fn pages_in_pipes_are_not_copied() {
     assert_eq!(moved(&[vec![nameless, list]]), (0, 0, 0, 0), "a call that failed");
 }
 
-/// A number means what it means in the system that the trace names: 1 is `exit` of 4.3BSD, and 4 is `write`.
+/// The number of a call has the meaning of the system that the trace names: 1 is `exit` of 4.3BSD, and 4 is `write`.
 #[test]
 fn a_number_is_read_as_the_system_of_the_trace_has_it() {
     let calls = |system: Option<&str>, number| {
@@ -534,7 +539,7 @@ fn a_number_is_read_as_the_system_of_the_trace_has_it() {
     }
 }
 
-/// Batches may end anywhere, between a call and its ranges, too.
+/// Batches may end anywhere, even between a call and its ranges.
 #[test]
 fn rows_do_not_depend_on_batches() {
     let events = [
@@ -615,8 +620,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    /// Every reference of the kernel lies in a page that is mapped, every transfer in a segment of the kernel or a file,
-    /// and the kernel is entered and left in turn.
+    /// Every reference of the kernel lies in a page that is mapped, every transfer in a segment of the kernel or a
+    /// file, and the kernel is entered and left in turn.
     #[test]
     fn rows_fit_together(events in events()) {
         let (rows, _) = followed(&events, 7);

@@ -68,7 +68,7 @@ fn each_line_of_a_footprint_is_accessed_once_at_each_occasion() {
 #[test]
 fn a_flush_removes_all_lines_of_the_caches_that_are_named() {
     let options = RunOptions { kernel: true, ..RunOptions::default() };
-    // The system call is the last event, so all that a cache was filled with is gone.
+    // The system call is the last event, so every line that a cache was filled with is gone.
     for (setting, flushed) in [("l1d, l1i", ["l1i", "l1d"]), ("all", ["l1d", "l2"])] {
         let kernel =
             run(&with(COSTS, &[&format!("kernel.syscall.flush={setting}")]), &events(), 100, &options);

@@ -198,7 +198,7 @@ fn later_settings_win_and_a_setting_may_add_a_section() {
     assert!(machine.has_cost());
 }
 
-/// The cycles that an access waits beside its instruction, at level 2 and at memory.
+/// An access waits these cycles besides its instruction, at level 2 and at memory.
 #[test]
 fn costs_are_totals_or_added_and_may_include_a_hit_in_level_1() {
     let costs = ["cost.level-1=1", "cost.l2=13", "cost.memory=200"];

@@ -1,5 +1,5 @@
-//! The accesses that reach memory are checked one at a time. Their number and kinds must equal the counts of
-//! the run, and each access is the expected access.
+//! These tests check the accesses that reach memory, one at a time. Their number and kinds must equal the counts of the
+//! run, and each access is the expected access.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, SMALL, batch, event, machine, run};
@@ -31,7 +31,7 @@ fn counted(outcome: &Outcome) -> [u64; 2] {
     let (names, values) = (column("metric"), column("value"));
     let (names, values) = (names.as_string::<i32>(), values.as_primitive::<Float64Type>());
     let of = |kind: Kind| -> u64 {
-        // The name of another agent than the user stands before the kind.
+        // If the agent is not the user, its name stands before the kind.
         let end = format!(".{}.accesses", kind.name());
         let counts = |row: &usize| {
             let name = names.value(*row);

@@ -1,5 +1,5 @@
-//! Tests compare the one-pass paging with the oracle, which keeps a list for each color and simulates one
-//! memory at a time.
+//! These tests compare the one-pass paging with the oracle, which keeps a list for each color and simulates one memory
+//! at a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{Event, Fixed, batch, event, named, reference, touched_units};
@@ -145,8 +145,8 @@ proptest! {
     }
 }
 
-/// Compares the faults of a pass with those of runs, for every memory size and every number of colors. Two seeds start
-/// with free lists in different orders: frames then differ, and faults do not.
+/// Compares the faults of a pass with the faults of runs, for every memory size and every number of colors. Two seeds
+/// start with free lists in different orders: frames then differ, and faults do not.
 fn compare_with_runs(workloads: &[(&str, u64)]) {
     let (frames, colors) = ([32, 64, 96, 1024], [1, 2, 8, 32]);
     for &(workload, length) in workloads {

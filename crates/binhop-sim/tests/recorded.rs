@@ -1,4 +1,5 @@
-//! A placement that was dumped and is replayed gives the same counts, whatever was evicted in between.
+//! These tests check that a placement that was dumped and is replayed gives the same counts, whatever was evicted in
+//! between.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Tests compare reuse distances with a list that is searched, and the misses that they imply with simulated caches.
+//! These tests compare reuse distances with a list that is searched, and the misses that they imply with simulated
+//! caches.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ fn pass(source: Box<dyn Source>, unit: u64, kinds: ReuseKinds, length: Option<u6
     reuse(source, &options, &mut |_| Ok(())).unwrap()
 }
 
-/// The accesses of a group: the first ones by kind, and those of each distance by kind.
+/// `Counted` holds the accesses of a group: the first accesses by kind, and the accesses of each distance by kind.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     first: [u64; 3],
@@ -83,7 +84,7 @@ fn compare(events: &EventBatch, unit: u64, kinds: ReuseKinds, length: Option<u64
     }
     assert_eq!(fast.processes.keys().collect::<Vec<_>>(), processes.keys().collect::<Vec<_>>());
     fast.processes.values().zip(processes.values()).for_each(|(histogram, counted)| counted.check(histogram));
-    // Segments share out the same accesses.
+    // Each access counts for one segment, so the segments add up to the same accesses.
     let mut sum = Counted::default();
     for histogram in fast.segments.values() {
         (0..3).for_each(|kind| sum.first[kind] += histogram.first()[kind]);
@@ -164,7 +165,7 @@ fn simulated(workload: &str, length: u64, lines: u64) -> u64 {
     rows.map(|row| value.value(row) as u64).sum()
 }
 
-/// The engine's own caches miss as often as distances say.
+/// The engine's own caches miss as often as the reuse distances say.
 #[test]
 fn a_fully_associative_cache_misses_as_often() {
     for workload in ["sor", "tree", "lin"] {

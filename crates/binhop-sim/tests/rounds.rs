@@ -1,4 +1,4 @@
-//! Seeds that do not fit into memory at once are simulated in rounds, with equal results.
+//! These tests simulate seeds that do not fit into memory at once in rounds, and expect equal results.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::cell::Cell;

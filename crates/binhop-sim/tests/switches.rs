@@ -33,7 +33,7 @@ struct SlowLife {
     left: Option<(&'static str, Option<u64>)>,
     /// The lines that both computers held when the life left.
     held: BTreeSet<Line>,
-    /// The lines that it has lost since, and that have not come back.
+    /// The lines that the life has lost since, and that have not come back.
     lost: BTreeSet<Line>,
 }
 
@@ -174,7 +174,7 @@ impl SlowSwitches {
         self.course.clear();
     }
 
-    /// Begins the measured part. What is left of the segment belongs to no switch.
+    /// Begins the measured part. The rest of the segment belongs to no switch.
     fn measure(&mut self) {
         self.costs.clear();
         self.pieces.clear();
@@ -258,7 +258,8 @@ impl Observer for Watched {
                 );
             }
         }
-        // Within one access a line may come and go, and come back. What an away life has lost follows each step.
+        // Within one access a line may come, leave and come back. The lost lines of lives that are away are updated at
+        // each step.
         let steps = tree.moved.iter().map(|moved| match *moved {
             MovedLine::Came(cache, name, offset) => (true, (cache, name, offset)),
             MovedLine::Left(left) => {
@@ -308,7 +309,8 @@ impl Observer for Watched {
             slow.add(&format!("{level}.{kind}.cycles.{side}"), answer.0 - stall);
             slow.add(&format!("write-buffer.cycles.{side}"), stall);
         }
-        // A data reference belongs to the piece of the instructions before it, a fetch to that of its own.
+        // A data reference belongs to the piece of the instructions before it. A fetch belongs to the piece of its own
+        // instructions.
         self.shared = Some(tree.clone());
         if access.kind != Kind::Fetch {
             let total = slow.total();
@@ -365,7 +367,7 @@ impl Observer for Watched {
             *alive = false;
         };
         if slow.began && !slow.switched {
-            // Address space 0 lives, if anything runs before the first switch.
+            // Address space 0 is alive if anything runs before the first switch.
             slow.numbers.entry(0).or_insert((0, true));
         }
         match op {
@@ -521,7 +523,7 @@ impl Part {
     }
 }
 
-/// Draws a part; most are the whole trace, or all of it behind a warm-up.
+/// Draws a part. Most parts are the whole trace, or the whole trace behind a warm-up.
 fn part() -> impl Strategy<Value = Part> {
     (prop_oneof![Just(u8::MAX), any::<u8>()], prop_oneof![Just(0), any::<u8>()])
         .prop_map(|(run, warmup)| Part { run, warmup })
@@ -635,7 +637,7 @@ proptest! {
     }
 }
 
-/// Returns segments of three processes that take turns: short, long and longer ones.
+/// Returns segments of three processes that take turns: short segments, long segments and longer segments.
 fn long_segments() -> EventBatch {
     let mut events = EventBuilder::default();
     let mut draw = 1u64;

@@ -1,8 +1,8 @@
 //! A walk of each form of page table is followed by hand: addresses, levels and cycles.
 //!
-//! Memory has 256 frames, so page n of the tables lies in frame 256 + n, at address 0x100000 + n × 0x1000. The reserve has
-//! 16 pages, so the handlers lie at 0x110000. Level 1 is a direct-mapped cache of one page, with lines of 32 bytes. A miss
-//! takes 100 cycles. Lines are named by their addresses.
+//! Memory has 256 frames, so page n of the tables lies in frame 256 + n, at address 0x100000 + n × 0x1000. The reserve
+//! has 16 pages, so the handlers lie at 0x110000. Level 1 is a direct-mapped cache of one page, with lines of 32 bytes.
+//! A miss takes 100 cycles. Lines are named by their addresses.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::Fixed;
@@ -11,7 +11,8 @@ use binhop_sim::{Machine, RunOptions, memory_stream};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 
-/// Returns the addresses and times of the accesses that reach memory, and a way to read counts, of loads at these addresses.
+/// Returns the addresses and times of the accesses that reach memory, and a way to read counts, of loads at these
+/// addresses.
 fn loads(settings: &[&str], addresses: &[u64]) -> (Vec<(u64, u64)>, impl Fn(&str) -> f64 + use<>) {
     let text = r#"
 memory = { page = "4KiB", size = "1MiB" }
@@ -35,7 +36,7 @@ placement = "fixed"
     loads_of(text, settings, addresses)
 }
 
-/// Returns what [`loads`] returns of another machine.
+/// Returns what [`loads`] returns, for another machine.
 fn loads_of(
     text: &str,
     settings: &[&str],
@@ -57,8 +58,8 @@ fn loads_of(
     (accesses, move |name: &str| counts.get(name).copied().unwrap_or(0.0))
 }
 
-/// Checks accesses to tables, and separately that the program's access is the last one, to this line of its page. Returns
-/// the frame of the program's page.
+/// Checks accesses to tables, and that the last access is the program's access to this line of its page. Returns the
+/// frame of the program's page.
 fn assert_walk(accesses: &[(u64, u64)], walk: &[(u64, u64)], (line, time): (u64, u64)) -> u64 {
     let (last, before) = accesses.split_last().unwrap();
     assert_eq!(before, walk, "{accesses:x?}");
@@ -94,7 +95,7 @@ fn walk_caches_spare_the_upper_levels() {
     let settings = ["walk-cache.0.entries=1", "walk-cache.2.entries=1"];
     let (_, count) = loads(&settings, &[0x7fff_f7dd_1234, 0x7fff_f7dd_2234]);
     assert_eq!((count("translation.entries"), count("translation.entries.spared")), (5.0, 3.0));
-    // Two mebibytes further the entry of level 2 is another one, and that of level 0 is the same.
+    // Two mebibytes away, the entry of level 2 is another entry, and the entry of level 0 is the same entry.
     let (_, count) = loads(&settings, &[0x7fff_f7dd_1234, 0x7fff_f7bd_1234]);
     assert_eq!((count("translation.entries"), count("translation.entries.spared")), (7.0, 1.0));
 }
@@ -129,8 +130,8 @@ fn the_table_of_mips() {
     assert_eq!((count("translation.cycles.entries"), count("cycles")), (200.0, 720.0));
     assert_eq!((count("tlb.load.accesses"), count("tlb.load.misses")), (1.0, 1.0));
     assert_eq!((count("tlb.handler.load.accesses"), count("tlb.handler.load.misses")), (1.0, 1.0));
-    // The TLB holds the page of the user table at the second walk, so one handler runs. The root's entry has taken the set
-    // of its second line.
+    // The TLB holds the page of the user table at the second walk, so one handler runs. The root's entry has taken the
+    // set of its second line.
     let (accesses, count) = loads(&settings, &[0x1234_5678, 0x1234_6678]);
     assert_eq!((accesses.len(), accesses[7], accesses[8].1), (9, (0x11_0020, 730), 830));
     assert_eq!((count("translation.entries"), count("translation.entries.root")), (3.0, 1.0));
@@ -156,8 +157,8 @@ fn the_inverted_table() {
     assert_eq!((count("translation.entries"), count("cycles")), (2.0, 300.0));
 }
 
-/// Software that translates at cache misses: the handlers' page lies above memory, at 0x100000, then come the segment map,
-/// 128 pages of root tables, and the global table at 0x182000.
+/// Software of this machine translates at cache misses. The handlers' page lies above memory, at 0x100000, then come
+/// the segment map, 128 pages of root tables, and the global table at 0x182000.
 const AT_MISSES: &str = r#"
 memory = { page = "4KiB", size = "1MiB" }
 placement = { policy = "first", pool = "64KiB" }
@@ -185,8 +186,9 @@ refill = "cache-miss"
 
 #[test]
 fn the_disjunct_table_at_a_cache_miss() {
-    // Address 0x1234_5678 lies in the first region touched, so in segment 0: page 0x2345 of it has byte 0x8d14 of the global
-    // table, and entry 8 of the root. The handler has 40 bytes, in two lines. It takes 10 cycles, and 10 more for its own miss.
+    // Address 0x1234_5678 lies in the first region touched, so in segment 0: page 0x2345 of it has byte 0x8d14 of the
+    // global table, and entry 8 of the root. The handler has 40 bytes, in two lines. It takes 10 cycles, and 10 more
+    // for its own miss.
     let (accesses, count) = loads_of(AT_MISSES, &[], &[0x1234_5678]);
     let walk = [(0x10_0000, 10), (0x10_0020, 110), (0x10_2020, 220), (0x18_ad00, 320)];
     assert_walk(&accesses, &walk, (0x660, 420));

@@ -1,4 +1,4 @@
-//! Tests of units check one rule at a time, in exact integers.
+//! These tests check the rules of units one at a time, in exact integers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
@@ -71,9 +71,9 @@ fn fetch(page: u8, offset: u16) -> Event {
     Event::Fetch { page, offset, count: 1 }
 }
 
-/// Returns the accesses and misses of a kind at level 1, the unit's accesses included. The unit asks for one
-/// kind of occasion, and loads or fetches byte 8 of its own page at each. Sharing and skipping must not
-/// change the counts.
+/// Returns the accesses and misses of a kind at level 1, the unit's accesses included. The unit asks for one kind of
+/// occasion, and loads or fetches byte 8 of its own page at each occasion. Sharing and skipping must not change the
+/// counts.
 fn counts(machine: &Machine, events: &[Event], asked: OccasionKind, kind: Kind) -> [u64; 2] {
     let (cache, touched) = match kind {
         Kind::Fetch => ("l1i", TouchedLines { fetch: Lines::Bytes(8..9), data: Lines::None }),

@@ -2,8 +2,8 @@
 //!
 //! A memory system serves many accesses that stand in no trace: the refill of a TLB, a page walk, the kernel's
 //! own footprint at a switch, a device's transfer. A [`Unit`] makes such *injected* accesses, in each lane for
-//! itself, at the [`Occasion`]s for which it asks. The accesses may differ from lane to lane. The occasions at which a
-//! unit may make accesses are the same in every lane.
+//! itself, at the [`Occasion`]s for which it asks. The accesses may differ from lane to lane. The moments of the stream
+//! at which a unit may make accesses are the same in every lane.
 //!
 //! Rules
 //! - Preparation finds every moment of the stream at which an occasion may arise in some lane. There its filters forget

@@ -81,7 +81,7 @@ pub enum Event {
     Exit,
     Kernel(bool),
     Syscall(u8),
-    /// Another thread of the running process.
+    /// A switch to another thread of the running process.
     Thread,
     Device {
         writes: bool,

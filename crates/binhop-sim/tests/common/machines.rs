@@ -390,8 +390,8 @@ pub fn machine(number: usize) -> Machine {
     Machine::parse(toml, name, &[]).unwrap_or_else(|problem| panic!("{name}: {problem}"))
 }
 
-/// Draws the caches that a kernel flushes at a switch, a fault and a system call: bit n stands for cache n. Most kernels
-/// flush no cache.
+/// Draws the caches that a kernel flushes at a switch, a fault and a system call: bit n stands for cache n. Most
+/// kernels flush no cache.
 pub fn flushes() -> impl Strategy<Value = [u8; 3]> {
     prop_oneof![2 => Just([0; 3]), 1 => prop::array::uniform3(any::<u8>())]
 }

@@ -1,4 +1,4 @@
-//! The tests share drawn events, and the machines on which they run.
+//! This module holds what the tests share: drawn events, and the machines on which the events run.
 #![allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_macros)]
 
 mod events;

@@ -18,7 +18,8 @@ fn with_huge_pages_and(size: &str, setting: &str, events: &[Event]) -> BTreeMap<
     counts(&run(&huge(size, setting), &batch(events), 500, &RunOptions::default()), 0, 1)
 }
 
-/// Returns a machine of 4 KiB pages with huge pages of so many bytes and a further setting. A table page has 16 entries.
+/// Returns a machine of 4 KiB pages with huge pages of so many bytes and a further setting. A table page has 16
+/// entries.
 fn huge(size: &str, setting: &str) -> Machine {
     let settings = [
         "translation=on",
@@ -56,13 +57,13 @@ fn a_huge_page_is_one_fault_one_walk_and_one_entry_of_the_tlb() {
         names.map(|name| counts.get(name).copied().unwrap_or(0.0))
     };
     assert_eq!(of(&with_huge_pages("4KiB", &events)), [18.0, 34.0, 34.0, 170.0, 0.0, 0.0]);
-    // The huge page of page 35 reaches beyond the map, so pages of the usual size are taken there. The first huge page is
-    // used as a whole. Of the second, one page is used.
+    // The huge page of page 35 reaches beyond the map, so pages of the usual size are taken there. The first huge page
+    // is used as a whole. Of the second, one page is used.
     let pages = 15.0 * PAGE as f64;
     assert_eq!(of(&with_huge_pages("64KiB", &events)), [3.0, 3.0, 3.0, 4.0 + 4.0 + 5.0, 2.0, pages]);
 }
 
-/// A fork, a copy on write, an unmap of a part and an exit split huge pages, or end their one entry.
+/// A fork, a copy on write, an unmap of a part and an exit each split a huge page, or end its one entry.
 #[test]
 fn huge_pages_end_where_a_part_of_them_changes() {
     let splits = |events: &[Event]| {
@@ -114,7 +115,7 @@ fn faults_of_huge_pages_have_causes() {
     assert_eq!(of("64KiB", old, &events), [7.0, 3.0, 1.0, 0.0]);
 }
 
-/// Where tables lie changes nothing that huge pages do.
+/// The place of the tables changes nothing about huge pages.
 #[test]
 fn huge_pages_are_the_same_under_every_placement_of_tables() {
     let map = Event::Map { page: 0, pages: 40, segment: None, shared: false };

@@ -1,5 +1,5 @@
-//! These tests check single rules of translation: what tables do to the program, causes of faults, what units reference, and
-//! what is refused.
+//! These tests check single rules of translation: the effect of tables on the program, the causes of faults, the
+//! references of units, and refusals.
 
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ placement = "{}"
     Machine::parse(&text, policy, &[]).unwrap()
 }
 
-/// Checks that pages of the program have the frames, and caches and the operating system the counts, that they have
-/// without translation.
+/// Checks that translation changes neither the frames of the program's pages nor the counts of caches and of the
+/// operating system.
 fn same_without(policy: &str, memory: &str, rule: &str, events: &EventBatch) {
     let options = RunOptions { seeds: vec![0, 7], log: true, ..RunOptions::default() };
     let [on, off] =
