@@ -260,7 +260,7 @@ fn virtual_tags_flush_the_pages_of_a_transfer() {
     assert_eq!(metric(&outcome, "l2.purged"), 7);
 }
 
-/// Lines that the processor stores past the caches leave every cache, and go down as writes of the processor.
+/// Lines that the processor stores without using the caches leave every cache, and go down as writes of the processor.
 #[test]
 fn a_store_past_the_caches_is_a_write_of_the_processor() {
     let mut rows = EventBuilder::default();

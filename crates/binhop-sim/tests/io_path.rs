@@ -264,7 +264,8 @@ fn a_read_by_hand() {
     assert_eq!((rows, unseen), (expected.to_vec(), 0));
 }
 
-/// A write of 200 bytes from byte 60 of a line on, past the caches: the whole lines are stores of their own kind.
+/// A write of 200 bytes from byte 60 of a line on bypasses the caches: each whole line is a store of the device
+/// `NON_TEMPORAL`.
 #[test]
 fn a_write_past_the_caches_by_hand() {
     let non_temporal = IoConfig { file_writes: FileWrites::NonTemporal, ..config() };

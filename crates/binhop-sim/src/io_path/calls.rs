@@ -260,8 +260,8 @@ impl Call {
         }
     }
 
-    /// Returns whether the trace does not say what a call moves. Such a trace comes from an importer that knows only
-    /// the numbers of calls. A call that moved nothing names its object, unless its descriptor was bad.
+    /// Returns whether the trace does not say what a call moves. For example, an importer may know only the number of
+    /// the call. A call that moved nothing names its object, unless its descriptor was bad.
     pub(super) fn is_unknown(&self) -> bool {
         let moves_buffers = matches!(self.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe);
         let is_bare = self.object.is_none() && self.target.is_none() && self.pieces.is_empty();

@@ -10,10 +10,10 @@
 //!   of the page cache and a mapping of the file share a frame.
 //! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
 //!   of its source ends. (Ours; `rows` has the instructions.)
-//! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines past the caches. Such a
-//!   store is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes to
-//!   memory. The metrics of the front count it with the accesses of devices; below the front the store is a write of
-//!   the processor.
+//! - Where [`IoConfig::file_writes`] says so, a copy into the page cache stores whole lines that bypass the caches.
+//!   Such a store is a dma-write row of the device [`rows::NON_TEMPORAL`]: it takes the line from every cache and goes
+//!   to memory. The metrics of the front count the store with the accesses of devices; below the front the store is a
+//!   write of the processor.
 //! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's
 //!   memory. All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the
 //!   page cache, whatever the number.

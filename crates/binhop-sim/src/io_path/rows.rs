@@ -2,7 +2,7 @@
 //!
 //! # Instructions (ours)
 //! - A copy of up to 64 bytes takes 4 instructions: load, store, add, branch. A fill takes 3.
-//! - A store past the caches is one row of a whole line of 64 bytes.
+//! - A store that bypasses the caches is one row of a whole line of 64 bytes.
 //! - A descriptor takes 4 instructions and one load or store of its 16 bytes.
 //! - An interrupt's handler executes 128 instructions in 512 bytes, one piece of code for each ring.
 //! - Each of these pieces of code has a place of its own in the kernel's text; an instruction has 4 bytes.
@@ -16,7 +16,7 @@ use super::layout::{KernelLayout, MapRow};
 /// The `arg1` of a transfer whose address is a virtual address of the address space that runs.
 pub const RUNNING_SPACE: u64 = u64::MAX;
 
-/// The number of the device that stands for the processor's stores past the caches.
+/// The number of the device that stands for the processor's stores that bypass the caches.
 pub const NON_TEMPORAL: u32 = u32::MAX;
 
 /// The bytes that one load and one store copy.
@@ -135,7 +135,7 @@ impl RowWriter {
         }
     }
 
-    /// Writes the rows of a copy into the page cache that stores whole lines past the caches. A piece ends where a line
+    /// Writes the rows of a copy into the page cache in which whole lines bypass the caches. A piece ends where a line
     /// of the page cache ends; a piece that is no whole line is stored as usual.
     fn copy_past_caches(&mut self, from: Location, to: Location, bytes: u64, out: &mut EventBuilder) {
         let from = self.address(from, out);
