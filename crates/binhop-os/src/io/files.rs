@@ -58,7 +58,7 @@ impl IoPath {
     }
 
     /// Copies `bytes` of a file from byte `offset` on to byte `to_offset` of a file, from page cache to page cache
-    /// (`copy_file_range`, `sendfile` between files). The flusher works after each [`COPIED_AT_ONCE`] pages.
+    /// (`copy_file_range`, `sendfile` between files). The flusher works after each `COPIED_AT_ONCE` pages.
     pub fn copy_file(
         &mut self,
         (from, offset): (FileId, u64),
