@@ -101,18 +101,26 @@ def _distances(data: Tb10Data) -> Any:
     series = pl.concat_str(["workload", pl.col("device").fill_null("processor")], separator=" ")
     every = of_data.with_columns(series.alias("series"))
     names = every["series"].unique().sort().to_list()
+    panels = {
+        title: _cumulative(every.filter(flow=flow, stream=stream), "distance", "references", ["series"])
+        for title, (flow, stream) in FLOWS.items()
+    }
+    # All panels have one axis, which the longest distance of any panel fits.
+    longest = max([2**22, *(end for shares in panels.values() for end in shares["end"].to_list())])
     x = alt.X(
         "end:Q",
         title="reuse distance in lines, below",
-        scale=alt.Scale(type="log", base=2, domain=[1, 2**22]),
+        scale=alt.Scale(type="log", base=2, domain=[1, longest]),
     )
-    panels = []
-    for title, (flow, stream) in FLOWS.items():
-        rows = every.filter(flow=flow, stream=stream)
-        shares = _cumulative(rows, "distance", "references", ["series"])
-        panels.append(_lines(shares, x, names).properties(width=330, height=220, title=title))
     return finish(
-        alt.concat(*panels, columns=2, spacing=24),
+        alt.concat(
+            *(
+                _lines(shares, x, names).properties(width=330, height=220, title=title)
+                for title, shares in panels.items()
+            ),
+            columns=2,
+            spacing=24,
+        ),
         "Reuse distances of device data and of the processor's data",
         "First references to a line count as far away. 32K lines are 2 MiB.",
     )
