@@ -48,9 +48,9 @@ impl Back {
         Self { chain, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
-    /// Returns a back that holds, and has counted, what a back in bits holds and has counted in one lane. From now on, the
-    /// lane is simulated by itself. `back` is the place of the back among those of `bits`, `rng` is the generator of the
-    /// lane, and the new back takes no fast paths besides `paths`.
+    /// Returns a back that holds, and has counted, what a back in bits holds and has counted in one lane. From now on,
+    /// the lane is simulated by itself. `back` is the place of the back among those of `bits`, `rng` is the generator
+    /// of the lane, and the new back takes no fast paths besides `paths`.
     #[must_use]
     pub fn split_off(bits: &LaneBits, lane: usize, back: usize, rng: Rng, paths: &FastPaths) -> Self {
         let mut split = Self::with(bits.tree(back), rng, paths);
@@ -58,6 +58,8 @@ impl Back {
             bits.restore(lane, back, number, split.caches.get_mut(number));
         }
         split.memory.counters = bits.memory(lane, back);
+        let of_agent = bits.memory_of_agent(lane, back);
+        split.memory.by_agent.iter_mut().for_each(|counters| *counters = of_agent);
         split
     }
 

@@ -3,7 +3,7 @@
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Rng, Translation};
 
 use crate::{
-    Access, AgentCounters, CacheCounters, CountedCaches, FastPath, FastPaths, Invalidation, Tree,
+    Access, AgentCounters, CacheCounters, CountedCaches, FastPath, FastPaths, Invalidation, LaneBits, Tree,
     cache::{
         lines::Storage,
         stage::{Caches, stage_queries},
@@ -39,6 +39,17 @@ impl Front {
         Self { two_phase, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
+    /// Returns a front that holds, and has counted, what level 1 in bits holds and has counted in one lane. From now
+    /// on, the lane is simulated by itself. The new front takes no fast paths besides `paths`.
+    #[must_use]
+    pub fn split_off(bits: &LaneBits, lane: usize, tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
+        let mut split = Self::with(tree, rng, paths);
+        for number in bits.front_caches() {
+            bits.restore_front(lane, number, split.caches.get_mut(number));
+        }
+        split
+    }
+
     /// The front of a tree, empty, that takes no fast paths.
     fn stored(tree: &Tree, rng: Rng, storage: Storage) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
@@ -47,8 +58,9 @@ impl Front {
     }
 
     /// The front of a tree, empty, that takes memory for the lines that it holds: the sets of a larger cache are
-    /// allocated in chunks, when a line first comes to one of them. No cache counts compulsory misses: they stay 0. A cache
-    /// that counts them keeps a bit for each line of each page that it was ever asked for. The front takes no fast paths.
+    /// allocated in chunks, when a line first comes to one of them. No cache counts compulsory misses: they stay 0. A
+    /// cache that counts them keeps a bit for each line of each page that it was ever asked for. The front takes no
+    /// fast paths.
     #[must_use]
     pub fn sparse(tree: &Tree, rng: Rng) -> Self {
         Self::stored(tree, rng, Storage::Sparse)

@@ -5,11 +5,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
-use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng, Translation};
+use binhop_base::{Agent, Agents, Kind, LineAddr, PageId, PerKind, Rng, Translation};
 use binhop_hw::{
-    Back, CacheConfig, Computer, CostRule, Counted, CountedCaches, DirectMappedFilter, FastPath, FastPathSet,
-    FastPaths, Front, IndexBy, KnownHitFilter, LaneBits, LruStack, LruStackShape, MOST_LANES, Next,
-    Replacement, Request, Resident, TagBy, Tree, TreeConfig, WritebackOrder,
+    Back, BitsAccess, By, CacheConfig, Computer, CostRule, Counted, CountedCaches, DirectMappedFilter,
+    FastPath, FastPathSet, FastPaths, Front, IndexBy, KnownHitFilter, LaneBits, Level, LruStack,
+    LruStackShape, MOST_LANES, Next, Replacement, Request, Resident, TagBy, Tree, TreeConfig, WritebackOrder,
 };
 use proptest::prelude::*;
 
@@ -205,9 +205,11 @@ impl<B: BackModel> Lane<B> {
 fn assert_equal_backs(tree: &Tree, back: &Back, stepper: &Computer) {
     for cache in (0..tree.config().caches.len()).filter(|&cache| !tree.in_front(cache)) {
         assert_counts_of_stepper(back.counters(cache), stepper.counters(cache));
+        assert_eq!(back.by_agent(cache), stepper.by_agent(cache));
         assert_eq!(back.contents(cache), stepper.contents(cache));
     }
     assert_eq!(back.memory(), stepper.back.memory());
+    assert_eq!(back.memory_by_agent(), stepper.back.memory_by_agent());
 }
 
 /// Backs that take the tested path at most.
@@ -339,8 +341,8 @@ fn lru_stack(draw: &Draw, events: &[Event]) {
     Lane::new(trees, 1, None, LruStack::new(shape, 8)).run(events);
 }
 
-/// One direct-mapped filter serves three lanes behind one front, as behind a shared front: level 1 does not depend on the
-/// placement, and no page is flushed.
+/// One direct-mapped filter serves three lanes behind one front, as behind a shared front: level 1 does not depend on
+/// the placement, and no page is flushed.
 fn direct_mapped(draw: &Draw, events: &[Event]) {
     let (ways, sets) = draw.front;
     let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
@@ -428,9 +430,9 @@ fn resize_to_page(cache: &mut CacheConfig) {
     resize(cache, cache.ways, sets);
 }
 
-/// Many lanes, each a bit, behind one front that does not depend on the placement: up to three levels, of which the first may
-/// replace the least recently used line. At some event the sharing ends: then each lane goes on with a back of its own, and
-/// pages are flushed.
+/// Many lanes, each a bit, behind one front that does not depend on the placement: up to three levels, of which the
+/// first may replace the least recently used line. At some event the sharing ends: then each lane goes on with a back
+/// of its own, and pages are flushed.
 fn back_bits(draw: &Draw, events: &[Event]) {
     let (ways, sets) = draw.front;
     let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
@@ -449,16 +451,33 @@ fn back_bits(draw: &Draw, events: &[Event]) {
         }
         levels
     };
-    let trees = [draw.tree(&chain(0)), draw.tree(&chain(1))];
+    let mut trees = [draw.tree(&chain(0)), draw.tree(&chain(1))];
+    // An agent beside the user asks level 1, or the first cache behind it.
+    let agent = draw.evict_first.then_some(Agent::Walk);
+    let agent_asks = draw.add;
+    if let Some(agent) = agent {
+        trees = trees.map(|tree| with_agent(&tree, agent));
+    }
+    let of_agent = |kind: Kind, page: u32| agent.filter(|_| page.is_multiple_of(5) && kind == Kind::Load);
     let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
     let seeds: Vec<Rng> = (0..lanes as u64).map(Rng::new).collect();
     assert!(trees.iter().all(|tree| LaneBits::takes_back(tree, true)));
-    let mut bits = LaneBits::behind_shared_front(&trees.each_ref(), &seeds);
+    let mut bits = LaneBits::behind_shared_front(&trees.each_ref(), &seeds, agent_asks);
     let worlds: Vec<World> = (0..lanes as u64).map(world).collect();
     let mut placed = Placed::default();
     let computers = |tree: &Tree| seeds.iter().map(|&rng| Computer::new(tree, rng)).collect();
     let mut steppers: Vec<Vec<Computer>> = trees.iter().map(computers).collect();
     let mut front = Front::with(&trees[0], Rng::new(0), &only(&trees[0], None));
+    let (data, first) = (trees[0].config().data, trees[0].config().data + 1);
+    let access = |stepper: &mut Computer, kind: Kind, at: LineAddr, world: &World| match of_agent(kind, at.id)
+    {
+        None => stepper.access(Agent::User, kind, at, world, &mut ()),
+        // Lines of the first cache behind level 1 have 32 bytes.
+        Some(agent) if agent_asks => {
+            stepper.ask(first, agent, kind, LineAddr { line: at.line / 2, ..at }, world, &mut ())
+        }
+        Some(agent) => stepper.ask(data, agent, kind, at, world, &mut ()),
+    };
     let (mut rows, mut at): (Vec<(Kind, LineAddr)>, usize) = (Vec::new(), 0);
     while at <= events.len() {
         let event = events.get(at).copied().unwrap_or(Event::Replay);
@@ -474,12 +493,24 @@ fn back_bits(draw: &Draw, events: &[Event]) {
         }
         for (stepper, world) in steppers.iter_mut().flat_map(|lanes| lanes.iter_mut().zip(&worlds)) {
             for &(kind, at) in &rows {
-                stepper.access(Agent::User, kind, at, world, &mut ());
+                access(stepper, kind, at, world);
             }
         }
-        let mut requests: Vec<Request> = Vec::new();
-        assert_eq!(front.access_all(&rows, &worlds[0], &mut requests), 0);
-        rows.clear();
+        let mut requests: Vec<BitsAccess> = Vec::new();
+        for (kind, at) in rows.drain(..) {
+            let mut passed: Vec<Request> = Vec::new();
+            match of_agent(kind, at.id) {
+                None => assert_eq!(front.access_all(&[(kind, at)], &worlds[0], &mut passed), 0),
+                Some(_) if agent_asks => {
+                    let (page, line) = (PageId(at.id), at.line / 2);
+                    requests.push(BitsAccess { page, line, kind, by: By::Agent, is_part: false });
+                }
+                Some(agent) => {
+                    assert_eq!(front.ask(data, agent, kind, at, 0, &worlds[0], &mut passed), 0);
+                }
+            }
+            requests.extend(passed.iter().map(BitsAccess::of_request));
+        }
         bits.replay(&requests);
         assert_equal_bits(&trees, &steppers, &bits);
         if at > events.len() / 2 {
@@ -497,8 +528,15 @@ fn back_bits(draw: &Draw, events: &[Event]) {
                 match *event {
                     Event::Access(kind, page, offset) => {
                         let at = LineAddr { id: page, line: (offset / 16) as u32 };
-                        stepper.access(Agent::User, kind, at, &world, &mut ());
-                        split.access(Agent::User, kind, at, &world, &mut ());
+                        access(stepper, kind, at, &world);
+                        match of_agent(kind, page) {
+                            None => split.access(Agent::User, kind, at, &world, &mut ()),
+                            Some(agent) if agent_asks => {
+                                let at = LineAddr { line: at.line / 2, ..at };
+                                split.ask(first, agent, kind, at, &world, &mut ())
+                            }
+                            Some(agent) => split.ask(data, agent, kind, at, &world, &mut ()),
+                        };
                     }
                     Event::FlushPage(page) => {
                         let mappings = world.mappings_of(page);
@@ -515,8 +553,8 @@ fn back_bits(draw: &Draw, events: &[Event]) {
     }
 }
 
-/// Many lanes, each a bit, of trees whose level 1 depends on the placement. Pages are flushed in some lanes only. The two
-/// caches of level 1 may differ in size, in lines, and in the order of their write-backs.
+/// Many lanes, each a bit, of trees whose level 1 depends on the placement. Pages are flushed in some lanes only. The
+/// two caches of level 1 may differ in size, in lines, and in the order of their write-backs.
 fn lane_bits(draw: &Draw, events: &[Event]) {
     let (_, sets) = draw.front;
     let several = draw.virtually;
@@ -611,8 +649,118 @@ fn lane_bits(draw: &Draw, events: &[Event]) {
     }
 }
 
-/// The pages that have a frame in every lane. As in a run, a page gets its frames when it is touched first, while lines of
-/// other pages lie in its bin.
+/// Returns the tree with an agent beside the user: one that executes instructions, or one that does not.
+fn with_agent(tree: &Tree, agent: Agent) -> Tree {
+    Tree::new(TreeConfig { agents: Agents::USER.with(agent), ..tree.config().clone() })
+}
+
+/// Returns who makes an access: an agent reads some pages, and some of the user's accesses are said to follow a walk.
+fn by(kind: Kind, page: u32, offset: u64) -> By {
+    match page {
+        0 | 5 | 6 if kind != Kind::Store => By::Agent,
+        _ if offset.is_multiple_of(3) => By::UserAfterWalk,
+        _ => By::User,
+    }
+}
+
+/// The accesses of the user after walks that each level served, by kind: level 1, a cache behind, and memory.
+type Served = [[u64; 3]; 3];
+
+/// Makes an access in a stepper.
+fn step(stepper: &mut Computer, agent: Agent, access: &BitsAccess, world: &World, served: &mut Served) {
+    let BitsAccess { page, line, kind, by, .. } = *access;
+    let agent = if by == By::Agent { agent } else { Agent::User };
+    let answer = stepper.access(agent, kind, LineAddr { id: page.0, line }, world, &mut ());
+    if by == By::UserAfterWalk {
+        let level = match answer.served {
+            Level::Cache(cache) => usize::from(!stepper.front.tree().in_front(cache)),
+            Level::Memory => 2,
+        };
+        served[kind as usize][level] += 1;
+    }
+}
+
+/// Many lanes, each a bit, in which an agent makes accesses, too: level 1 and a chain behind it. At some event the
+/// lanes leave the bits, and each goes on by itself.
+fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
+    let (_, sets) = draw.front;
+    let several = draw.virtually;
+    let draw = Draw { virtually: false, front: (1, sets), ..draw.clone() };
+    let line = power(draw.behind[0].0.max(32));
+    let level = |number: usize| {
+        draw.level(number, |cache| {
+            ignoring_hits(&draw, cache);
+            let sets = cache.sets().max(PAGE / line.bytes());
+            cache.line = line;
+            resize(cache, cache.ways, sets);
+        })
+    };
+    let mut chain = vec![level(0)];
+    chain.extend(several.then(|| level(3)));
+    let agent = if draw.add { Agent::Walk } else { Agent::Handler };
+    let tree = with_agent(&draw.tree(&chain), agent);
+    assert!(LaneBits::takes_back(&tree, false));
+    let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
+    let seeds: Vec<Rng> = (0..lanes as u64).map(Rng::new).collect();
+    let mut bits = LaneBits::new(&[(&tree, true)], &seeds);
+    let worlds: Vec<World> = (0..lanes as u64).map(world).collect();
+    let mut steppers: Vec<Computer> = seeds.iter().map(|&rng| Computer::new(&tree, rng)).collect();
+    let mut served = vec![Served::default(); lanes];
+    let (mut placed, mut waiting, mut at) = (Placed::default(), Vec::new(), 0);
+    while at <= events.len() {
+        let event = events.get(at).copied().unwrap_or(Event::Replay);
+        at += 1;
+        match event {
+            Event::Access(kind, page, offset) => {
+                placed.place(page, &mut bits, &worlds);
+                let (page_id, line) = (PageId(page), (offset / 16) as u32);
+                let by = by(kind, page, offset);
+                waiting.push(BitsAccess { page: page_id, line, kind, by, is_part: false });
+                continue;
+            }
+            Event::FlushPage(_) => continue,
+            Event::Replay => {}
+        }
+        for ((stepper, world), served) in steppers.iter_mut().zip(&worlds).zip(&mut served) {
+            waiting.iter().for_each(|access| step(stepper, agent, access, world, served));
+        }
+        bits.access_pages(&waiting);
+        waiting.clear();
+        assert_equal_bits(std::slice::from_ref(&tree), std::slice::from_ref(&steppers), &bits);
+        for (lane, served) in served.iter().enumerate() {
+            let of = |kind| bits.served(lane, kind);
+            assert_eq!([Kind::Fetch, Kind::Load, Kind::Store].map(of), *served);
+        }
+        if at > events.len() / 2 {
+            break;
+        }
+    }
+    for (lane, (stepper, world)) in steppers.iter_mut().zip(&worlds).enumerate() {
+        let paths = only(&tree, None);
+        let front = Front::split_off(&bits, lane, &tree, seeds[lane], &paths);
+        let back = Back::split_off(&bits, lane, 0, seeds[lane], &paths);
+        let mut split = Computer::over(front, back, stepper.now);
+        let mut none = Served::default();
+        for event in &events[at.min(events.len())..] {
+            let Event::Access(kind, page, offset) = *event else { continue };
+            let (page_id, line) = (PageId(page), (offset / 16) as u32);
+            let access = BitsAccess { page: page_id, line, kind, by: by(kind, page, offset), is_part: false };
+            step(stepper, agent, &access, world, &mut none);
+            step(&mut split, agent, &access, world, &mut none);
+        }
+        for cache in 0..tree.config().caches.len() {
+            assert_counts_of_stepper(split.counters(cache), stepper.counters(cache));
+            assert_eq!(split.by_agent(cache), stepper.by_agent(cache));
+            assert_eq!(split.contents(cache), stepper.contents(cache));
+        }
+        assert_eq!(split.back.memory(), stepper.back.memory());
+        assert_eq!(split.back.memory_by_agent(), stepper.back.memory_by_agent());
+        assert_eq!(split.now, stepper.now);
+    }
+}
+
+/// The pages that have a frame in every lane. As in a run, a page gets its frames when it is touched first, while lines
+/// of other pages lie in its bin.
 #[derive(Default)]
 struct Placed(std::collections::BTreeSet<u32>);
 
@@ -650,6 +798,7 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
                 let counters = stepper.counters(cache);
                 assert_counts_of_stepper(counts.counters(cache), counters);
                 assert_eq!(misses, counters.misses.demand());
+                assert_eq!(counts.by_agent(cache), stepper.by_agent(cache));
                 let held = stepper.contents(cache);
                 let held = sorted(&mut held.into_iter().flatten().flatten());
                 assert_eq!(sorted(&mut contents.into_iter()), held);
@@ -657,6 +806,7 @@ fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits
                 assert_eq!(counts.resident(cache), (held.len() as u64, dirty));
             }
             assert_eq!((backs[lane].memory(), &memory), (stepper.back.memory(), stepper.back.memory()));
+            assert_eq!(backs[lane].memory_by_agent(), stepper.back.memory_by_agent());
             assert_eq!(waited, stepper.now);
         }
     }
@@ -682,7 +832,10 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
         FastPath::DirectMapped => direct_mapped(draw, events),
         FastPath::KnownHits => known_hits(draw, events),
         FastPath::LruStack => lru_stack(draw, events),
-        FastPath::LaneBits => lane_bits(draw, events),
+        FastPath::LaneBits => {
+            lane_bits(draw, events);
+            lane_bits_of_two_agents(draw, events);
+        }
         FastPath::BackBits => back_bits(draw, events),
     }
 }

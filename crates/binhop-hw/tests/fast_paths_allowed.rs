@@ -56,7 +56,9 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             },
             &[],
         ),
-        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase, LaneBits, BackBits]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Device), &[TwoPhase]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Walk).with(Agent::Kernel), &[TwoPhase]),
         (|tree| prefetch(tree, 0), &[]),
         (|tree| prefetch(tree, 1), &[TwoPhase]),
         (

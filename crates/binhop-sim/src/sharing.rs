@@ -28,9 +28,11 @@
 //! differ from other backs. A front is shared until the first occasion at which a unit may touch level 1. If a
 //! unit asks for misses, no front is shared at all.
 
-use binhop_hw::{FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Rules, Tree};
+use binhop_hw::{
+    FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Next, Rules, Tree,
+};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, WalkEntry};
 use crate::occasion::Subscription;
 use crate::prepare::Needs;
 
@@ -207,6 +209,32 @@ impl LaneCells {
     }
 }
 
+/// Returns the reason why the walks of these machines, which translate in one way, keep lanes from being bits.
+fn walks_refuse_bits(machines: &[Machine], cells: &[usize], shared_front: bool) -> Option<&'static str> {
+    let translation = machines[cells[0]].translation()?;
+    if translation.depends_on_frames() {
+        return Some("each placement's frames decide which entries a walk reads");
+    }
+    // The level is counted that serves the access after a walk.
+    if !shared_front && !cells.iter().all(|&cell| LaneBits::takes_back(machines[cell].tree(), false)) {
+        return Some("page tables are walked, and a back is not simulated in bits");
+    }
+    if translation.reads_level_1() {
+        return None;
+    }
+    let asks_first = |&cell: &usize| {
+        let config = machines[cell].tree().config();
+        let Next::Cache(first) = config.caches[config.data].next else { return false };
+        translation.reads == WalkEntry::Cache(first)
+    };
+    let in_order = shared_front && cells.iter().all(asks_first);
+    let why = match shared_front {
+        true => "walks begin at memory, or at a cache that level 1 does not ask",
+        false => "walks begin behind level 1, which would be simulated in bits",
+    };
+    (!in_order).then_some(why)
+}
+
 /// Returns the trees of machines by their numbers.
 fn trees<'a>(machines: &'a [Machine], numbers: &[usize]) -> Vec<&'a Tree> {
     numbers.iter().map(|&machine| machines[machine].tree()).collect()
@@ -300,17 +328,21 @@ impl FrontGroup {
                 Some("level 1 is not simulated for several placements")
             }
             FastPath::LaneBits if subscription.is_some() => Some("units act in each lane for itself"),
-            FastPath::LaneBits if injects => Some("page tables are walked"),
+            FastPath::LaneBits if first.softvm().is_some() => {
+                Some("software translates where the last level misses, in each placement for itself")
+            }
+            FastPath::LaneBits if injects && cells.iter().any(|&cell| machines[cell].reuses_frames()) => {
+                Some("page tables are walked, and frames of dead pages are used again at once")
+            }
             FastPath::LaneBits if seeds == 1 => Some("each placement has one lane"),
-            FastPath::LaneBits => by_all(path),
+            FastPath::LaneBits => by_all(path).or_else(|| walks_refuse_bits(machines, cells, false)),
             FastPath::BackBits if sharing != FrontSharing::Shared => Some("no front is shared"),
             FastPath::BackBits if subscription.is_some() => Some("units act in each lane for itself"),
-            FastPath::BackBits if injects => Some("page tables are walked"),
             FastPath::BackBits if cells.iter().any(|&cell| machines[cell].reuses_frames()) => {
                 Some("frames of dead pages are used again at once, which ends the sharing of the front")
             }
             FastPath::BackBits if seeds < FEWEST_SEEDS_IN_BITS => Some("each placement has one or two lanes"),
-            FastPath::BackBits => by_any(path),
+            FastPath::BackBits => by_any(path).or_else(|| walks_refuse_bits(machines, cells, true)),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
                 Some("each lane has one back")
@@ -326,7 +358,9 @@ impl FrontGroup {
         let paths = FastPaths::decide(|path| {
             let replaced = match path {
                 FastPath::LaneBits | FastPath::BackBits => None,
-                FastPath::TwoPhase => bits.then_some("level 1 is simulated in bits"),
+                // Where addresses are translated, the bundle ends before the first eviction.
+                FastPath::TwoPhase if bits && !injects => Some("level 1 is simulated in bits"),
+                FastPath::TwoPhase => None,
                 // When the sharing ends, each back continues by itself.
                 FastPath::Chain | FastPath::KnownHits if shared_front => None,
                 FastPath::LruStack | FastPath::DirectMapped if shared_front && !all_in_bits => {

@@ -258,7 +258,7 @@ impl Cache {
     /// the index. A hashed index is the exclusive or of all pieces of the line's number that are as wide as
     /// the index.
     #[inline(always)]
-    fn set(&self, upper: u64, line: u32) -> usize {
+    pub(crate) fn set(&self, upper: u64, line: u32) -> usize {
         let block = upper << self.page_lines_log2 | u64::from(line);
         if !self.hashed || self.sets_log2 == 0 {
             return (block & self.set_mask) as usize;

@@ -6,7 +6,7 @@
 //!
 //! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
 //! cachegrind's rules): there the counts depend on the general path's order. The paths behind the front handle the
-//! user's requests alone.
+//! user's requests alone, besides lanes that are bits: these count a second agent, too.
 
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
@@ -15,7 +15,7 @@ pub(crate) mod lane_bits;
 pub(crate) mod lru_stack;
 pub(crate) mod two_phase;
 
-use binhop_base::Agents;
+use binhop_base::{Agent, Agents};
 
 use crate::{
     CacheConfig, IndexBy, Next, Replacement, Rules, Tree, WritePolicy,
@@ -119,8 +119,8 @@ impl FastPaths {
 
 impl FastPath {
     /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`],
-    /// [`FastPath::LruStack`], [`FastPath::LaneBits`] and [`FastPath::BackBits`] serve several backs. Their types say what
-    /// these backs must have in common.
+    /// [`FastPath::LruStack`], [`FastPath::LaneBits`] and [`FastPath::BackBits`] serve several backs. Their types say
+    /// what these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {
         FastPaths::decide(|path| {
@@ -217,8 +217,13 @@ fn two_phase(tree: &Tree) -> Verdict {
 /// Returns the caches behind the front in the order in which they ask each other. Each asks the next, the last asks
 /// memory, and [`crate::fast::chain`] has a loop for each.
 pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
-    may_wait(tree)?;
     by_the_user(tree)?;
+    levels(tree)
+}
+
+/// [`chain`] for any agents.
+fn levels(tree: &Tree) -> Verdict<Box<[usize]>> {
+    may_wait(tree)?;
     let config = tree.config();
     let behind: Vec<usize> = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache)).collect();
     let next = |number: usize| match config.caches[number].next {
@@ -256,6 +261,13 @@ fn by_the_user(tree: &Tree) -> Verdict {
     refuse(tree.config().agents != Agents::USER, "an agent other than the user makes accesses")
 }
 
+/// The user makes accesses, and perhaps one agent more, for which the processor waits.
+fn by_two_agents(tree: &Tree) -> Verdict {
+    let others = || tree.config().agents.others();
+    refuse(others().count() > 1, "several agents other than the user make accesses")?;
+    refuse(!others().all(Agent::is_waited_for), "the processor does not wait for an agent's accesses")
+}
+
 /// Returns the only cache behind the front, if it is simple and has a plain index.
 fn only_behind(tree: &Tree) -> Verdict<usize> {
     let &[number] = &*chain(tree)? else { return Err("several caches stand behind the front") };
@@ -263,11 +275,12 @@ fn only_behind(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// Returns the caches behind the front in the order in which they ask each other, if both caches of level 1 ask the first of
-/// them for the lines of pages, and the frame chooses the set of each: then a set holds lines of one line number within the
-/// page only.
+/// Returns the caches behind the front in the order in which they ask each other, if both caches of level 1 ask the
+/// first of them for the lines of pages, and the frame chooses the set of each: then a set holds lines of one line
+/// number within the page only.
 fn by_line_number(tree: &Tree) -> Verdict<Box<[usize]>> {
-    let (chain, config) = (chain(tree)?, tree.config());
+    by_two_agents(tree)?;
+    let (chain, config) = (levels(tree)?, tree.config());
     for front in [config.fetch, config.data].map(|front| &config.caches[front]) {
         refuse(front.next != Next::Cache(chain[0]), "a cache of level 1 does not ask the back")?;
         refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;
@@ -332,11 +345,11 @@ pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// The user alone makes accesses. The front's caches are direct-mapped, write-back and allocating, and the frame or the
-/// offset within the page chooses a line's set.
+/// The front's caches are direct-mapped, write-back and allocating, and the frame or the offset within the page chooses
+/// a line's set.
 pub(crate) fn lane_bits(tree: &Tree) -> Verdict {
     may_wait(tree)?;
-    by_the_user(tree)?;
+    by_two_agents(tree)?;
     let config = tree.config();
     for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
         is_asked_alone(tree, number)?;

@@ -176,10 +176,19 @@ impl TranslationConfig {
         self.table.reserve + 1
     }
 
+    /// Returns whether the entries that a walk reads depend on the frames of pages.
+    pub(crate) fn depends_on_frames(&self) -> bool {
+        self.table.kind == TableKind::Inverted || self.huge_log2().is_some()
+    }
+
     /// Returns whether a walk's entries in level 1 depend on the frames of pages.
     pub(crate) fn reads_by_frame(&self) -> bool {
-        (self.table.kind == TableKind::Inverted || self.huge_log2().is_some())
-            && (self.refill == Refill::Software || self.reads == WalkEntry::Data)
+        self.depends_on_frames() && self.reads_level_1()
+    }
+
+    /// Returns whether the accesses of walks or handlers go through level 1.
+    pub(crate) fn reads_level_1(&self) -> bool {
+        self.agent() == Agent::Handler || self.reads == WalkEntry::Data
     }
 
     /// Returns the agent that reads page tables.

@@ -1,9 +1,12 @@
 //! `BackModel` simulates the levels behind a lane's front for one cell, and keeps what was counted there.
 
+use std::borrow::Cow;
+
 use binhop_base::{Agent, Agents, Asid, FrameNo, Kind, MappingId, PageId, PerKind, Result, Rng, Translation};
 use binhop_hw::{
-    Back, CacheConfig, CacheCounters, CommonCounts, Computer, Counted, CountedCaches, CountsOfLane,
-    DirectMappedFilter, FastPaths, Front, IndexBy, LaneBits, LruStack, MemoryCounters, Next, Request, Tree,
+    AgentCounters, AgentMemoryCounters, Back, CacheConfig, CacheCounters, CommonCounts, Computer, Counted,
+    CountedCaches, CountsOfLane, DirectMappedFilter, FastPaths, Front, IndexBy, LaneBits, LruStack,
+    MemoryCounters, Next, Request, Tree,
 };
 use binhop_os::RunCounts;
 use binhop_trace::export::MemoryAccess;
@@ -41,13 +44,19 @@ pub(crate) struct Common<'a> {
 /// Adds the demand misses of every agent, other than the user, whose misses count in MPI.
 fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: &Common<'_>) {
     for (cache, misses) in misses.iter_mut().enumerate() {
-        let counts = match (common.front, tree.in_front(cache), kind_of_back) {
-            (Some(front), true, _) => front.by_agent(cache),
-            (None, true, _) => &common.of_shared().agents[cache],
-            (_, false, BackKind::Own { back, .. }) => back.by_agent(cache),
-            (_, false, BackKind::Stacked { .. } | BackKind::Bits(_)) => {
-                unreachable!("stacks and bits have no agent but the user")
+        let of_bits;
+        let counts = match (tree.in_front(cache), kind_of_back) {
+            (true, _) => {
+                of_bits = common.of_agents_in_front(cache);
+                &*of_bits
             }
+            (false, BackKind::Own { back, .. }) => back.by_agent(cache),
+            (false, BackKind::Bits(back)) => {
+                let (bits, lane) = common.of_bits();
+                of_bits = vec![bits.back_counters_of_agent(lane, *back, cache)].into();
+                &*of_bits
+            }
+            (false, BackKind::Stacked { .. }) => unreachable!("stacks have no agent but the user"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
@@ -55,10 +64,6 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
 }
 
 impl Common<'_> {
-    fn of_shared(&self) -> &FrontCounts {
-        self.shared.expect("a shared front sends its counts with every mark")
-    }
-
     fn of_bits(&self) -> (&LaneBits, usize) {
         self.bits.expect("the bundle of a lane shows its bits at every mark")
     }
@@ -71,6 +76,18 @@ impl Common<'_> {
             (None, None) => {
                 let (bits, lane) = self.of_bits();
                 bits.front_misses(lane, cache)
+            }
+        }
+    }
+
+    /// Returns what a cache of the front has counted of each agent other than the user.
+    fn of_agents_in_front(&self, cache: usize) -> Cow<'_, [AgentCounters]> {
+        match (self.front, self.shared) {
+            (Some(front), _) => front.by_agent(cache).into(),
+            (None, Some(shared)) => (&*shared.agents[cache]).into(),
+            (None, None) => {
+                let (bits, lane) = self.of_bits();
+                vec![bits.front_counters_of_agent(lane, cache)].into()
             }
         }
     }
@@ -203,8 +220,8 @@ impl BackModel {
         }
     }
 
-    /// The lane leaves its bundle: a back that was simulated in bits is simulated by itself from now on, and takes these
-    /// fast paths.
+    /// The lane leaves its bundle: a back that was simulated in bits is simulated by itself from now on, and takes
+    /// these fast paths.
     pub(crate) fn leave_bits(&mut self, bits: &LaneBits, lane: usize, seed: u64, paths: &FastPaths) {
         if let BackKind::Bits(back) = self.kind_of_back {
             let waited = bits.waited(lane, back);
@@ -279,7 +296,9 @@ impl BackModel {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => Counted::memory(&**back).accesses.demand(),
             BackKind::Stacked { .. } | BackKind::Bits(_) => {
-                unreachable!("neither stacks nor bits stand where addresses are translated")
+                unreachable!(
+                    "stacks do not stand where addresses are translated, and bits count by themselves"
+                )
             }
         }
     }
@@ -404,7 +423,8 @@ impl BackModel {
         match &self.kind_of_back {
             BackKind::Own { back, waited } => {
                 let mut tally = self.tally(common, &|cache| *back.counters(cache), back.memory(), *waited);
-                tally.agents = self.tally_of_agents(common, back);
+                let of_agents = |cache| back.by_agent(cache).into();
+                tally.agents = self.tally_of_agents(common, &of_agents, back.memory_by_agent());
                 tally
             }
             BackKind::Stacked { stack, ways } => {
@@ -414,13 +434,17 @@ impl BackModel {
             BackKind::Bits(back) => {
                 let (bits, lane) = common.of_bits();
                 let behind = |cache| bits.back_counters(lane, *back, cache);
-                self.tally(common, &behind, &bits.memory(lane, *back), bits.waited(lane, *back))
+                let mut tally =
+                    self.tally(common, &behind, &bits.memory(lane, *back), bits.waited(lane, *back));
+                let of_agent = |cache| vec![bits.back_counters_of_agent(lane, *back, cache)].into();
+                tally.agents = self.tally_of_agents(common, &of_agent, &[bits.memory_of_agent(lane, *back)]);
+                tally
             }
         }
     }
 
-    /// Returns everything counted so far, without the counts of agents other than the user. `behind` returns what a cache
-    /// behind the front has counted.
+    /// Returns everything counted so far, without the counts of agents other than the user. `behind` returns what a
+    /// cache behind the front has counted.
     fn tally(
         &self,
         common: &Common<'_>,
@@ -450,19 +474,24 @@ impl BackModel {
         tally
     }
 
-    /// Returns what agents other than the user have counted so far.
-    fn tally_of_agents(&self, common: &Common<'_>, back: &Back) -> ByAgent {
+    /// Returns what agents other than the user have counted so far. `behind` returns what a cache behind the front has
+    /// counted of each.
+    fn tally_of_agents<'a>(
+        &self,
+        common: &Common<'_>,
+        behind: &dyn Fn(usize) -> Cow<'a, [AgentCounters]>,
+        memory: &[AgentMemoryCounters],
+    ) -> ByAgent {
         let config = self.tree.config();
         if config.agents == Agents::USER {
             return ByAgent::default();
         }
-        let of = |cache: usize| match (common.front, self.tree.in_front(cache)) {
-            (Some(front), true) => front.by_agent(cache),
-            (None, true) => &common.of_shared().agents[cache],
-            (_, false) => back.by_agent(cache),
+        let of = |cache: usize| match self.tree.in_front(cache) {
+            true => common.of_agents_in_front(cache),
+            false => behind(cache),
         };
-        let caches = (0..config.caches.len()).map(of);
-        ByAgent::of(config.agents, caches, back.memory_by_agent())
+        let caches: Vec<_> = (0..config.caches.len()).map(of).collect();
+        ByAgent::of(config.agents, caches.iter().map(|counts| &**counts), memory)
     }
 
     /// Notes the pages that an address space has in memory: their frames, and how many of them are shared.

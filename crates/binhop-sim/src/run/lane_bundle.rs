@@ -2,18 +2,22 @@
 
 use std::ops::Range;
 
-use binhop_base::{MappingId, Result, Rng, Translation};
-use binhop_hw::{LaneBits, MOST_LANES, Request};
+use binhop_base::{LineAddr, MappingId, Result, Rng, Translation};
+use binhop_hw::{Access, BitsAccess, LaneBits, MOST_LANES};
 
+use super::bundle_walks::BundleWalks;
 use super::lane::{Lane, PlacedPage};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries, Row};
+use crate::translation::TlbEvent;
 
-/// Lanes are not divided among threads into bundles of fewer lanes: what lanes have in common is done once for each bundle.
+/// Lanes are not divided among threads into bundles of fewer lanes: what lanes have in common is done once for each
+/// bundle.
 const FEWEST_LANES: usize = 16;
 
-/// The rows that go through level 1 before the other backs handle their requests. The requests of all lanes wait meanwhile.
+/// The rows that go through level 1 before the other backs handle their requests. The requests of all lanes wait
+/// meanwhile.
 pub(super) const PIECE: usize = 4096;
 
 /// The requests of a shared front that wait until they are simulated together: see [`LaneBundle::pending`].
@@ -21,6 +25,9 @@ pub(super) const PENDING: usize = 1 << 15;
 
 /// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
 const CONTROL: usize = 256;
+
+/// The cost of a walk in all lanes, in entries.
+const WALK: usize = 8;
 
 /// Returns the number of bundles of some lanes.
 pub(super) fn bundles(lanes: usize, workers: usize) -> usize {
@@ -36,12 +43,15 @@ pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
 pub(super) struct LaneBundle {
     pub(super) lanes: Vec<Lane>,
     bits: LaneBits,
+    /// The walks of all lanes, if addresses are translated.
+    walks: Option<BundleWalks>,
     /// True if some backs are not simulated in bits.
     has_other_backs: bool,
-    /// The requests of a shared front that the bits have not got yet. A page that is new to the lanes changes nothing for
-    /// the requests before it. So requests wait until their counts are read, or until they are many. The more requests are
-    /// simulated together, the more of them fall into one row of the bits' tables.
-    pending: Vec<Request>,
+    /// The requests of a shared front that the bits have not got yet, or the accesses between which walks are made. A
+    /// page that is new to the lanes changes nothing for the requests before it. So requests wait until their counts
+    /// are read, or until they are many. The more requests are simulated together, the more of them fall into one row
+    /// of the bits' tables.
+    pending: Vec<BitsAccess>,
 }
 
 impl LaneBundle {
@@ -52,23 +62,35 @@ impl LaneBundle {
         let seeds: Vec<Rng> = lanes.iter().map(|lane| Rng::new(lane.seed)).collect();
         let bits = if lanes[0].is_behind_shared_front() {
             let own: Vec<_> = trees.iter().filter(|(_, in_bits)| *in_bits).map(|(tree, _)| *tree).collect();
-            LaneBits::behind_shared_front(&own, &seeds)
+            let asks = lanes[0].translation().is_some_and(|(config, _)| !config.reads_level_1());
+            LaneBits::behind_shared_front(&own, &seeds, asks)
         } else {
             LaneBits::new(&trees, &seeds)
         };
-        Self { lanes, bits, has_other_backs, pending: Vec::new() }
+        let walks = lanes[0].translation().map(|(config, first)| BundleWalks::new(config, first, trees[0].0));
+        assert!(walks.is_none() || !has_other_backs, "walks are made in the bits alone");
+        Self { walks, lanes, bits, has_other_backs, pending: Vec::new() }
     }
 
-    /// Ends the bundle where the front is no longer shared. Each lane continues by itself.
+    /// Returns whether the bundle must end before this block: a front is no longer shared, or each lane gets TLBs of
+    /// its own.
+    pub(super) fn ends_before(&self, block: &Block) -> bool {
+        let ends = |control: &Control| matches!(control, Control::Tlb(TlbEvent::Own(_)));
+        matches!(block.controls.first(), Some((_, Control::Unshare(_))))
+            || self.walks.is_some() && block.controls.iter().any(|(_, control)| ends(control))
+    }
+
+    /// Ends the bundle. Each lane continues by itself.
     pub(super) fn split(mut self) -> Vec<Lane> {
         self.replay_pending();
-        let Self { mut lanes, bits, .. } = self;
-        lanes.iter_mut().enumerate().for_each(|(place, lane)| lane.leave_bundle(&bits, place));
+        let Self { mut lanes, bits, walks, .. } = self;
+        let leave = |(place, lane): (usize, &mut Lane)| lane.leave_bundle(&bits, place, walks.as_ref());
+        lanes.iter_mut().enumerate().for_each(leave);
         lanes
     }
 
-    /// Simulates a block in all lanes. `check` hears of work that is not counted by entries, in entries of equal cost, and
-    /// its error ends the run.
+    /// Simulates a block in all lanes. `check` hears of work that is not counted by entries, in entries of equal cost,
+    /// and its error ends the run.
     pub(super) fn run(
         &mut self,
         block: &Block,
@@ -79,18 +101,25 @@ impl LaneBundle {
         let mut at = 0;
         for (number, (position, control)) in block.controls.iter().enumerate() {
             let position = *position;
+            if let (Some(walks), Control::AfterWalk(_, Some(true))) = (&mut self.walks, control) {
+                walks.await_request();
+            }
             self.advance(&block.entries, at..position as usize, tables);
             at = position as usize;
+            if self.walk(control, tables) {
+                check(WALK)?;
+                continue;
+            }
             match control {
                 Control::Mark(..) => self.replay_pending(),
                 Control::Place { request, .. } if self.bits.knows(request.page) => self.replay_pending(),
                 _ => {}
             }
             check(self.lanes.len() * CONTROL)?;
-            let Self { lanes, bits, has_other_backs, .. } = self;
+            let Self { lanes, bits, walks, has_other_backs, .. } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
-                    lane.control_in_bundle(&block.controls, number, tables, recency, (bits, place))?;
+                    lane.control_in_bundle(block, number, tables, recency, (bits, place, walks.as_ref()))?;
                 let Some(PlacedPage { page, frame, flushed }) = placed else { continue };
                 if let Some(held) = flushed {
                     bits.flush_page(place, held);
@@ -105,6 +134,25 @@ impl LaneBundle {
         Ok(())
     }
 
+    /// Obeys a control that belongs to a walk. Returns false for other controls.
+    fn walk(&mut self, control: &Control, tables: &Tables) -> bool {
+        let Self { lanes, bits, walks: Some(walks), pending, .. } = self else { return false };
+        match control {
+            Control::Walk(walk) => {
+                let frame = |lane: usize, page| lanes[lane].frame_of_table(page);
+                walks.walk(walk, (lanes.len(), frame), bits, tables, pending);
+                // Rows that are skipped bring no accesses, so a trace may have walks alone.
+                if self.pending.len() >= PENDING {
+                    self.replay_pending();
+                }
+            }
+            Control::WalkPassed(cycles) => walks.passed(*cycles),
+            Control::AfterWalk(kind, missed) => walks.after_walk(*kind, *missed),
+            _ => return false,
+        }
+        true
+    }
+
     /// Simulates entries without a control between them.
     fn advance(&mut self, entries: &Entries, range: Range<usize>, tables: &Tables) {
         match entries {
@@ -115,7 +163,12 @@ impl LaneBundle {
                 let mut left = requests;
                 while !left.is_empty() {
                     let (now, later) = left.split_at(left.len().min(PENDING - self.pending.len()));
-                    self.pending.extend_from_slice(now);
+                    match &mut self.walks {
+                        Some(walks) => {
+                            self.pending.extend(now.iter().map(|request| walks.of_request(request)));
+                        }
+                        None => self.pending.extend(now.iter().map(BitsAccess::of_request)),
+                    }
                     left = later;
                     if self.pending.len() == PENDING {
                         self.replay_pending();
@@ -130,15 +183,33 @@ impl LaneBundle {
 
     /// Simulates the requests that wait.
     fn replay_pending(&mut self) {
-        self.bits.replay(&self.pending);
+        if self.bits.has_fronts() {
+            self.bits.access_pages(&self.pending);
+        } else {
+            self.bits.replay(&self.pending);
+        }
         self.pending.clear();
     }
 
     /// Simulates rows.
     fn access(&mut self, rows: &[Row], tables: &Tables) {
-        let Self { lanes, bits, has_other_backs, .. } = self;
         let translation = LaneTranslation { tables, frames: None };
         let page_of = |mapping| translation.page(MappingId(mapping));
+        if let Some(walks) = &mut self.walks {
+            for rows in rows.chunks(PENDING) {
+                if self.pending.len() + rows.len() > PENDING {
+                    self.bits.access_pages(&self.pending);
+                    self.pending.clear();
+                }
+                self.pending.extend(rows.iter().map(|row| {
+                    let LineAddr { id, line } = row.at();
+                    let by = walks.of_row();
+                    BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false }
+                }));
+            }
+            return;
+        }
+        let Self { lanes, bits, has_other_backs, .. } = self;
         if !*has_other_backs {
             return bits.access_all(rows, page_of);
         }

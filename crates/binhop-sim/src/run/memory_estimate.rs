@@ -11,8 +11,8 @@
 //!   gone.
 //! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
 //!   number of lanes, for each line of each page in each cache behind level 1, 4 B more for the line where a set has
-//!   several ways, and room for the accesses of a block. Where the sharing of a front ends, each lane gets caches of its own
-//!   beside the bundle's.
+//!   several ways, and room for the accesses of a block. Where the sharing of a front or of TLBs ends, each lane gets caches
+//!   of its own beside the bundle's.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -27,7 +27,7 @@
 //! not estimated.
 
 use binhop_base::{Bytes, Problem};
-use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
+use binhop_hw::{BitsAccess, CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
 use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
@@ -92,8 +92,8 @@ struct Sum {
     /// The bytes of a process, as long as the table of a meter has room for it.
     slot: u64,
     interval: u64,
-    /// The most bytes that pages take in the private caches of a process, and the bytes of each page in them. The smaller
-    /// of both sums counts.
+    /// The most bytes that pages take in the private caches of a process, and the bytes of each page in them. The
+    /// smaller of both sums counts.
     private_of_process: u64,
     private_of_page: u64,
     /// The bytes of a page in no list that doubles.
@@ -317,7 +317,7 @@ impl MemoryEstimate {
         if has_bundles {
             self.placements_in_bundles += 1;
             // Requests wait, and are sorted.
-            let of_requests = 2 * (PENDING * size_of::<Request>()) as u64;
+            let of_requests = 2 * (PENDING * size_of::<BitsAccess>()) as u64;
             let fixed = if in_bits { BLOCK_ROWS as u64 * SORTED_ACCESS } else { of_requests };
             self.bundle.add(Sum { fixed, ..Sum::default() });
             let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
@@ -381,7 +381,8 @@ impl MemoryEstimate {
                         self.add_bits(cache, machine, !in_bits);
                         let safe = machine.safe_frames();
                         let split = |safe| WhenFull { safe, sum, most: u64::MAX };
-                        self.when_full.extend(safe.filter(|_| !in_bits).map(split));
+                        let splits = !in_bits || machine.translation().is_some();
+                        self.when_full.extend(safe.filter(|_| splits).map(split));
                         continue;
                     }
                     // A machine in a stack has no back of its own.
@@ -396,6 +397,10 @@ impl MemoryEstimate {
                     let bins = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
                     let page = sum.page + u64::from(bins.ilog2()) * size_of::<u64>() as u64;
                     self.bundle.add(Sum { fixed: slots, page, ..Sum::default() });
+                    if machine.translation().is_some() {
+                        let split = |safe| WhenFull { safe, sum, most: u64::MAX };
+                        self.when_full.extend(machine.safe_frames().map(split));
+                    }
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // The front exists once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
@@ -471,8 +476,8 @@ impl MemoryEstimate {
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }
 
-    /// Returns the bytes that a line of a page takes in all bundles of one placement, at most. The lanes of any number of
-    /// other placements may stand in the same bundles.
+    /// Returns the bytes that a line of a page takes in all bundles of one placement, at most. The lanes of any number
+    /// of other placements may stand in the same bundles.
     fn line_bytes(&self, seeds: usize) -> u64 {
         let workers = self.workers.max(1);
         let of = |lanes: usize| {

@@ -2,6 +2,7 @@
 //! many rounds as the memory requires.
 
 mod back_model;
+mod bundle_walks;
 mod engine;
 mod feedback;
 mod front_tap;

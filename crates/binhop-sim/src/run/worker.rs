@@ -13,7 +13,7 @@ use super::recency::BlockRecency;
 use crate::frame_map::Tables;
 use crate::machine::Machine;
 use crate::options::RunOptions;
-use crate::prepare::{Block, Control};
+use crate::prepare::Block;
 use crate::progress::{InterruptCheck, ProgressReporter};
 use crate::results::spill::Spill;
 use crate::sharing::{FrontSharing, SharingPlan};
@@ -174,7 +174,7 @@ impl WorkerGroup {
     fn block(&mut self, block: &Block, check_interrupt: InterruptCheck<'_>) -> Result<()> {
         let Self { lanes, bundles, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
-        if let Some((_, Control::Unshare(_))) = block.controls.first() {
+        if bundles.iter().any(|bundle| bundle.ends_before(block)) {
             lanes.extend(bundles.drain(..).flat_map(LaneBundle::split));
         }
         let last = lanes.len() + bundles.len() - 1;

@@ -149,7 +149,12 @@ impl TranslationCounts {
 
     /// Counts an access that a level served after a walk.
     pub(crate) fn served(&mut self, kind: Kind, level: Level) {
-        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize] += 1;
+        self.add_served(kind, level, 1);
+    }
+
+    /// Counts accesses that a level served after walks.
+    pub(crate) fn add_served(&mut self, kind: Kind, level: Level, accesses: u64) {
+        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize] += accesses;
     }
 
     /// Returns the walks for accesses of a kind.

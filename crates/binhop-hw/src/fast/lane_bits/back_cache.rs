@@ -3,11 +3,11 @@
 use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
-    LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames,
+    By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames,
     lane_sets::LaneSets, line_masks::LineMasks,
 };
 use crate::{
-    CacheConfig, CacheCounters, Resident,
+    AgentCounters, CacheConfig, CacheCounters, Resident,
     cache::{Cache, is_first, lines::Word},
     request::is_data,
 };
@@ -17,11 +17,43 @@ use crate::{
 pub(super) struct BitsRequest {
     pub(super) key: u64,
     pub(super) kind: Kind,
+    pub(super) by: By,
     pub(super) is_part: bool,
 }
 
-/// `BackCache` is one cache in every lane. Each line of each page has a word of the lanes that hold the line, and a word of
-/// the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
+/// The requests of one agent, and what followed from them.
+#[derive(Clone, Debug, Default)]
+struct RequestsOfAgent {
+    accesses: PerKind<LaneCounter>,
+    compulsory: PerKind<u64>,
+    misses: PerKind<LaneCounter>,
+    /// The misses of data that is smaller than the line. The rest of the line is read.
+    in_part: LaneCounter,
+    written_back: LaneCounter,
+}
+
+/// The counts of [`RequestsOfAgent`] in one lane.
+struct RequestsInLane {
+    accesses: PerKind<u64>,
+    misses: PerKind<u64>,
+    /// Without what flushes send.
+    sent: PerKind<u64>,
+}
+
+impl RequestsOfAgent {
+    fn in_lane(&self, lane: usize) -> RequestsInLane {
+        let of_lane =
+            |counts: &PerKind<LaneCounter>| PerKind(std::array::from_fn(|kind| counts.0[kind].get(lane)));
+        let (accesses, misses) = (of_lane(&self.accesses), of_lane(&self.misses));
+        let mut sent = misses;
+        (sent[Kind::Write], sent[Kind::Writeback]) = (0, self.written_back.get(lane));
+        sent[Kind::Fill] += self.in_part.get(lane);
+        RequestsInLane { accesses, misses, sent }
+    }
+}
+
+/// `BackCache` is one cache in every lane. Each line of each page has a word of the lanes that hold the line, and a
+/// word of the lanes in which the line is dirty. Only a lane that misses is visited by itself, to find the victim.
 #[derive(Clone, Debug)]
 pub(super) struct BackCache {
     /// The number of the cache in its tree.
@@ -30,13 +62,9 @@ pub(super) struct BackCache {
     lines: LineMasks,
     sets: LaneSets,
     touched: Vec<u64>,
-    accesses: PerKind<LaneCounter>,
-    compulsory: PerKind<u64>,
-    misses: PerKind<LaneCounter>,
-    /// The misses of data that is smaller than the line. The rest of the line is read.
-    in_part: LaneCounter,
+    /// By the place of the agent: see [`By::agent`].
+    by_agent: [RequestsOfAgent; 2],
     evictions: LaneCounter,
-    written_back: LaneCounter,
     dirtied: LaneCounter,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
@@ -53,12 +81,8 @@ impl BackCache {
             lines: LineMasks::new(lines_of, seeds.len()),
             sets: LaneSets::new(number, cache, lines_of, seeds),
             touched: Vec::new(),
-            accesses: PerKind::default(),
-            compulsory: PerKind::default(),
-            misses: PerKind::default(),
-            in_part: LaneCounter::default(),
+            by_agent: Default::default(),
             evictions: LaneCounter::default(),
-            written_back: LaneCounter::default(),
             dirtied: LaneCounter::default(),
             purged: vec![[0; 2]; seeds.len()],
             victims: Box::new([(0, 0); MOST_LANES]),
@@ -71,8 +95,8 @@ impl BackCache {
         self.sets.place(lane, page, lower, &self.lines);
     }
 
-    /// Handles a request of some lanes, without counting the access. `all` are all lanes. Returns the lanes that miss. In
-    /// these lanes the line takes its place, and `written_back` gets the dirty lines that have to leave.
+    /// Handles a request of some lanes, without counting the access. `all` are all lanes. Returns the lanes that miss.
+    /// In these lanes the line takes its place, and `written_back` gets the dirty lines that have to leave.
     #[inline]
     pub(super) fn request(
         &mut self,
@@ -82,7 +106,7 @@ impl BackCache {
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
     ) -> Mask {
-        let BitsRequest { key, kind, is_part } = request;
+        let BitsRequest { key, kind, by, is_part } = request;
         let written = if is_data(kind) { lanes } else { 0 };
         let [resident, dirty] = self.lines.get(key);
         let missed = lanes & !resident;
@@ -97,30 +121,31 @@ impl BackCache {
         if missed == 0 {
             return 0;
         }
-        self.misses[kind].add(missed);
+        let counts = &mut self.by_agent[by.agent()];
+        counts.misses[kind].add(missed);
         if is_data(kind) && is_part {
-            self.in_part.add(missed);
+            counts.in_part.add(missed);
         }
         // The first request for a line comes from all lanes at once.
         if missed == all && is_first(&mut self.touched, key) {
-            self.compulsory[kind] += 1;
+            counts.compulsory[kind] += 1;
         }
-        self.replace(key, missed, frames, written_back);
+        self.replace((key, by), missed, frames, written_back);
         missed
     }
 
     /// Counts an access of some lanes.
     #[inline]
-    pub(super) fn count_access(&mut self, kind: Kind, lanes: Mask) {
-        self.accesses[kind].add(lanes);
+    pub(super) fn count_access(&mut self, kind: Kind, by: By, lanes: Mask) {
+        self.by_agent[by.agent()].accesses[kind].add(lanes);
     }
 
-    /// Handles lines that the cache above writes back, at most one line of each lane. Appends the lines that this cache lacks
-    /// to `missing`.
+    /// Handles lines that the cache above writes back, at most one line of each lane. Appends the lines that this cache
+    /// lacks to `missing`.
     pub(super) fn take_data(
         &mut self,
         lines: &[WrittenBack],
-        above: LinesOf,
+        (above, by): (LinesOf, By),
         missing: &mut Vec<WrittenBack>,
     ) {
         let smaller = self.lines_of.line_log2 - above.line_log2;
@@ -138,19 +163,25 @@ impl BackCache {
                 self.lines.set(key >> smaller, [resident, dirty | lanes]);
             }
         }
-        self.accesses[Kind::Writeback].add(asking);
+        self.by_agent[by.agent()].accesses[Kind::Writeback].add(asking);
         if dirtied != 0 {
             self.dirtied.add(dirtied);
         }
     }
 
     /// Puts a line into its set in the lanes that lacked it. The line that lay there leaves.
-    fn replace(&mut self, key: u64, missed: Mask, frames: &LaneFrames, written_back: &mut Vec<WrittenBack>) {
+    fn replace(
+        &mut self,
+        (key, by): (u64, By),
+        missed: Mask,
+        frames: &LaneFrames,
+        written_back: &mut Vec<WrittenBack>,
+    ) {
         let Self { lines_of, lines, sets, victims, .. } = self;
         let number = lines_of.line(key);
         let (mut evicted, mut evicted_dirty, mut dirty_victims) = (0, 0, 0);
-        // A branch on whether the victim is dirty could not be predicted, so there is none. LRU sets call with no bit in
-        // a lane that no line leaves, for the same reason.
+        // A branch on whether the victim is dirty could not be predicted, so there is none. LRU sets call with no bit
+        // in a lane that no line leaves, for the same reason.
         sets.put(key, missed, frames, |leaves, page| {
             let victim = u64::from(page.0) << lines_of.log2 | number;
             let [resident, dirty] = lines.get(victim);
@@ -166,14 +197,16 @@ impl BackCache {
             self.evictions.add(evicted);
         }
         if evicted_dirty != 0 {
-            self.written_back.add(evicted_dirty);
+            self.by_agent[by.agent()].written_back.add(evicted_dirty);
         }
     }
 
     /// Makes an empty cache what this cache is in one lane.
-    pub(super) fn restore(&self, lane: usize, cache: &mut Cache) {
+    pub(super) fn restore(&self, lane: usize, agent_asks: bool, cache: &mut Cache) {
         let Self { lines_of, lines, sets, touched, .. } = self;
         cache.counters = self.counters(lane);
+        let of_agent = self.counters_of_agent(lane, agent_asks);
+        cache.by_agent.iter_mut().for_each(|counters| *counters = of_agent);
         cache.touched.clone_from(touched);
         sets.each_set(lane, lines, |set, pages, victims| {
             let number = (set as u64) & ((1 << lines_of.log2) - 1);
@@ -208,28 +241,40 @@ impl BackCache {
         self.purged[lane][1]
     }
 
-    /// Returns the demand misses of a lane.
+    /// Returns the user's demand misses of a lane.
     pub(super) fn demand_misses(&self, lane: usize) -> u64 {
-        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| self.misses[kind].get(lane)).sum()
+        let misses = &self.by_agent[0].misses;
+        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| misses[kind].get(lane)).sum()
+    }
+
+    /// Returns the counts of the agent other than the user in a lane. `asks` says whether the agent asks this cache
+    /// itself.
+    pub(super) fn counters_of_agent(&self, lane: usize, asks: bool) -> AgentCounters {
+        let RequestsInLane { accesses, misses, sent } = self.by_agent[1].in_lane(lane);
+        let mut asked = PerKind::default();
+        if asks {
+            for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+                asked[kind] = accesses[kind];
+            }
+        }
+        let compulsory = self.by_agent[1].compulsory;
+        // Devices alone discard and clean lines.
+        AgentCounters { accesses, misses, compulsory, sent, asked, discarded: 0, cleaned: 0 }
     }
 
     /// Returns the counts of a lane.
     pub(super) fn counters(&self, lane: usize) -> CacheCounters {
-        let of_lane =
-            |counts: &PerKind<LaneCounter>| PerKind(std::array::from_fn(|kind| counts.0[kind].get(lane)));
-        let (accesses, misses) = (of_lane(&self.accesses), of_lane(&self.misses));
+        let [user, other] = self.by_agent.each_ref().map(|counts| counts.in_lane(lane));
+        let RequestsInLane { accesses, misses, mut sent } = user;
         let [purged, purged_dirty] = self.purged[lane];
-        let evictions_dirty = self.written_back.get(lane);
-        let mut sent = misses;
-        (sent[Kind::Write], sent[Kind::Writeback]) = (0, evictions_dirty);
-        sent[Kind::Fill] += self.in_part.get(lane);
+        let evictions_dirty = sent[Kind::Writeback] + other.sent[Kind::Writeback];
         sent[Kind::System] += purged_dirty;
         CacheCounters {
             accesses,
             misses,
-            compulsory: self.compulsory,
+            compulsory: self.by_agent[0].compulsory,
             sent,
-            fills: misses.total(),
+            fills: misses.total() + other.misses.total(),
             evictions: self.evictions.get(lane),
             evictions_dirty,
             purged,

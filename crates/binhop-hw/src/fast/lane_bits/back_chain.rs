@@ -1,20 +1,25 @@
 //! `BackChain` holds the caches behind level 1 of one tree, in every lane.
 
-use binhop_base::{Kind, PageId, Rng};
+use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
-    LinesOf, Mask, WrittenBack,
+    By, LinesOf, Mask, WrittenBack,
     back_cache::{BackCache, BitsRequest},
     frames::LaneFrames,
 };
-use crate::{CacheCounters, CostRule, MemoryCounters, Tree, WritebackOrder, request::is_data};
+use crate::{
+    AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, MemoryCounters, Tree, WritebackOrder,
+    request::is_data,
+};
 
-/// `BackChain` holds caches that ask each other; the last asks memory. Each counts what the requests of some lanes do to it
-/// before the next cache gets the requests that follow from them, in the order in which the stepper makes them.
+/// `BackChain` holds caches that ask each other; the last asks memory. Each counts what the requests of some lanes do
+/// to it before the next cache gets the requests that follow from them, in the order in which the stepper makes them.
 #[derive(Clone, Debug)]
 pub(super) struct BackChain {
     pub(super) tree: Tree,
     pub(super) levels: Vec<BackLevel>,
+    /// True if the agent other than the user asks the first cache itself.
+    pub(super) agent_asks: bool,
 }
 
 /// A cache of the chain, with room for the lines that it writes back.
@@ -29,7 +34,7 @@ pub(super) struct BackLevel {
 
 impl BackChain {
     /// The caches of a tree with these numbers, empty.
-    pub(super) fn new(tree: &Tree, chain: &[usize], seeds: &[Rng]) -> Self {
+    pub(super) fn new(tree: &Tree, chain: &[usize], seeds: &[Rng], agent_asks: bool) -> Self {
         let level = |&number: &usize| {
             let cache = &tree.config().caches[number];
             let lines_of = LinesOf::new(cache, tree.config().page);
@@ -40,29 +45,29 @@ impl BackChain {
                 missing: Vec::new(),
             }
         };
-        Self { tree: tree.clone(), levels: chain.iter().map(level).collect() }
+        Self { tree: tree.clone(), levels: chain.iter().map(level).collect(), agent_asks }
     }
 
-    /// Handles a request of some lanes for a line of level 1, or with its data. `all` are all lanes, and `above` names the
-    /// lines of level 1.
+    /// Handles a request of some lanes for a line of level 1, or with its data. `all` are all lanes, and `above` names
+    /// the lines of level 1. Returns the lanes in which memory is read.
     #[inline]
     pub(super) fn request(
         &mut self,
         (key, above): (u64, LinesOf),
-        kind: Kind,
+        (kind, by): (Kind, By),
         lanes: Mask,
         all: Mask,
         frames: &LaneFrames,
-    ) {
+    ) -> Mask {
         let smaller = self.levels[0].cache.lines_of.line_log2 - above.line_log2;
-        let request = BitsRequest { key: key >> smaller, kind, is_part: smaller > 0 };
-        ask(&mut self.levels, request, lanes, all, frames);
+        let request = BitsRequest { key: key >> smaller, kind, by, is_part: smaller > 0 };
+        ask(&mut self.levels, request, lanes, all, frames)
     }
 
-    /// Every lane, `all`, makes a request of the first cache.
+    /// Every lane, `all`, makes a request of the first cache. Returns the lanes in which memory is read.
     #[inline]
-    pub(super) fn request_in_all(&mut self, request: BitsRequest, all: Mask, frames: &LaneFrames) {
-        ask(&mut self.levels, request, all, all, frames);
+    pub(super) fn request_in_all(&mut self, request: BitsRequest, all: Mask, frames: &LaneFrames) -> Mask {
+        ask(&mut self.levels, request, all, all, frames)
     }
 
     /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number.
@@ -92,36 +97,69 @@ impl BackChain {
         MemoryCounters { accesses }
     }
 
-    /// Returns the cycles that the processor waited in one lane.
-    pub(super) fn waited(&self, lane: usize) -> u64 {
+    /// Returns what the agent other than the user has counted in one lane at a cache of the chain.
+    pub(super) fn counters_of_agent(&self, lane: usize, number: usize) -> AgentCounters {
+        let asks = self.agent_asks && self.levels[0].cache.number == number;
+        self.cache(number).counters_of_agent(lane, asks)
+    }
+
+    /// Returns what memory has counted of the agent other than the user in one lane.
+    pub(super) fn memory_of_agent(&self, lane: usize) -> AgentMemoryCounters {
+        let last = self.levels.last().expect("a chain has a cache");
+        let accesses = last.cache.counters_of_agent(lane, false).sent;
+        AgentMemoryCounters { accesses, asked: PerKind::default() }
+    }
+
+    /// Returns the cycles that the processor waited in one lane: for the user, for what the other agent fetched, and
+    /// for what the other agent loaded.
+    pub(super) fn waited(&self, lane: usize) -> [u64; 3] {
         let config = self.tree.config();
-        let of = |level: &BackLevel| {
+        let user = |level: &BackLevel| {
             let counters: CacheCounters = level.cache.counters(lane);
             counters.waited(config.caches[level.cache.number].cost, config.cost_rule == CostRule::Add)
         };
-        self.levels.iter().map(of).sum::<u64>() + self.memory(lane).accesses.demand() * config.memory_cost
+        let user = self.levels.iter().map(user).sum::<u64>()
+            + self.memory(lane).accesses.demand() * config.memory_cost;
+        let of_agent = |kinds: &[Kind]| {
+            let sum = |counts: PerKind<u64>| kinds.iter().map(|&kind| counts[kind]).sum::<u64>();
+            let at = |level: &BackLevel| {
+                let counters = level.cache.counters_of_agent(lane, false);
+                let passed = if config.cost_rule == CostRule::Add { 0 } else { sum(counters.misses) };
+                (sum(counters.accesses) - passed) * config.caches[level.cache.number].cost
+            };
+            let behind = sum(self.memory_of_agent(lane).accesses) * config.memory_cost;
+            self.levels.iter().map(at).sum::<u64>() + behind
+        };
+        [user, of_agent(&[Kind::Fetch]), of_agent(&[Kind::Load, Kind::Store])]
     }
 }
 
-/// Handles a request of some lanes in the first of these caches, and what follows from it in the caches behind.
-fn ask(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, frames: &LaneFrames) {
-    levels[0].cache.count_access(request.kind, lanes);
-    handle(levels, request, lanes, all, frames);
+/// Handles a request of some lanes in the first of these caches, and what follows from it in the caches behind. Returns
+/// the lanes in which memory is read.
+fn ask(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, frames: &LaneFrames) -> Mask {
+    levels[0].cache.count_access(request.kind, request.by, lanes);
+    handle(levels, request, lanes, all, frames)
 }
 
 /// [`ask`] for an access that was counted.
 #[inline]
-fn handle(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, frames: &LaneFrames) {
+fn handle(
+    levels: &mut [BackLevel],
+    request: BitsRequest,
+    lanes: Mask,
+    all: Mask,
+    frames: &LaneFrames,
+) -> Mask {
     let (level, behind) = levels.split_first_mut().expect("a chain has a cache");
     level.written_back.clear();
     let missed = level.cache.request(request, lanes, all, frames, &mut level.written_back);
     if missed == 0 || behind.is_empty() {
-        return;
+        return missed;
     }
-    let above = level.cache.lines_of;
+    let (above, by) = (level.cache.lines_of, request.by);
     let writes = |behind: &mut [BackLevel]| {
         if !level.written_back.is_empty() {
-            write_back(behind, &level.written_back, above, all, frames);
+            write_back(behind, &level.written_back, (above, by), all, frames);
         }
     };
     if level.writes_first {
@@ -132,30 +170,32 @@ fn handle(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask
         false => Some(request.kind),
         true => request.is_part.then_some(Kind::Fill),
     };
+    let mut at_memory = 0;
     if let Some(kind) = read {
         let smaller = behind[0].cache.lines_of.line_log2 - above.line_log2;
-        let read = BitsRequest { key: request.key >> smaller, kind, is_part: false };
-        ask(behind, read, missed, all, frames);
+        let read = BitsRequest { key: request.key >> smaller, kind, by, is_part: false };
+        at_memory = ask(behind, read, missed, all, frames);
     }
     if !level.writes_first {
         writes(behind);
     }
+    at_memory
 }
 
 /// The cache above writes lines back, at most one line of each lane.
 fn write_back(
     levels: &mut [BackLevel],
     lines: &[WrittenBack],
-    above: LinesOf,
+    (above, by): (LinesOf, By),
     all: Mask,
     frames: &LaneFrames,
 ) {
     let level = &mut levels[0];
     let mut missing = std::mem::take(&mut level.missing);
-    level.cache.take_data(lines, above, &mut missing);
+    level.cache.take_data(lines, (above, by), &mut missing);
     let smaller = level.cache.lines_of.line_log2 - above.line_log2;
     for &(key, lanes) in &missing {
-        let request = BitsRequest { key: key >> smaller, kind: Kind::Writeback, is_part: smaller > 0 };
+        let request = BitsRequest { key: key >> smaller, kind: Kind::Writeback, by, is_part: smaller > 0 };
         handle(levels, request, lanes, all, frames);
     }
     missing.clear();

@@ -31,16 +31,27 @@ impl LinesOfLanes {
 /// [`LaneBits`](crate::LaneBits).
 #[derive(Clone, Debug, Default)]
 pub struct CountsOfLane {
-    /// For each cache of the tree, its counts, its resident lines and the dirty lines among them. The caches of the other
-    /// stage have none.
+    /// For each cache of the tree, its counts, its resident lines and the dirty lines among them. The caches of the
+    /// other stage have none.
     caches: Vec<(CacheCounters, (u64, u64))>,
     memory: MemoryCounters,
+    /// What each cache and memory have counted of the agent other than the user, if there is such an agent.
+    of_agent: Vec<AgentCounters>,
+    memory_of_agent: Option<AgentMemoryCounters>,
 }
 
 impl CountsOfLane {
     /// The counts of memory.
-    pub(super) fn of_memory(memory: MemoryCounters) -> Self {
-        Self { memory, ..Self::default() }
+    pub(super) fn of_memory(memory: MemoryCounters, of_agent: Option<AgentMemoryCounters>) -> Self {
+        Self { memory, memory_of_agent: of_agent, ..Self::default() }
+    }
+
+    /// Puts what a cache has counted of the agent other than the user.
+    pub(super) fn put_agent(&mut self, cache: usize, counters: AgentCounters) {
+        if self.of_agent.len() <= cache {
+            self.of_agent.resize_with(cache + 1, Default::default);
+        }
+        self.of_agent[cache] = counters;
     }
 
     /// Puts the counts of a cache, its resident lines and the dirty lines among them.
@@ -62,8 +73,8 @@ impl CountedCaches for CountsOfLane {
         &self.caches[cache].0
     }
 
-    fn by_agent(&self, _cache: usize) -> &[AgentCounters] {
-        &[]
+    fn by_agent(&self, cache: usize) -> &[AgentCounters] {
+        self.of_agent.get(cache).map_or(&[], std::slice::from_ref)
     }
 
     fn resident(&self, cache: usize) -> (u64, u64) {
@@ -73,7 +84,7 @@ impl CountedCaches for CountsOfLane {
 
 impl Counted for CountsOfLane {
     fn memory_by_agent(&self) -> &[AgentMemoryCounters] {
-        &[]
+        self.memory_of_agent.as_slice()
     }
 
     fn memory(&self) -> &MemoryCounters {

@@ -2,8 +2,11 @@
 
 use binhop_base::{Kind, PageId, PerKind};
 
-use super::{LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
-use crate::{CacheConfig, CacheCounters, Request, Resident, cache::is_first};
+use super::{By, LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
+use crate::{
+    AgentCounters, CacheConfig, CacheCounters, Request, Resident,
+    cache::{Cache, is_first, lines::Word},
+};
 
 /// The lines of one slot that some lane holds. An access makes its line resident in every lane, so a line that is not
 /// asked for again soon loses its lanes: few lines stand in a slot.
@@ -24,6 +27,15 @@ struct PresentLine {
 /// A line that is written back, and the lanes in which it is.
 pub(super) type WrittenBack = (u64, Mask);
 
+/// The accesses of one agent, and what followed from them.
+#[derive(Clone, Debug, Default)]
+struct AccessesOfAgent {
+    accesses: PerKind<u64>,
+    compulsory: PerKind<u64>,
+    misses: PerKind<LaneCounter>,
+    written_back: LaneCounter,
+}
+
 /// `FrontCache` is one direct-mapped cache of level 1 in every lane.
 ///
 /// A *slot* holds the lines whose line number within the page has the same lower bits. In one lane, two lines of a slot
@@ -37,11 +49,9 @@ pub(super) struct FrontCache {
     bin_bits: u32,
     slots: Vec<SlotLines>,
     touched: Vec<u64>,
-    accesses: PerKind<u64>,
-    compulsory: PerKind<u64>,
-    misses: PerKind<LaneCounter>,
+    /// By the place of the agent: see [`By::agent`].
+    by_agent: [AccessesOfAgent; 2],
     evictions: LaneCounter,
-    written_back: LaneCounter,
     dirtied: LaneCounter,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
@@ -56,11 +66,8 @@ impl FrontCache {
             bin_bits: cache.sets().ilog2().saturating_sub(lines_of.log2),
             slots: vec![SlotLines::new(); slots as usize],
             touched: Vec::new(),
-            accesses: PerKind::default(),
-            compulsory: PerKind::default(),
-            misses: PerKind::default(),
+            by_agent: Default::default(),
             evictions: LaneCounter::default(),
-            written_back: LaneCounter::default(),
             dirtied: LaneCounter::default(),
             purged: vec![[0; 2]; lanes],
         }
@@ -75,13 +82,13 @@ impl FrontCache {
     #[inline]
     pub(super) fn access(
         &mut self,
-        key: u64,
-        kind: Kind,
+        (key, kind, by): (u64, Kind, By),
         lanes: Mask,
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
     ) -> Mask {
-        self.accesses[kind] += 1;
+        let counts = &mut self.by_agent[by.agent()];
+        counts.accesses[kind] += 1;
         let slots = self.slots.len();
         let slot = &mut self.slots[key as usize & (slots - 1)];
         let stored = if kind == Kind::Store { lanes } else { 0 };
@@ -107,7 +114,7 @@ impl FrontCache {
         if missed == 0 {
             return 0;
         }
-        self.misses[kind].add(missed);
+        counts.misses[kind].add(missed);
         let page = self.lines_of.page(key);
         let (mut evicted, mut evicted_dirty) = (0, 0);
         let mut at = 1;
@@ -131,10 +138,10 @@ impl FrontCache {
         }
         self.evictions.add(evicted);
         if evicted_dirty != 0 {
-            self.written_back.add(evicted_dirty);
+            counts.written_back.add(evicted_dirty);
         }
         if resident == 0 && is_first(&mut self.touched, key) {
-            self.compulsory[kind] += 1;
+            counts.compulsory[kind] += 1;
         }
         missed
     }
@@ -165,24 +172,62 @@ impl FrontCache {
         self.purged[lane][1]
     }
 
-    /// Returns the demand misses of a lane.
+    /// Returns the user's demand misses of a lane.
     pub(super) fn demand_misses(&self, lane: usize) -> u64 {
-        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| self.misses[kind].get(lane)).sum()
+        let misses = &self.by_agent[0].misses;
+        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| misses[kind].get(lane)).sum()
+    }
+
+    /// Makes an empty cache what this cache is in one lane.
+    pub(super) fn restore(&self, lane: usize, frames: &LaneFrames, cache: &mut Cache) {
+        cache.counters = self.counters(lane);
+        cache.by_agent.iter_mut().for_each(|counters| *counters = self.counters_of_agent(lane));
+        cache.touched.clone_from(&self.touched);
+        self.each(lane, |line| {
+            let frame = frames.lower(PageId(line.at.id))[lane];
+            let key = u64::from(line.at.id) << self.lines_of.log2 | u64::from(line.at.line);
+            let victim = cache.lines.put(cache.set(frame.into(), line.at.line), Word::new(key, line.dirty));
+            debug_assert!(victim.is_none(), "a lane holds one line of each set");
+        });
+    }
+
+    /// Returns the counts of the agent other than the user in a lane.
+    pub(super) fn counters_of_agent(&self, lane: usize) -> AgentCounters {
+        let AccessesOfAgent { accesses, compulsory, misses, written_back } = &self.by_agent[1];
+        let misses = PerKind(std::array::from_fn(|kind| misses.0[kind].get(lane)));
+        let mut sent = misses;
+        sent[Kind::Writeback] = written_back.get(lane);
+        AgentCounters {
+            accesses: *accesses,
+            misses,
+            compulsory: *compulsory,
+            sent,
+            // The agent asks level 1 as the processor does.
+            asked: *accesses,
+            // Devices alone discard and clean lines.
+            discarded: 0,
+            cleaned: 0,
+        }
     }
 
     /// Returns the counts of a lane.
     pub(super) fn counters(&self, lane: usize) -> CacheCounters {
-        let misses = PerKind(std::array::from_fn(|kind| self.misses.0[kind].get(lane)));
+        let [user, other] = &self.by_agent;
+        let of_lane = |misses: &PerKind<LaneCounter>| -> PerKind<u64> {
+            PerKind(std::array::from_fn(|kind| misses.0[kind].get(lane)))
+        };
+        let misses = of_lane(&user.misses);
         let [purged, purged_dirty] = self.purged[lane];
-        let evictions_dirty = self.written_back.get(lane);
+        let written_back = user.written_back.get(lane);
+        let evictions_dirty = written_back + other.written_back.get(lane);
         let mut sent = misses;
-        (sent[Kind::Writeback], sent[Kind::System]) = (evictions_dirty, purged_dirty);
+        (sent[Kind::Writeback], sent[Kind::System]) = (written_back, purged_dirty);
         CacheCounters {
-            accesses: self.accesses,
+            accesses: user.accesses,
             misses,
-            compulsory: self.compulsory,
+            compulsory: user.compulsory,
             sent,
-            fills: misses.total(),
+            fills: misses.total() + of_lane(&other.misses).total(),
             evictions: self.evictions.get(lane),
             evictions_dirty,
             purged,

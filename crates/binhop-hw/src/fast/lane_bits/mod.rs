@@ -16,6 +16,8 @@
 //!   for each page, so that one operation says in which lanes two pages meet.
 //! - The caches behind have too many bins for this. A lane that misses there is visited by itself if a set may be full. The
 //!   lanes that miss make one request of the next cache together.
+//! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses are
+//!   kept for each agent, and the level is counted that serves an access of the user after a walk ([`By`]).
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
@@ -37,17 +39,18 @@ mod lru_sets;
 mod occupants;
 mod page_rows;
 
-use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
+use binhop_base::{Agent, Agents, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
-    Access, CacheConfig, CacheCounters, FastPath, MEMORY, MemoryCounters, Next, Origin, Request, Resident,
-    Tree, WritebackOrder,
+    Access, AgentCounters, AgentMemoryCounters, CacheConfig, CacheCounters, FastPath, MEMORY, MemoryCounters,
+    Next, Origin, Request, Resident, Tree, WritebackOrder,
     cache::Cache,
     fast::{back_in_bits, behind_shared_front},
 };
 use back_cache::{BackCache, BitsRequest};
 use back_chain::BackChain;
 use bucket::BucketOf;
+use counter::LaneCounter;
 pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
 use frames::LaneFrames;
@@ -109,12 +112,60 @@ impl LinesOf {
     }
 }
 
-/// An access, with its page in place of its mapping.
+/// `By` says who makes an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The user.
+    User,
+    /// The user, after a walk. The level that serves the access is counted.
+    UserAfterWalk,
+    /// The agent other than the user.
+    Agent,
+}
+
+impl By {
+    /// Returns the place of the agent among the counts: 0 for the user.
+    #[inline(always)]
+    const fn agent(self) -> usize {
+        matches!(self, Self::Agent) as usize
+    }
+}
+
+/// `BitsAccess` is an access of every lane to a line of a page, at the cache of level 1 that serves its kind. Behind a
+/// shared front, it is a request of the first cache of each back.
 #[derive(Clone, Copy, Debug)]
-struct PageAccess {
-    page: u32,
-    line: u32,
-    kind: Kind,
+pub struct BitsAccess {
+    /// The page.
+    pub page: PageId,
+    /// The line of the page, in lines of the cache that is asked.
+    pub line: u32,
+    /// The kind.
+    pub kind: Kind,
+    /// The agent.
+    pub by: By,
+    /// True if the data of a request is smaller than the line.
+    pub is_part: bool,
+}
+
+impl BitsAccess {
+    /// Returns the request of a shared front as an access.
+    #[inline]
+    #[must_use]
+    pub fn of_request(request: &Request) -> Self {
+        let by = if request.origin.agent() == Agent::User { By::User } else { By::Agent };
+        let is_part = request.data != request.origin.unit();
+        Self { page: PageId(request.at.id), line: request.at.line, kind: request.kind, by, is_part }
+    }
+}
+
+const _: () = assert!(size_of::<BitsAccess>() == 12);
+
+/// The accesses of the user after walks, by the level that served them.
+#[derive(Clone, Debug, Default)]
+struct Served {
+    all: u64,
+    behind: LaneCounter,
+    memory: LaneCounter,
 }
 
 /// `Port` says which cache serves a kind of access, and what this cache asks of the level behind it.
@@ -143,8 +194,8 @@ impl Port {
     }
 }
 
-/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of backs that stand behind it, each for itself.
-/// Other backs get the requests of each lane. Behind a shared front, it holds the backs alone.
+/// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of backs that stand behind it, each for
+/// itself. Other backs get the requests of each lane. Behind a shared front, it holds the backs alone.
 #[derive(Clone, Debug)]
 pub struct LaneBits {
     /// One bit for each lane.
@@ -161,14 +212,15 @@ pub struct LaneBits {
     /// Room for the lines that an access writes back, and for the accesses of a block by bucket.
     written_back: Vec<WrittenBack>,
     starts: Vec<u32>,
-    sorted: Vec<PageAccess>,
-    sorted_requests: Vec<Request>,
+    sorted: Vec<BitsAccess>,
+    /// The accesses of the user after walks: of fetches, loads and stores.
+    served: [Served; 3],
 }
 
 impl LaneBits {
-    /// Empty caches for lanes of these trees, whose fronts are equal. Each lane has a generator, from which policies draw
-    /// that need random numbers. For each tree, `in_bits` tells whether the cache behind its front is simulated here, too;
-    /// see [`LaneBits::takes_back`].
+    /// Empty caches for lanes of these trees, whose fronts are equal. Each lane has a generator, from which policies
+    /// draw that need random numbers. For each tree, `in_bits` tells whether the cache behind its front is simulated
+    /// here, too; see [`LaneBits::takes_back`].
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
@@ -211,7 +263,7 @@ impl LaneBits {
         let (own, others): (Vec<_>, Vec<_>) = trees.iter().partition(|(_, in_bits)| *in_bits);
         let back = |(tree, _): &(&Tree, bool)| {
             let chain = back_in_bits(tree).expect("the caller has asked whether the back may be here");
-            BackChain::new(tree, &chain, seeds)
+            BackChain::new(tree, &chain, seeds, false)
         };
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
@@ -226,24 +278,25 @@ impl LaneBits {
             written_back: Vec::new(),
             starts: Vec::new(),
             sorted: Vec::new(),
-            sorted_requests: Vec::new(),
+            served: Default::default(),
         }
     }
 
     /// Empty backs of these trees, which have one front that all lanes share: see [`LaneBits::replay`]. Each lane has a
-    /// generator, from which policies draw that need random numbers.
+    /// generator, from which policies draw that need random numbers. `agent_asks` says whether the agent other than the
+    /// user asks the first cache of each back itself; otherwise its requests come from the front.
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
     /// [`FastPath::BackBits`].
     #[must_use]
-    pub fn behind_shared_front(trees: &[&Tree], seeds: &[Rng]) -> Self {
+    pub fn behind_shared_front(trees: &[&Tree], seeds: &[Rng], agent_asks: bool) -> Self {
         let lanes = seeds.len();
         assert!((1..=MOST_LANES).contains(&lanes), "{lanes} lanes");
         let config = trees.first().expect("there is a tree").config();
         let back = |tree: &&Tree| {
             let chain = behind_shared_front(tree).expect("the caller has asked whether the back may be here");
-            BackChain::new(tree, &chain, seeds)
+            BackChain::new(tree, &chain, seeds, agent_asks)
         };
         let backs: Vec<BackChain> = trees.iter().map(back).collect();
         let caches = backs
@@ -263,7 +316,7 @@ impl LaneBits {
             written_back: Vec::new(),
             starts: Vec::new(),
             sorted: Vec::new(),
-            sorted_requests: Vec::new(),
+            served: Default::default(),
         }
     }
 
@@ -274,8 +327,8 @@ impl LaneBits {
         if shared_front { behind_shared_front(tree).is_ok() } else { back_in_bits(tree).is_ok() }
     }
 
-    /// Returns the bytes that the sets of a cache behind level 1 take here for each lane. Behind a shared front, no lane loses
-    /// a page.
+    /// Returns the bytes that the sets of a cache behind level 1 take here for each lane. Behind a shared front, no
+    /// lane loses a page.
     #[must_use]
     pub fn lane_bytes(cache: &CacheConfig, page: PowerOfTwo, shared_front: bool) -> SetsBytes {
         LaneSets::bytes(cache, LinesOf::new(cache, page), !shared_front)
@@ -287,8 +340,8 @@ impl LaneBits {
         LineMasks::bytes(lanes)
     }
 
-    /// Returns the bytes that the order of lines takes here for each line of a page, in this cache behind level 1, for all
-    /// lanes together.
+    /// Returns the bytes that the order of lines takes here for each line of a page, in this cache behind level 1, for
+    /// all lanes together.
     #[must_use]
     pub fn bytes_of_order(cache: &CacheConfig) -> u64 {
         LaneSets::line_bytes(cache)
@@ -315,8 +368,8 @@ impl LaneBits {
         backs.iter_mut().for_each(|back| back.flush_page(lane, page, frames));
     }
 
-    /// The requests that level 1 of a lane has made, for the backs that are not simulated here. The caller empties the list
-    /// when these backs have handled them.
+    /// The requests that level 1 of a lane has made, for the backs that are not simulated here. The caller empties the
+    /// list when these backs have handled them.
     ///
     /// # Panics
     /// Every back is simulated here.
@@ -328,45 +381,75 @@ impl LaneBits {
     pub fn access_all<A: Access>(&mut self, rows: &[A], page_of: impl Fn(u32) -> PageId) {
         let access = |row: &A| {
             let LineAddr { id, line } = row.at();
-            PageAccess { page: page_of(id).0, line, kind: row.kind() }
+            BitsAccess { page: page_of(id), line, kind: row.kind(), by: By::User, is_part: false }
         };
-        if rows.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
+        let Some(mut sorted) = self.sort_by_port(rows, |row| (row.at().line, row.kind()), access) else {
             return rows.iter().for_each(|row| self.access(access(row)));
+        };
+        sorted.iter().for_each(|&access| self.access(access));
+        sorted.clear();
+        self.sorted = sorted;
+    }
+
+    /// The processor makes these accesses in order, in every lane.
+    pub fn access_pages(&mut self, accesses: &[BitsAccess]) {
+        let Some(mut sorted) =
+            self.sort_by_port(accesses, |access| (access.line, access.kind), |&access| access)
+        else {
+            return accesses.iter().for_each(|&access| self.access_by(access));
+        };
+        sorted.iter().for_each(|&access| self.access_by(access));
+        sorted.clear();
+        self.sorted = sorted;
+    }
+
+    /// Sorts accesses of level 1, unless they are too few.
+    fn sort_by_port<A>(
+        &mut self,
+        rows: &[A],
+        line_of: impl Fn(&A) -> (u32, Kind),
+        make: impl Fn(&A) -> BitsAccess,
+    ) -> Option<Vec<BitsAccess>> {
+        if rows.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
+            return None;
         }
         let mut sorted = std::mem::take(&mut self.sorted);
         let logs = self.ports.map(|port| port.lines_of.line_log2);
         let bucket = self.bucket;
-        let number = |row: &A| bucket.of(row.at().line, logs[usize::from(row.kind() != Kind::Fetch)]);
-        self.sort(rows, number, access, &mut sorted);
-        sorted.iter().for_each(|&access| self.access(access));
-        self.sorted = sorted;
+        let number = |row: &A| {
+            let (line, kind) = line_of(row);
+            bucket.of(line, logs[usize::from(kind != Kind::Fetch)])
+        };
+        self.sort(rows, number, make, &mut sorted);
+        Some(sorted)
     }
 
-    /// Every lane makes these requests of the first cache of each back, in order: the requests that the shared front has let
-    /// through.
-    pub fn replay(&mut self, requests: &[Request]) {
+    /// Every lane makes these requests of the first cache of each back, in order: the requests that the shared front
+    /// has let through, and those that the agent makes of the first cache itself.
+    pub fn replay(&mut self, requests: &[BitsAccess]) {
         if requests.is_empty() {
             return;
         }
         if requests.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
             return self.replay_all(requests);
         }
-        let mut sorted = std::mem::take(&mut self.sorted_requests);
+        let mut sorted = std::mem::take(&mut self.sorted);
         let (bucket, log2) = (self.bucket, self.backs[0].levels[0].cache.lines_of.line_log2);
-        self.sort(requests, |request| bucket.of(request.at.line, log2), |&request| request, &mut sorted);
+        self.sort(requests, |request| bucket.of(request.line, log2), |&request| request, &mut sorted);
         self.replay_all(&sorted);
-        self.sorted_requests = sorted;
+        self.sorted = sorted;
     }
 
-    fn replay_all(&mut self, requests: &[Request]) {
-        let Self { all, frames, backs, .. } = self;
+    fn replay_all(&mut self, requests: &[BitsAccess]) {
+        let Self { all, frames, backs, served, .. } = self;
         for back in backs {
-            let (lines_of, number) = (back.levels[0].cache.lines_of, back.levels[0].cache.number);
-            for request in requests {
-                debug_assert_eq!(usize::from(request.to), number, "level 1 asks the back");
-                let key = u64::from(request.at.id) << lines_of.log2 | u64::from(request.at.line);
-                let is_part = u32::from(request.data) != lines_of.line_log2;
-                back.request_in_all(BitsRequest { key, kind: request.kind, is_part }, *all, frames);
+            let lines_of = back.levels[0].cache.lines_of;
+            for &BitsAccess { page, line, kind, by, is_part } in requests {
+                let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
+                let at_memory = back.request_in_all(BitsRequest { key, kind, by, is_part }, *all, frames);
+                if by == By::UserAfterWalk {
+                    note_served(&mut served[kind as usize], *all, at_memory);
+                }
             }
         }
     }
@@ -383,7 +466,24 @@ impl LaneBits {
 
     /// Makes an empty cache what the cache of a back with this number is in one lane.
     pub(crate) fn restore(&self, lane: usize, back: usize, number: usize, cache: &mut Cache) {
-        self.backs[back].cache(number).restore(lane, cache);
+        let chain = &self.backs[back];
+        let agent_asks = chain.agent_asks && chain.levels[0].cache.number == number;
+        chain.cache(number).restore(lane, agent_asks, cache);
+    }
+
+    /// Returns the numbers of the caches of level 1 in their tree.
+    pub(crate) fn front_caches(&self) -> impl Iterator<Item = usize> {
+        self.fronts.iter().map(|front| front.number)
+    }
+
+    /// Makes an empty cache what the cache of level 1 with this number is in one lane.
+    pub(crate) fn restore_front(&self, lane: usize, number: usize, cache: &mut Cache) {
+        self.front(number).restore(lane, &self.frames, cache);
+    }
+
+    fn front(&self, number: usize) -> &FrontCache {
+        let front = self.fronts.iter().find(|front| front.number == number);
+        front.expect("the cache belongs to level 1")
     }
 
     /// Sorts items by the bucket that `bucket_of` returns, and leaves the items of one bucket in their order.
@@ -412,48 +512,66 @@ impl LaneBits {
         }
     }
 
+    /// Makes an access of the user.
     #[inline]
-    fn access(&mut self, PageAccess { page, line, kind }: PageAccess) {
+    fn access(&mut self, BitsAccess { page, line, kind, .. }: BitsAccess) {
+        self.access_line((page, line), kind, By::User);
+    }
+
+    /// Makes an access of any agent. Counts the level that serves an access after a walk.
+    #[inline]
+    fn access_by(&mut self, BitsAccess { page, line, kind, by, .. }: BitsAccess) {
+        let (missed, at_memory) = self.access_line((page, line), kind, by);
+        if by == By::UserAfterWalk {
+            note_served(&mut self.served[kind as usize], missed, at_memory);
+        }
+    }
+
+    /// Makes an access. Returns the lanes that miss level 1, and those in which a back reads memory.
+    #[inline(always)]
+    fn access_line(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) -> (Mask, Mask) {
         let Self { all, frames, fronts, ports, backs, requests, written_back, .. } = self;
         let port = ports[usize::from(kind != Kind::Fetch)];
         let lines_of = port.lines_of;
-        let key = u64::from(page) << lines_of.log2 | u64::from(line);
-        let missed = fronts[port.front].access(key, kind, *all, frames, written_back);
+        let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
+        let missed = fronts[port.front].access((key, kind, by), *all, frames, written_back);
         if missed == 0 {
-            return;
+            return (0, 0);
         }
+        let mut at_memory = 0;
         for back in backs {
             let writes = |back: &mut BackChain| {
                 for &(key, lanes) in &*written_back {
-                    back.request((key, lines_of), Kind::Writeback, lanes, *all, frames);
+                    back.request((key, lines_of), (Kind::Writeback, by), lanes, *all, frames);
                 }
             };
             if port.writes_first {
                 writes(back);
             }
-            back.request((key, lines_of), kind, missed, *all, frames);
+            at_memory |= back.request((key, lines_of), (kind, by), missed, *all, frames);
             if !port.writes_first {
                 writes(back);
             }
         }
         if !requests.is_empty() {
+            debug_assert_ne!(by, By::Agent, "a second agent needs every back in bits");
             send(requests, port, (key, kind, missed), written_back);
         }
         written_back.clear();
+        (missed, at_memory)
     }
 
-    /// Returns the demand misses of a cache of level 1 in one lane.
+    /// Returns the user's demand misses of a cache of level 1 in one lane.
     ///
     /// # Panics
     /// The cache is no cache of level 1.
     #[must_use]
     pub fn front_misses(&self, lane: usize, cache: usize) -> u64 {
-        let front = self.fronts.iter().find(|front| front.number == cache);
-        front.expect("the cache belongs to level 1").demand_misses(lane)
+        self.front(cache).demand_misses(lane)
     }
 
-    /// Returns the demand misses of a cache of a back in one lane. `back` is its place among the backs that are simulated
-    /// here.
+    /// Returns the user's demand misses of a cache of a back in one lane. `back` is its place among the backs that are
+    /// simulated here.
     ///
     /// # Panics
     /// The cache does not belong to the back.
@@ -468,8 +586,53 @@ impl LaneBits {
     /// The cache is no cache of level 1.
     #[must_use]
     pub fn front_counters(&self, lane: usize, cache: usize) -> CacheCounters {
-        let front = self.fronts.iter().find(|front| front.number == cache);
-        front.expect("the cache belongs to level 1").counters(lane)
+        self.front(cache).counters(lane)
+    }
+
+    /// Returns what a cache of level 1 has counted of the agent other than the user in one lane.
+    ///
+    /// # Panics
+    /// The cache is no cache of level 1.
+    #[must_use]
+    pub fn front_counters_of_agent(&self, lane: usize, cache: usize) -> AgentCounters {
+        self.front(cache).counters_of_agent(lane)
+    }
+
+    /// Returns what a cache of a back has counted of the agent other than the user in one lane.
+    ///
+    /// # Panics
+    /// The cache does not belong to the back.
+    #[must_use]
+    pub fn back_counters_of_agent(&self, lane: usize, back: usize, cache: usize) -> AgentCounters {
+        self.backs[back].counters_of_agent(lane, cache)
+    }
+
+    /// Returns what the memory of a back has counted of the agent other than the user in one lane.
+    #[must_use]
+    pub fn memory_of_agent(&self, lane: usize, back: usize) -> AgentMemoryCounters {
+        self.backs[back].memory_of_agent(lane)
+    }
+
+    /// Returns the accesses of a kind that the user made after walks in one lane, by the level that served them: level
+    /// 1, a cache behind, or memory. There is one back.
+    #[must_use]
+    pub fn served(&self, lane: usize, kind: Kind) -> [u64; 3] {
+        let Served { all, behind, memory } = &self.served[kind as usize];
+        let (behind, memory) = (behind.get(lane), memory.get(lane));
+        [all - behind - memory, behind, memory]
+    }
+
+    /// Returns the cycles that the processor waited for what the agent other than the user fetched and loaded from a
+    /// back, in one lane.
+    #[must_use]
+    pub fn waited_for_agent(&self, lane: usize, back: usize) -> [u64; 2] {
+        let [_, fetches, loads] = self.backs[back].waited(lane);
+        [fetches, loads]
+    }
+
+    /// Returns whether an agent other than the user makes accesses.
+    fn has_agent(&self) -> bool {
+        self.backs.iter().any(|back| back.tree.config().agents != Agents::USER)
     }
 
     /// Returns for each lane what level 1 has counted, and how many lines it holds.
@@ -480,6 +643,9 @@ impl LaneBits {
             let mut counts = CountsOfLane::default();
             for (front, resident) in self.fronts.iter().zip(&resident) {
                 counts.put(front.number, front.counters(lane), resident.of_lane(lane));
+                if self.has_agent() {
+                    counts.put_agent(front.number, front.counters_of_agent(lane));
+                }
             }
             counts
         };
@@ -493,9 +659,13 @@ impl LaneBits {
         let caches = || self.backs[back].levels.iter().map(|level| &level.cache);
         let resident: Vec<LinesOfLanes> = caches().map(BackCache::resident).collect();
         let counts = |lane| {
-            let mut counts = CountsOfLane::of_memory(self.memory(lane, back));
+            let of_agent = self.has_agent().then(|| self.memory_of_agent(lane, back));
+            let mut counts = CountsOfLane::of_memory(self.memory(lane, back), of_agent);
             for (cache, resident) in caches().zip(&resident) {
                 counts.put(cache.number, cache.counters(lane), resident.of_lane(lane));
+                if self.has_agent() {
+                    counts.put_agent(cache.number, self.back_counters_of_agent(lane, back, cache.number));
+                }
             }
             counts
         };
@@ -532,7 +702,7 @@ impl LaneBits {
     /// Returns the cycles that the processor waited for a back in one lane.
     #[must_use]
     pub fn waited(&self, lane: usize, back: usize) -> u64 {
-        self.backs[back].waited(lane)
+        self.backs[back].waited(lane).iter().sum()
     }
 
     /// Returns the lines that a cache of level 1 holds in one lane, in no particular order.
@@ -557,7 +727,16 @@ impl LaneBits {
     }
 }
 
-/// Appends the requests of an access to those of each lane that makes them: a read, and the lines that are written back.
+/// Counts an access after a walk, of which these lanes missed level 1, and these read memory.
+#[inline]
+fn note_served(served: &mut Served, missed: Mask, at_memory: Mask) {
+    served.all += 1;
+    served.behind.add(missed & !at_memory);
+    served.memory.add(at_memory);
+}
+
+/// Appends the requests of an access to those of each lane that makes them: a read, and the lines that are written
+/// back.
 fn send(
     requests: &mut [Vec<Request>],
     port: Port,

@@ -1,11 +1,15 @@
 //! This part of a lane serves the bundle that simulates the lane's caches as bits.
 
-use binhop_base::{FrameNo, PageId, Result};
-use binhop_hw::{CountsOfLane, FastPaths, LaneBits, Request, Tree};
+use std::sync::Arc;
+
+use binhop_base::{FrameNo, MappingId, PageId, Result, Rng};
+use binhop_hw::{CountsOfLane, FastPaths, Front, LaneBits, Request, Tree};
 
 use super::{Here, Lane};
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::Control;
+use crate::machine::TranslationConfig;
+use crate::prepare::Block;
+use crate::run::bundle_walks::BundleWalks;
 use crate::run::recency::BlockRecency;
 
 /// `InBits` is what a lane keeps for the bundle that simulates its caches.
@@ -41,19 +45,20 @@ impl Lane {
     /// was placed.
     pub(crate) fn control_in_bundle(
         &mut self,
-        controls: &[(u32, Control)],
+        block: &Block,
         number: usize,
         tables: &Tables,
         recency: &mut BlockRecency,
-        bits: (&LaneBits, usize),
+        (bits, place, walks): (&LaneBits, usize, Option<&BundleWalks>),
     ) -> Result<Option<PlacedPage>> {
-        let here = Here { controls, number, tables, recency, bits: Some(bits) };
+        let controls = &*block.controls;
+        let here = Here { controls, number, tables, recency, bits: Some((bits, place)), walks };
         self.control(&controls[number].1, here, &mut Vec::new())?;
         Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
     }
 
-    /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle. Their
-    /// placements may differ, and their caches are equal.
+    /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle.
+    /// Their placements may differ, and their caches are equal.
     pub(crate) fn shares_bits(&self, other: &Self) -> bool {
         let caches = |(tree, in_bits): &(&Tree, bool)| (tree.config().clone(), *in_bits);
         self.is_in_bits()
@@ -72,10 +77,29 @@ impl Lane {
         self.bits.as_ref().is_some_and(|in_bits| in_bits.shared_front)
     }
 
-    /// The lane leaves its bundle, where it has a place, with everything that its caches hold and have counted.
-    pub(crate) fn leave_bundle(&mut self, bits: &LaneBits, place: usize) {
+    /// The lane leaves its bundle, where it has a place, with everything that its caches hold and have counted. `walks`
+    /// are the walks of the bundle, if addresses are translated.
+    pub(crate) fn leave_bundle(&mut self, bits: &LaneBits, place: usize, walks: Option<&BundleWalks>) {
         let in_bits = self.bits.take().expect("the lane is in a bundle");
+        if bits.has_fronts() {
+            let (tree, rng) = (self.backs[0].tree(), Rng::new(self.seed));
+            self.front = Some(Front::split_off(bits, place, tree, rng, &in_bits.paths));
+        }
         self.backs.iter_mut().for_each(|back| back.leave_bits(bits, place, self.seed, &in_bits.paths));
+        if let (Some(walks), Some(translator)) = (walks, &mut self.translator) {
+            self.waited += walks.waited();
+            translator.add(walks.counts(bits, place));
+        }
+    }
+
+    /// Returns how the lane translates addresses, if it does, and the mapping of page 0 of the tables.
+    pub(crate) fn translation(&self) -> Option<(Arc<TranslationConfig>, MappingId)> {
+        self.translator.as_ref().map(|translator| translator.translation())
+    }
+
+    /// Returns the frame of a page of the tables or handlers.
+    pub(crate) fn frame_of_table(&self, page: PageId) -> FrameNo {
+        self.frame_map.last(page).expect("pages of tables have frames from the start")
     }
 
     /// Returns the trees of the lane's backs, and for each whether the back is simulated in bits.

@@ -29,6 +29,7 @@ use crate::results::detail::{Logged, Repeats};
 use crate::results::spill::Spill;
 use crate::results::switches::{SwitchReadings, SwitchTally};
 use crate::run::back_model::{BackModel, BackPlace, Clock, Common};
+use crate::run::bundle_walks::BundleWalks;
 use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::run::recency::BlockRecency;
@@ -66,7 +67,8 @@ pub(crate) struct Lane {
     unit: Option<InLane>,
     /// What the lane knows of TLBs and page tables, if addresses are translated. Then the lane has one cell.
     translator: Option<Box<LaneTranslator>>,
-    /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its own.
+    /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its
+    /// own.
     miss_handlers: Option<Box<MissHandlers>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
@@ -80,8 +82,8 @@ pub(crate) struct Lane {
     /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
     /// lane has one cell.
     tap: Option<Vec<MemoryAccess>>,
-    /// What has passed below the caches and was not taken yet, if the options ask for it. Then the lane has one cell and a
-    /// front of its own.
+    /// What has passed below the caches and was not taken yet, if the options ask for it. Then the lane has one cell
+    /// and a front of its own.
     front_tap: Option<Box<FrontTap>>,
 }
 
@@ -95,6 +97,8 @@ struct Here<'a> {
     recency: &'a mut BlockRecency,
     /// The caches of all lanes of the bundle and the lane's number among them, if lanes are bits.
     bits: Option<(&'a LaneBits, usize)>,
+    /// What the bundle has counted of walks, if addresses are translated.
+    walks: Option<&'a BundleWalks>,
 }
 
 /// `LaneSetup` holds what a lane is made from.
@@ -202,7 +206,11 @@ impl Lane {
         for (number, (position, control)) in controls.iter().enumerate() {
             self.advance(block, number, at..*position as usize, tables, requests)?;
             at = *position as usize;
-            self.control(control, Here { controls, number, tables, recency, bits: None }, requests)?;
+            self.control(
+                control,
+                Here { controls, number, tables, recency, bits: None, walks: None },
+                requests,
+            )?;
         }
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
     }
@@ -476,13 +484,19 @@ impl Lane {
                     translation: self.translator.as_ref().map(|translator| {
                         let of_front =
                             shared.as_ref().map_or_else(Default::default, |shared| shared.translation);
-                        translator.counts() + of_front
+                        // Processes and intervals count no walks.
+                        let is_read = matches!(mark, Mark::Measured | Mark::End);
+                        let bundle = here.walks.zip(here.bits).filter(|_| is_read);
+                        let of_bundle = bundle.map(|(walks, (bits, lane))| walks.counts(bits, lane));
+                        translator.counts() + of_front + of_bundle.unwrap_or_default()
                     }),
                     at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
                     runs: self.frames.run_counts(),
-                    waited: self.waited + shared.as_ref().map_or(0, |shared| shared.waited),
+                    waited: self.waited
+                        + shared.as_ref().map_or(0, |shared| shared.waited)
+                        + here.walks.map_or(0, BundleWalks::waited),
                 };
                 for back in &mut self.backs {
                     back.mark(*mark, &common)?;

@@ -63,6 +63,11 @@ impl LaneTranslator {
         self.frames.check(map, tables, seed)
     }
 
+    /// Returns how addresses are translated, and the mapping of page 0 of the tables.
+    pub(super) fn translation(&self) -> (Arc<TranslationConfig>, MappingId) {
+        (Arc::clone(&self.config), self.first)
+    }
+
     /// Returns what the lane has counted. What lanes share is counted in the stream.
     pub(super) fn counts(&self) -> TranslationCounts {
         self.counts
