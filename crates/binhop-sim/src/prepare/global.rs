@@ -102,16 +102,26 @@ impl GlobalSpace {
     /// Follows the end of some pages of a space, from the first to the last.
     pub(super) fn unmap(&mut self, asid: Asid, [first, last]: [u64; 2]) {
         let [(from, from_page), (to, to_page)] = [first, last].map(|page_no| self.place(page_no));
-        for (at, region) in self.regions.range_mut((asid, from)..=(asid, to)) {
+        let mut unused = Vec::new();
+        for (&at, region) in self.regions.range_mut((asid, from)..=(asid, to)) {
             let first = if at.1 == from { from_page } else { 0 };
             let last = if at.1 == to { to_page } else { u64::MAX };
-            region.pages.retain(|&page, _| !(first..=last).contains(&page));
+            while let Some((&page, _)) = region.pages.range(first..=last).next() {
+                region.pages.remove(&page);
+            }
+            if region.pages.is_empty() {
+                unused.push(at);
+            }
         }
-        self.regions.retain(|_, region| !region.pages.is_empty());
+        for at in unused {
+            self.regions.remove(&at);
+        }
     }
 
     /// Follows the end of a space.
     pub(super) fn drop_space(&mut self, asid: Asid) {
-        self.regions.retain(|&(of, _), _| of != asid);
+        while let Some((&at, _)) = self.regions.range((asid, 0)..=(asid, u64::MAX)).next() {
+            self.regions.remove(&at);
+        }
     }
 }
