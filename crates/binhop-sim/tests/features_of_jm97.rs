@@ -51,6 +51,11 @@ impl Trace {
         self
     }
 
+    fn fork(mut self, child: u64, parent: u64) -> Self {
+        self.events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
+        self
+    }
+
     fn fetch(mut self, addr: u64) -> Self {
         self.events.push(Op::Fetch, addr, 4, 1);
         self
@@ -72,9 +77,13 @@ impl Trace {
         self
     }
 
-    fn outcome(mut self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
+    fn outcome(self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
+        self.outcome_on("softvm", settings)
+    }
+
+    fn outcome_on(mut self, machine: &str, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
         let all = settings.iter().chain(&["translation=on"]).map(ToString::to_string).collect::<Vec<_>>();
-        let machine = Machine::load("softvm", &all)?;
+        let machine = Machine::load(machine, &all)?;
         let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
         let source = Fixed::new(self.events.finish(), 100).with_pages_of(self.page.unwrap_or(4096));
         simulate(&machine, Box::new(source), &options, None, &mut |_| Ok(()))
@@ -246,6 +255,22 @@ fn address_spaces_are_large_and_sparse() {
     let trace = (0..9).fold(Trace::default(), |trace, region| trace.store(at(region)));
     let (counts, _) = trace.run(&["translation.regions=16"]);
     assert_eq!(of(&counts, "translation.tables"), (1 + 1 + 9) << 12);
+}
+
+/// A fork that gives a child the number of an address space that lives ends that space: the child has eight regions of its
+/// own, and the pages of the global table serve them.
+#[test]
+fn a_fork_onto_a_living_number_ends_the_tables_of_the_earlier_space() {
+    let stores = |trace: Trace, first: u64| {
+        (first..first + 8).fold(trace, |trace, region| trace.store(region * REGION))
+    };
+    for machine in ["softvm", "jm97"] {
+        let tables =
+            |trace: Trace| of(&counts(&trace.outcome_on(machine, &[]).unwrap(), 0, 1), "translation.tables");
+        let forked = stores(Trace::default().switch(2), 8).switch(1).fork(2, 1).switch(2);
+        let once = stores(Trace::default().switch(2), 8);
+        assert_eq!(tables(stores(forked, 20)), tables(once), "{machine}");
+    }
 }
 
 /// The size of a page is software's choice, down to a line: SPECIFYVTAG assumes nothing beyond the offset in a line.

@@ -274,6 +274,7 @@ impl Observer for SlowSoftVm {
             }
             Op::Fork => {
                 let parent = events.arg0(row).map_or(self.asid, |parent| Asid(parent as u32));
+                self.softvm.table.drop_space(Asid(addr as u32));
                 self.softvm.protection.inherit(Asid(addr as u32), Some(parent));
             }
             Op::Exec | Op::Exit => {

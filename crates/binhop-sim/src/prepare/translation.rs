@@ -424,6 +424,9 @@ impl Prepare {
             Op::Fork => {
                 let parent = batch.arg0(row).map_or(here.0, |number| number as u32);
                 // A process that had this number has ended.
+                if let Some(tables) = self.tables() {
+                    tables.drop_space(Asid(addr as u32));
+                }
                 self.global.iter_mut().for_each(|global| global.drop_space(Asid(addr as u32)));
                 if let Some(huge) = self.huge_pages() {
                     huge.fork(Asid(addr as u32), Asid(parent));

@@ -422,6 +422,7 @@ impl Observer for SlowTranslation {
             }
             Op::Fork => {
                 let parent = Asid(events.arg0(row).unwrap() as u32);
+                self.tables.drop_space(asid);
                 self.mmu.invalidate_space(parent.0);
                 self.mmu.invalidate_space(asid.0);
             }
