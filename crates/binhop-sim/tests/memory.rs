@@ -193,3 +193,44 @@ fn three_hundred_processes_at_32_placements_take_less_than_2_gb() {
     let _turn = turn();
     assert_less_than_2_gb(with_switches(300, 2, 32).0);
 }
+
+/// Maps pages in regions of 256 MiB, one in each or all in one, in two address spaces, and loads from each page.
+fn regions(pages: u64, sparse: bool, shared: bool) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    for asid in 0..2 {
+        rows.push(Op::Switch, asid, 0, 0);
+        for page in 0..pages {
+            let start = if sparse { page << 28 } else { page << 12 };
+            if shared {
+                rows.push_args(Op::Map, start, 1 | 2 | 8, 1, [Some(page), Some(0)]);
+            }
+            rows.push(Op::Load, start, 8, 1);
+        }
+    }
+    rows.finish()
+}
+
+/// Global tags take no more than what is estimated for them, beside what tags by address space take.
+#[test]
+fn segments_take_what_is_estimated() {
+    let _turn = turn();
+    let machine = |tag: &str| {
+        let tags = ["l1i", "l1d", "l2i", "l2d"].map(|cache| format!("cache.{cache}.tag={tag}"));
+        Machine::load("jm97", &tags).unwrap()
+    };
+    for (sparse, shared) in [(false, false), (false, true), (true, false), (true, true)] {
+        let pages = 10_000;
+        let events = regions(pages, sparse, shared);
+        let of = |tag: &str| {
+            let (machine, options) = (machine(tag), options(1, None));
+            let growth = [2 * pages, 2, 0];
+            let estimated = estimated_memory(std::slice::from_ref(&machine), &options, 1, growth);
+            [peak(&machine, &events, &options), estimated]
+        };
+        let [global, asid] = [of("global"), of("asid")];
+        let of_segments = [0, 1].map(|at| global[at].saturating_sub(asid[at]) / (2 * pages));
+        println!("sparse {sparse}, shared {shared}: {of_segments:?} B a page: {global:?}, {asid:?}");
+        assert!(of_segments[0] <= of_segments[1], "sparse {sparse}, shared {shared}: {of_segments:?}");
+        assert!(global[0] <= global[1], "more than estimated");
+    }
+}
