@@ -500,7 +500,7 @@ fn timings() -> impl Strategy<Value = DramTiming> {
     })
 }
 
-fn configs() -> impl Strategy<Value = DramConfig> {
+fn configs(queue: impl Strategy<Value = u32>) -> impl Strategy<Value = DramConfig> {
     let organisation = (0u32..2, 0u32..2, 0u32..2, 0u32..2).prop_map(|(channels, ranks, groups, banks)| {
         let (channels, ranks, bank_groups, banks) = (1 << channels, 1 << ranks, 1 << groups, 1 << banks);
         DramOrganisation { channels, ranks, bank_groups, banks, rows: 4, lines: 4 }
@@ -510,7 +510,7 @@ fn configs() -> impl Strategy<Value = DramConfig> {
         "row-column-rank-bank-group-channel",
         "channel-rank-bank-group-row-column+hash",
     ]);
-    (organisation, timings(), mapping, 1u32..9, 0u32..8, 0u32..8, any::<bool>()).prop_map(
+    (organisation, timings(), mapping, queue, 0u32..64, 0u32..64, any::<bool>()).prop_map(
         |(organisation, timing, mapping, queue, high, low, closed)| {
             let drain_high = 1 + high % queue;
             DramConfig {
@@ -575,8 +575,22 @@ proptest! {
 
     #[test]
     fn every_command_comes_at_the_first_cycle_that_the_rules_allow(
-        config in configs(),
+        config in configs(1u32..9),
         drawn in prop::collection::vec((0u64..12, lines(), any::<bool>(), 0u8..4), 1..60),
+    ) {
+        compare(config, &drawn);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A queue keeps its requests in a ring of 64 places. A request waits while younger requests come and go, until no
+    /// place is left and the gaps are closed.
+    #[test]
+    fn requests_overtake_each_other_in_long_queues(
+        config in configs(prop::sample::select(vec![32, 64])),
+        drawn in prop::collection::vec((0u64..7, lines(), prop::bool::weighted(0.3), 0u8..4), 100..250),
     ) {
         compare(config, &drawn);
     }
@@ -588,7 +602,7 @@ proptest! {
     #[test]
     #[ignore = "long: 10,000 cases; the test above draws 300"]
     fn every_command_comes_at_the_first_cycle_in_many_cases(
-        config in configs(),
+        config in configs(1u32..9),
         drawn in prop::collection::vec((0u64..12, lines(), any::<bool>(), 0u8..4), 1..80),
     ) {
         compare(config, &drawn);
