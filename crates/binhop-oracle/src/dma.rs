@@ -1,9 +1,17 @@
 //! `DmaMachine` is a machine with device data, as slow and plain as possible: a front that holds lines, caches that are
-//! lists of ways, and memory. Every copy carries a version, so that a stale read or a lost write is seen at once.
+//! lists of ways, and memory. Every word of every copy carries a version, so that a stale read or a lost write is seen
+//! at once. The front of this file holds whole lines; `dma_parts` puts another front above the caches.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use binhop_base::{Domain, Rng, Stream};
+
+/// The words of a line, however long the line is.
+pub const WORDS: usize = 16;
+
+/// `Words` is a version for each word of a line.
+pub type Words = [u64; WORDS];
 
 /// `DmaDesign` describes a machine.
 #[derive(Clone, Debug)]
@@ -82,15 +90,14 @@ pub struct Held {
     pub of_device: bool,
     /// True if the line was prefetched and not used since.
     pub prefetched: bool,
-    version: u64,
+    words: Words,
     used: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct FrontCopy {
-    version: u64,
+    words: Words,
     dirty: bool,
-    tagged: bool,
 }
 
 /// `Ways` are the ways of the last-level cache or of the DMA cache, set by set.
@@ -103,12 +110,14 @@ pub struct DmaMachine {
     /// True if the front reports that a store made a clean copy dirty.
     reports_upgrades: bool,
     front: BTreeMap<u64, FrontCopy>,
+    /// The lines that the front holds, wholly or in part. The flag is true if the line is tagged as I/O data.
+    held: BTreeMap<u64, bool>,
     /// The last-level cache.
     pub last: Ways,
     /// The DMA cache.
     pub io: Ways,
-    memory: BTreeMap<u64, u64>,
-    newest: BTreeMap<u64, u64>,
+    memory: BTreeMap<u64, Words>,
+    newest: BTreeMap<u64, Words>,
     /// Lines that a device produced and the processor has not updated.
     produced: BTreeSet<u64>,
     /// Lines that a device wrote and the processor has not read. The flag is true if the line has left the caches.
@@ -128,6 +137,11 @@ pub struct DmaMachine {
     in_caches: u64,
 }
 
+/// All words of a line.
+const ALL: Range<usize> = 0..WORDS;
+/// The words that a write of a part of a line writes, where the front holds whole lines.
+const FIRST: Range<usize> = 0..1;
+
 fn dirty(state: char) -> bool {
     state == 'M' || state == 'O'
 }
@@ -142,6 +156,7 @@ impl DmaMachine {
             design,
             reports_upgrades,
             front: BTreeMap::new(),
+            held: BTreeMap::new(),
             memory: BTreeMap::new(),
             newest: BTreeMap::new(),
             produced: BTreeSet::new(),
@@ -161,19 +176,27 @@ impl DmaMachine {
         *self.counts.entry(name.into()).or_default() += 1;
     }
 
-    fn newest(&self, line: u64) -> u64 {
-        self.newest.get(&line).copied().unwrap_or(0)
+    /// Returns the newest version of every word of a line.
+    pub(crate) fn newest(&self, line: u64) -> Words {
+        self.newest.get(&line).copied().unwrap_or_default()
     }
 
-    /// Makes the next version of a line out of the version that the writer has.
-    fn write(&mut self, line: u64, base: u64) -> u64 {
+    /// Makes the next version of some words of a line out of the versions that the writer has.
+    fn write(&mut self, line: u64, base: Words, written: Range<usize>) -> Words {
         assert_eq!(base, self.newest(line), "line {line} is written on top of stale data");
-        self.newest.insert(line, base + 1);
-        base + 1
+        self.write_newest(line, written)
     }
 
-    fn check_fresh(&self, line: u64, version: u64, who: &str) {
-        assert_eq!(version, self.newest(line), "{who} reads stale data of line {line}");
+    /// Makes the next version of some words of a line, whose other words are the newest.
+    pub(crate) fn write_newest(&mut self, line: u64, written: Range<usize>) -> Words {
+        let mut words = self.newest(line);
+        words[written].iter_mut().for_each(|version| *version += 1);
+        self.newest.insert(line, words);
+        words
+    }
+
+    fn check_fresh(&self, line: u64, words: Words, who: &str) {
+        assert_eq!(words, self.newest(line), "{who} reads stale data of line {line}");
     }
 
     /// Does what the processor or a device wants. Returns the events below the front with their replies.
@@ -182,18 +205,18 @@ impl DmaMachine {
         match op {
             Op::Load(line) => {
                 if !self.front.contains_key(&line) {
-                    seen.push((("read", line, false), self.cpu_read(line, false)));
+                    seen.push((("read", line, false), self.read_into_front(line, false)));
                 }
-                self.check_fresh(line, self.front[&line].version, "the processor");
+                self.check_fresh(line, self.front[&line].words, "the processor");
             }
             Op::Reload(line) => {
                 if !self.front.get(&line).is_some_and(|copy| copy.dirty) {
-                    seen.push((("read", line, false), self.cpu_read(line, false)));
+                    seen.push((("read", line, false), self.read_into_front(line, false)));
                 }
             }
             Op::Store(line) => match self.front.get(&line).copied() {
                 None => {
-                    seen.push((("read", line, true), self.cpu_read(line, true)));
+                    seen.push((("read", line, true), self.read_into_front(line, true)));
                     self.store_in_front(line);
                 }
                 Some(copy) => {
@@ -206,48 +229,54 @@ impl DmaMachine {
             },
             Op::StoreThrough(line) => {
                 if !self.front.get(&line).is_some_and(|copy| copy.dirty) {
-                    seen.push((("partial store", line, false), self.partial_store(line)));
+                    let words = self.write_newest(line, FIRST);
+                    if let Some(copy) = self.front.get_mut(&line) {
+                        copy.words = words;
+                    }
+                    seen.push((("partial store", line, false), self.partial_store(line, FIRST, &words)));
                 }
             }
             Op::StorePast(line) => {
-                let version = self.write(line, self.newest(line));
-                self.front.insert(line, FrontCopy { version, dirty: true, tagged: false });
-                seen.push((("write back", line, false), self.cpu_write(line, true)));
+                let words = self.write_newest(line, ALL);
+                self.front.remove(&line);
+                seen.push((("write back", line, false), self.cpu_write(line, true, words)));
             }
             Op::Evict(line) => match self.front.get(&line).copied() {
                 Some(copy) if copy.dirty => {
-                    seen.push((("write back", line, false), self.cpu_write(line, true)));
+                    self.front.remove(&line);
+                    seen.push((("write back", line, false), self.cpu_write(line, true, copy.words)));
                 }
                 Some(copy) => {
                     self.front.remove(&line);
-                    if copy.tagged {
-                        self.comes_back(line, copy.version);
-                    }
+                    self.clean_eviction(line, Some(copy.words));
                     seen.push((("clean eviction", line, true), None));
                 }
                 None => {}
             },
             Op::EvictPart(line) => {
                 if self.front.get(&line).is_some_and(|copy| !copy.dirty) {
-                    // A part is not enough for a line of the DMA cache.
                     self.front.remove(&line);
+                    self.clean_eviction(line, None);
                     seen.push((("clean eviction", line, false), None));
                 }
             }
             Op::DeviceRead(line) => {
                 self.flush_page(line, &mut seen);
-                if self.front.get(&line).is_some_and(|copy| copy.dirty) {
-                    seen.push((("cleaned", line, false), self.cpu_write(line, false)));
+                if let Some(copy) = self.front.get_mut(&line).filter(|copy| copy.dirty) {
+                    copy.dirty = false;
+                    let words = copy.words;
+                    seen.push((("cleaned", line, false), self.cpu_write(line, false, words)));
                 }
                 seen.push((("device read", line, false), self.device_read(line)));
             }
             Op::DeviceWrite(line, whole) => {
                 self.flush_page(line, &mut seen);
-                if !whole && self.front.get(&line).is_some_and(|copy| copy.dirty) {
-                    seen.push((("write back", line, false), self.cpu_write(line, true)));
+                let copy = self.front.remove(&line);
+                if let Some(copy) = copy.filter(|copy| copy.dirty && !whole) {
+                    seen.push((("write back", line, false), self.cpu_write(line, true, copy.words)));
                 }
-                self.front.remove(&line);
-                seen.push((("device write", line, whole), self.device_write(line, whole)));
+                let written = if whole { ALL } else { FIRST };
+                seen.push((("device write", line, whole), self.device_write(line, written)));
             }
         }
         seen
@@ -265,14 +294,27 @@ impl DmaMachine {
     }
 
     fn store_in_front(&mut self, line: u64) {
-        let version = self.write(line, self.front[&line].version);
-        let copy = self.front.get_mut(&line).expect("the line is here");
-        (copy.version, copy.dirty) = (version, true);
+        let words = self.write(line, self.front[&line].words, FIRST);
+        self.front.insert(line, FrontCopy { words, dirty: true });
+    }
+
+    fn read_into_front(&mut self, line: u64, store: bool) -> Reply {
+        let (reply, words) = self.cpu_read(line, store);
+        self.check_fresh(line, words, "the front");
+        self.front.insert(line, FrontCopy { words, dirty: false });
+        reply
+    }
+
+    /// Notes that the front's copy of a line is not tagged.
+    fn drop_tag(&mut self, line: u64) {
+        if let Some(tagged) = self.held.get_mut(&line) {
+            *tagged = false;
+        }
     }
 
     fn upgrade(&mut self, line: u64) {
         self.produced.remove(&line);
-        self.front.get_mut(&line).expect("the line is here").tagged = false;
+        self.drop_tag(line);
         self.lose(true, line, "invalidated");
     }
 
@@ -322,25 +364,30 @@ impl DmaMachine {
         Some((served, self.pass()))
     }
 
-    fn read_memory(&mut self, line: u64) -> u64 {
+    fn in_memory(&self, line: u64) -> Words {
+        self.memory.get(&line).copied().unwrap_or_default()
+    }
+
+    fn read_memory(&mut self, line: u64) -> Words {
         self.wait_for(line);
         self.waited += self.design.memory;
         self.count(&format!("{} memory reads", self.class));
-        self.memory.get(&line).copied().unwrap_or(0)
+        self.in_memory(line)
     }
 
-    fn prefetch(&mut self, line: u64) -> u64 {
+    fn prefetch(&mut self, line: u64) -> Words {
         self.post(line);
         self.count(&format!("{} memory reads", self.class));
         self.count("prefetches");
-        self.memory.get(&line).copied().unwrap_or(0)
+        self.in_memory(line)
     }
 
-    fn write_memory(&mut self, line: u64, version: u64) {
+    fn write_memory(&mut self, line: u64, words: Words) {
         self.post(line);
         self.count(&format!("{} memory writes", self.class));
-        let before = self.memory.insert(line, version).unwrap_or(0);
-        assert!(before <= version, "memory goes back to an older version of line {line}");
+        let before = self.memory.insert(line, words).unwrap_or_default();
+        let goes_back = before.iter().zip(&words).any(|(before, version)| before > version);
+        assert!(!goes_back, "memory goes back to an older version of line {line}");
     }
 
     fn cache(&mut self, io: bool) -> &mut Ways {
@@ -372,21 +419,21 @@ impl DmaMachine {
         Some(held)
     }
 
-    /// Uses a line, and returns its version.
-    fn touch(&mut self, io: bool, line: u64, reads: bool) -> u64 {
+    /// Uses a line, and returns its words.
+    fn touch(&mut self, io: bool, line: u64, reads: bool) -> Words {
         self.time += 1;
         let time = self.time;
         let held = self.find(io, line).expect("the line is here");
         held.used = time;
         let first = std::mem::take(&mut held.prefetched);
-        let version = held.version;
+        let words = held.words;
         if first {
             self.wait_for(line);
         }
         if first && reads {
             self.count("prefetches used");
         }
-        version
+        words
     }
 
     /// Counts a line of device data that leaves the caches before the processor has read it.
@@ -397,7 +444,7 @@ impl DmaMachine {
         }
     }
 
-    fn fill(&mut self, io: bool, line: u64, version: u64, state: char, device: bool, prefetched: bool) {
+    fn fill(&mut self, io: bool, line: u64, words: Words, state: char, device: bool, prefetched: bool) {
         let set = self.set_of(io, line);
         let ddio = self.design.scheme == "ddio" && device;
         let among = match (io, ddio) {
@@ -433,42 +480,42 @@ impl DmaMachine {
                 if self.class == "dma-write" {
                     self.count("replaced dirty");
                 }
-                self.write_memory(victim.line, victim.version);
-                if io && let Some(copy) = self.front.get_mut(&victim.line) {
-                    copy.tagged = false;
+                self.write_memory(victim.line, victim.words);
+                if io {
+                    self.drop_tag(victim.line);
                 }
             }
         }
         self.time += 1;
         let used = self.time;
         self.count(if io { "io fills" } else { "last fills" });
-        self.cache(io)[set][way] = Some(Held { line, state, of_device: device, prefetched, version, used });
+        self.cache(io)[set][way] = Some(Held { line, state, of_device: device, prefetched, words, used });
     }
 
-    fn cpu_read(&mut self, line: u64, store: bool) -> Reply {
+    /// The front reads a line, and holds it from then on. Returns what it reads.
+    pub(crate) fn cpu_read(&mut self, line: u64, store: bool) -> (Reply, Words) {
         self.begin("cpu-read");
-        let (served, version) = if self.find(false, line).is_some() {
+        let (served, words) = if self.find(false, line).is_some() {
             self.in_caches += self.design.cycles;
             ("last level", self.touch(false, line, true))
         } else if let Some(held) = self.find(true, line).copied() {
             self.in_caches += self.design.io_cycles[0];
-            let version = self.touch(true, line, true);
+            let words = self.touch(true, line, true);
             if store {
                 self.lose(true, line, "invalidated");
             } else {
                 self.find(true, line).expect("the line is here").state =
                     if dirty(held.state) { 'O' } else { 'S' };
             }
-            ("dma cache", version)
+            ("dma cache", words)
         } else if self.design.scheme == "flush" {
             ("memory", self.read_memory(line))
         } else {
             self.in_caches += self.design.cycles;
-            let version = self.read_memory(line);
-            self.fill(false, line, version, 'E', false, false);
-            ("memory", version)
+            let words = self.read_memory(line);
+            self.fill(false, line, words, 'E', false, false);
+            ("memory", words)
         };
-        self.check_fresh(line, version, "the front");
         if self.produced.contains(&line) {
             self.count("io accesses");
             if served != "memory" {
@@ -483,8 +530,8 @@ impl DmaMachine {
             self.produced.remove(&line);
         }
         let tagged = served == "dma cache" && !store;
-        self.front.insert(line, FrontCopy { version, dirty: false, tagged });
-        self.end(served, served != "memory")
+        self.held.insert(line, tagged);
+        (self.end(served, served != "memory"), words)
     }
 
     fn updated(&mut self, line: u64) {
@@ -494,83 +541,82 @@ impl DmaMachine {
         }
     }
 
-    fn put_into_last(&mut self, line: u64, version: u64) -> bool {
+    fn put_into_last(&mut self, line: u64, words: Words) -> bool {
         self.in_caches += self.design.cycles;
         if self.find(false, line).is_some() {
             self.touch(false, line, false);
             let held = self.find(false, line).expect("the line is here");
-            (held.state, held.version, held.of_device) = ('M', version, false);
+            (held.state, held.words, held.of_device) = ('M', words, false);
             return true;
         }
-        self.fill(false, line, version, 'M', false, false);
+        self.fill(false, line, words, 'M', false, false);
         false
     }
 
-    fn cpu_write(&mut self, line: u64, leaves: bool) -> Reply {
+    /// The front passes a whole line down. If `leaves`, it does not hold the line any more.
+    pub(crate) fn cpu_write(&mut self, line: u64, leaves: bool, words: Words) -> Reply {
         self.begin("cpu-write");
         self.updated(line);
         self.lose(true, line, "invalidated");
-        let copy = self.front.get_mut(&line).expect("the line is here");
-        (copy.dirty, copy.tagged) = (false, false);
-        let version = copy.version;
+        self.drop_tag(line);
         if leaves {
-            self.front.remove(&line);
+            self.held.remove(&line);
         }
         if self.design.scheme == "flush" {
-            self.write_memory(line, version);
+            self.write_memory(line, words);
             return self.end("memory", false);
         }
-        let hit = self.put_into_last(line, version);
+        let hit = self.put_into_last(line, words);
         self.end("last level", hit)
     }
 
-    fn partial_store(&mut self, line: u64) -> Reply {
+    /// The front passes some words of a line down.
+    pub(crate) fn partial_store(&mut self, line: u64, stored: Range<usize>, words: &Words) -> Reply {
         self.begin("cpu-write");
         self.updated(line);
-        if self.design.scheme == "flush" {
-            let base = self.memory.get(&line).copied().unwrap_or(0);
-            let version = self.write(line, base);
-            if let Some(copy) = self.front.get_mut(&line) {
-                copy.version = version;
-            }
-            self.write_memory(line, version);
-            return self.end("memory", false);
-        }
-        let base = if let Some(held) = self.lose(true, line, "invalidated") {
-            held.version
+        let mut base = if self.design.scheme == "flush" {
+            self.in_memory(line)
+        } else if let Some(held) = self.lose(true, line, "invalidated") {
+            held.words
         } else if let Some(held) = self.find(false, line) {
-            held.version
+            held.words
         } else {
             self.read_memory(line)
         };
-        let version = self.write(line, base);
-        if let Some(copy) = self.front.get_mut(&line) {
-            (copy.version, copy.tagged) = (version, false);
+        base[stored.clone()].copy_from_slice(&words[stored]);
+        if self.design.scheme == "flush" {
+            self.write_memory(line, base);
+            return self.end("memory", false);
         }
-        let hit = self.put_into_last(line, version);
+        self.drop_tag(line);
+        let hit = self.put_into_last(line, base);
         self.end("last level", hit)
     }
 
-    /// A clean tagged line of the front comes back to the DMA cache.
-    fn comes_back(&mut self, line: u64, version: u64) {
+    /// The last clean copy of a line leaves the front. `whole` has its words, if a whole line leaves and not a part. If
+    /// the line is tagged, it comes back to the DMA cache. A part is not enough for a line of the DMA cache.
+    pub(crate) fn clean_eviction(&mut self, line: u64, whole: Option<Words>) {
+        let is_tagged = self.held.remove(&line) == Some(true);
+        let Some(words) = whole.filter(|_| is_tagged) else { return };
         self.class = "cpu-write";
         if let Some(held) = self.find(true, line) {
-            assert_eq!(held.version, version);
+            assert_eq!(held.words, words);
         } else {
-            self.fill(true, line, version, 'S', true, false);
+            self.fill(true, line, words, 'S', true, false);
             self.pass();
         }
     }
 
-    fn device_read(&mut self, line: u64) -> Reply {
+    /// A device reads a line, of which the front holds no dirty part.
+    pub(crate) fn device_read(&mut self, line: u64) -> Reply {
         self.begin("dma-read");
         self.count("io accesses");
-        let (served, version) = match self.design.scheme {
+        let (served, words) = match self.design.scheme {
             "flush" => ("memory", self.read_memory(line)),
             "off" | "snooping-cache" | "prefetch-hint" => {
                 if let Some(held) = self.find(false, line).copied() {
                     if dirty(held.state) {
-                        self.write_memory(line, held.version);
+                        self.write_memory(line, held.words);
                     }
                     if self.design.scheme == "off" {
                         self.lose(false, line, "flushed");
@@ -586,16 +632,16 @@ impl DmaMachine {
                 if self.find(false, line).is_some() {
                     ("last level", self.touch(false, line, true))
                 } else {
-                    let version = self.read_memory(line);
+                    let words = self.read_memory(line);
                     if self.design.scheme == "shared-cache" {
-                        self.fill(false, line, version, 'E', true, false);
+                        self.fill(false, line, words, 'E', true, false);
                     }
-                    ("memory", version)
+                    ("memory", words)
                 }
             }
             _ => self.device_read_separated(line),
         };
-        self.check_fresh(line, version, "a device");
+        self.check_fresh(line, words, "a device");
         if served != "memory" {
             self.count("io hits");
         }
@@ -607,37 +653,40 @@ impl DmaMachine {
         assert!(!held.of_device);
     }
 
-    fn device_read_separated(&mut self, line: u64) -> (&'static str, u64) {
+    fn device_read_separated(&mut self, line: u64) -> (&'static str, Words) {
         let found = if let Some(held) = self.find(false, line).copied() {
             self.in_caches += self.design.cycles;
-            let version = self.touch(false, line, true);
+            let words = self.touch(false, line, true);
             self.find(false, line).expect("the line is here").state =
                 if dirty(held.state) { 'O' } else { 'S' };
-            ("last level", version)
+            ("last level", words)
         } else {
             self.in_caches += self.design.io_cycles[1];
             if self.find(true, line).is_some() {
                 ("dma cache", self.touch(true, line, true))
             } else {
-                let version = self.read_memory(line);
-                let state = if self.front.contains_key(&line) { 'S' } else { 'E' };
-                self.fill(true, line, version, state, true, false);
-                ("memory", version)
+                let words = self.read_memory(line);
+                let state = if self.held.contains_key(&line) { 'S' } else { 'E' };
+                self.fill(true, line, words, state, true, false);
+                ("memory", words)
             }
         };
         for next in line + 1..=line + self.design.degree {
-            let elsewhere = self.front.contains_key(&next)
+            let elsewhere = self.held.contains_key(&next)
                 || self.find(false, next).is_some()
                 || self.find(true, next).is_some();
             if next / self.design.page == line / self.design.page && !elsewhere {
-                let version = self.prefetch(next);
-                self.fill(true, next, version, 'E', true, true);
+                let words = self.prefetch(next);
+                self.fill(true, next, words, 'E', true, true);
             }
         }
         found
     }
 
-    fn device_write(&mut self, line: u64, whole: bool) -> Reply {
+    /// A device writes some words of a line. The front holds no copy from then on.
+    pub(crate) fn device_write(&mut self, line: u64, written: Range<usize>) -> Reply {
+        let whole = written == ALL;
+        self.held.remove(&line);
         self.begin("dma-write");
         for name in ["io accesses", "written"] {
             self.count(name);
@@ -648,33 +697,31 @@ impl DmaMachine {
         }
         let (served, hit) = match self.design.scheme {
             "flush" => {
-                let memory = self.memory.get(&line).copied().unwrap_or(0);
-                let version = self.new_device_version(line, whole, memory);
-                self.write_memory(line, version);
+                let words = self.new_device_version(line, written, self.in_memory(line));
+                self.write_memory(line, words);
                 ("memory", false)
             }
             "off" | "snooping-cache" | "prefetch-hint" => {
                 let held = self.lose(false, line, "invalidated");
                 if let Some(held) = held.filter(|held| dirty(held.state) && !whole) {
-                    self.write_memory(line, held.version);
+                    self.write_memory(line, held.words);
                 }
-                let memory = self.memory.get(&line).copied().unwrap_or(0);
-                let version = self.new_device_version(line, whole, memory);
-                self.write_memory(line, version);
+                let words = self.new_device_version(line, written, self.in_memory(line));
+                self.write_memory(line, words);
                 if self.design.scheme == "prefetch-hint" {
                     self.prefetch(line);
-                    self.fill(false, line, version, 'E', true, true);
+                    self.fill(false, line, words, 'E', true, true);
                 }
                 ("memory", false)
             }
             "shared-cache" | "ddio" => {
                 self.in_caches += self.design.cycles;
-                ("last level", self.device_write_into(false, line, whole, None))
+                ("last level", self.device_write_into(false, line, written, None))
             }
             _ => {
                 self.in_caches += self.design.io_cycles[1];
-                let base = self.lose(false, line, "invalidated").map(|held| held.version);
-                ("dma cache", self.device_write_into(true, line, whole, base))
+                let base = self.lose(false, line, "invalidated").map(|held| held.words);
+                ("dma cache", self.device_write_into(true, line, written, base))
             }
         };
         if hit {
@@ -683,38 +730,45 @@ impl DmaMachine {
         self.end(served, hit)
     }
 
-    fn new_device_version(&mut self, line: u64, whole: bool, base: u64) -> u64 {
-        let base = if whole { self.newest(line) } else { base };
-        self.write(line, base)
+    /// Makes the next version of some words of a line. `base` has the other words.
+    fn new_device_version(&mut self, line: u64, written: Range<usize>, mut base: Words) -> Words {
+        base[written.clone()].copy_from_slice(&self.newest(line)[written.clone()]);
+        self.write(line, base, written)
     }
 
     /// A device writes into a cache. `other` is the version that another cache supplied.
-    fn device_write_into(&mut self, io: bool, line: u64, whole: bool, other: Option<u64>) -> bool {
+    fn device_write_into(
+        &mut self,
+        io: bool,
+        line: u64,
+        written: Range<usize>,
+        other: Option<Words>,
+    ) -> bool {
         let through = self.design.through;
         let state = if through { 'E' } else { 'M' };
         let held = self.find(io, line).copied();
-        let base = match held.map(|held| held.version).or(other) {
-            Some(version) => version,
-            None if whole => 0,
+        let base = match held.map(|held| held.words).or(other) {
+            Some(words) => words,
+            None if written == ALL => Words::default(),
             None => self.read_memory(line),
         };
-        let version = self.new_device_version(line, whole, base);
+        let words = self.new_device_version(line, written, base);
         if let Some(held) = held {
             if through && dirty(held.state) {
                 // A dirty line of the processor leaves, and enters as device data.
                 self.lose(io, line, "invalidated");
-                self.fill(io, line, version, state, true, false);
+                self.fill(io, line, words, state, true, false);
             } else {
                 self.touch(io, line, false);
                 let held = self.find(io, line).expect("the line is here");
-                (held.state, held.version, held.of_device) = (state, version, true);
+                (held.state, held.words, held.of_device) = (state, words, true);
             }
         }
         if through {
-            self.write_memory(line, version);
+            self.write_memory(line, words);
         }
         if held.is_none() {
-            self.fill(io, line, version, state, true, false);
+            self.fill(io, line, words, state, true, false);
         }
         held.is_some()
     }
@@ -727,21 +781,31 @@ impl DmaMachine {
     pub fn check_nothing_is_lost(&mut self) {
         for (line, newest) in self.newest.clone() {
             if let Some(copy) = self.front.get(&line).copied() {
-                assert_eq!(copy.version, newest, "the front's copy of line {line} is stale");
+                assert_eq!(copy.words, newest, "the front's copy of line {line} is stale");
                 if copy.dirty {
                     continue;
                 }
             }
-            let copies = [self.find(false, line).copied(), self.find(true, line).copied()];
-            assert!(copies[0].is_none() || copies[1].is_none(), "line {line} is in both caches");
-            let copy = copies.into_iter().flatten().next();
-            if let Some(copy) = copy {
-                assert_eq!(copy.version, newest, "a cache's copy of line {line} is stale");
-            }
-            if !copy.is_some_and(|copy| dirty(copy.state)) {
-                let memory = self.memory.get(&line).copied().unwrap_or(0);
-                assert_eq!(memory, newest, "line {line} is lost");
-            }
+            self.check_below(line, ALL);
+        }
+    }
+
+    /// Returns every line that was written.
+    pub(crate) fn lines(&self) -> Vec<u64> {
+        self.newest.keys().copied().collect()
+    }
+
+    /// Checks that the newest version of some words of a line is below the front.
+    pub(crate) fn check_below(&mut self, line: u64, words: Range<usize>) {
+        let newest = &self.newest(line)[words.clone()];
+        let copies = [self.find(false, line).copied(), self.find(true, line).copied()];
+        assert!(copies[0].is_none() || copies[1].is_none(), "line {line} is in both caches");
+        let copy = copies.into_iter().flatten().next();
+        if let Some(copy) = copy {
+            assert_eq!(&copy.words[words.clone()], newest, "a cache's copy of line {line} is stale");
+        }
+        if !copy.is_some_and(|copy| dirty(copy.state)) {
+            assert_eq!(&self.in_memory(line)[words], newest, "line {line} is lost");
         }
     }
 
@@ -762,11 +826,11 @@ impl DmaMachine {
                     self.departs(held);
                 }
                 if dirty(held.state) {
-                    self.write_memory(held.line, held.version);
+                    self.write_memory(held.line, held.words);
                     self.pass();
                     written += 1;
-                    if io && let Some(copy) = self.front.get_mut(&held.line) {
-                        copy.tagged = false;
+                    if io {
+                        self.drop_tag(held.line);
                     }
                 }
             }

@@ -6,6 +6,7 @@ pub mod cache_tree;
 pub mod cachegrind;
 pub mod disjunct;
 pub mod dma;
+pub mod dma_parts;
 pub mod frames;
 pub mod io;
 pub mod machine;

@@ -198,7 +198,7 @@ fn bytes_that_are_dirty_in_two_levels_are_passed_down_once() {
         let request = DeviceRequest { number: 1, device: 9, writes: false, bytes: bytes.into() };
         let line = FrontEvent::Line;
         let expected = [
-            line(TapEvent::Read { line: 0, store: true }),
+            read(0), // the store makes a part dirty
             read(1),
             FrontEvent::Request(request),
             line(TapEvent::Cleaned { line: 0 }),

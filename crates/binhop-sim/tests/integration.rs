@@ -15,6 +15,7 @@ mod device_data;
 mod exact;
 mod features_of_jm97;
 mod feedback;
+mod front_parts;
 mod front_stream;
 mod interrupt;
 mod io_faults;

@@ -16,8 +16,9 @@
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
 /// - A line is as long as a line of the last level. A cache of the front with shorter lines holds *parts* of a
 ///   line. It reads a part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer
-///   elsewhere. A dirty part that leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line
-///   until its last part has left.
+///   elsewhere. So it reads a whole line for a store that makes only a part dirty: the rest of the line stays clean. A
+///   dirty part that leaves, or is cleaned, is a [`TapEvent::PartialStore`]. The front holds the line until its last
+///   part has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapEvent {
     /// The front reads a line, and holds it from then on.

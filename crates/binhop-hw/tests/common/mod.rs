@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod for_oracle;
+pub mod for_schemes;
 
 use binhop_base::{
     Agent, Agents, Bytes, FrameNo, Kind, LineAddr, MappingId, PageId, PageNo, PowerOfTwo, Rng, Translation,

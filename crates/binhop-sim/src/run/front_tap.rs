@@ -17,6 +17,8 @@ pub(crate) struct FrontTap {
     line_log2: u32,
     /// True if a cache has shorter lines.
     has_parts: bool,
+    /// True if a store makes a whole line dirty, and not a part.
+    stores_lines: bool,
     /// True if pages are flushed before devices read or write them.
     flushes_pages: bool,
     /// The lines that left caches in the access or the occasion that is under way.
@@ -31,11 +33,13 @@ pub(crate) struct FrontTap {
 
 impl FrontTap {
     pub(crate) fn new(tree: &Tree, line: PowerOfTwo) -> Self {
+        let config = tree.config();
         Self {
             tree: tree.clone(),
             line_log2: line.log2(),
-            has_parts: tree.config().caches.iter().any(|cache| cache.line != line),
-            flushes_pages: tree.config().has_virtual_tags(),
+            has_parts: config.caches.iter().any(|cache| cache.line != line),
+            stores_lines: config.caches[config.data].line == line,
+            flushes_pages: config.has_virtual_tags(),
             removed: Vec::new(),
             requests: Vec::new(),
             told: Vec::new(),
@@ -64,7 +68,7 @@ impl FrontTap {
             let is_part = unit < self.line_log2;
             self.events.push(FrontEvent::Line(match request.kind {
                 Kind::Fetch | Kind::Load | Kind::Fill => TapEvent::Read { line, store: false },
-                Kind::Store => TapEvent::Read { line, store: !is_part },
+                Kind::Store => TapEvent::Read { line, store: self.stores_lines },
                 Kind::Write => TapEvent::PartialStore { line },
                 Kind::Writeback | Kind::System if is_part => TapEvent::PartialStore { line },
                 Kind::Writeback | Kind::System if self.holds(page, in_page, front, back, translation) => {

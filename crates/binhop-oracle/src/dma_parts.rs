@@ -1,0 +1,397 @@
+//! `PartMachine` is a machine with device data whose caches have lines of several sizes: a front of caches that hold
+//! parts of lines, above a [`DmaMachine`]. Every word of every copy has a version, so that a stale read or a lost dirty
+//! part is seen at once.
+//!
+//! # Rules
+//! - The caches of the front write back, allocate and replace the least recently used line. They read the missing line
+//!   before they pass the victim down.
+//! - An address is the number of a word. A line of the last level has [`WORDS`] words, and a line of the front has
+//!   fewer words or as many.
+//! - A store makes a line of the data cache dirty. If this line is a part, the rest of its line stays clean.
+//! - What a cache passes down updates each copy of these words on its way.
+//! - Programs do not store into what they fetch: the instruction cache does not look at the data cache.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::dma::{DmaMachine, Reply, Tapped, WORDS};
+
+const LINE: u64 = WORDS as u64;
+
+/// `PartOp` is what the processor or a device wants to do.
+#[derive(Clone, Debug)]
+pub enum PartOp {
+    /// The processor fetches a word.
+    Fetch(u64),
+    /// The processor loads a word.
+    Load(u64),
+    /// The processor stores a word.
+    Store(u64),
+    /// The processor stores words past the front.
+    StorePast(Range<u64>),
+    /// A device reads words.
+    DeviceRead(Range<u64>),
+    /// A device writes words.
+    DeviceWrite(Range<u64>),
+}
+
+/// `PartCache` describes a cache of the front.
+#[derive(Clone, Copy, Debug)]
+pub struct PartCache {
+    /// Words of a line.
+    pub line: u64,
+    /// Number of sets.
+    pub sets: u64,
+    /// Ways of each set.
+    pub ways: usize,
+    /// The cache behind, which has a higher number; `None` is below the front.
+    pub next: Option<usize>,
+}
+
+/// `PartFront` describes a front.
+#[derive(Clone, Debug)]
+pub struct PartFront {
+    /// The caches: the instruction cache, the data cache, and the caches behind them.
+    pub caches: Vec<PartCache>,
+    /// Words of a page.
+    pub page: u64,
+    /// True if pages are flushed before a device reads or writes them.
+    pub flushes_pages: bool,
+}
+
+/// `Part` is a line of a cache of the front.
+#[derive(Clone, Debug)]
+struct Part {
+    cache: usize,
+    first: u64,
+    dirty: bool,
+    used: u64,
+    /// The version of each word.
+    words: Vec<u64>,
+}
+
+impl Part {
+    fn range(&self) -> Range<u64> {
+        self.first..self.first + self.words.len() as u64
+    }
+
+    fn is_whole(&self) -> bool {
+        self.words.len() == WORDS
+    }
+
+    fn line(&self) -> u64 {
+        self.first / LINE
+    }
+}
+
+/// `Wanted` is the reason for which a cache reads a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Load,
+    Store,
+    /// A part was passed down that is shorter than the line.
+    Fill,
+}
+
+/// `Treatment` says what happens to the copies of words that a device reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    Clean,
+    WriteBack,
+    Discard,
+}
+
+/// `PartMachine` holds the lines of the front's caches, and the machine below.
+#[derive(Clone, Debug)]
+pub struct PartMachine {
+    front: PartFront,
+    /// The machine below the front.
+    pub below: DmaMachine,
+    parts: Vec<Part>,
+    time: u64,
+    /// The lines that the front holds when the reference under way has ended.
+    held_at_end: BTreeSet<u64>,
+    /// What the reference under way has removed from caches.
+    removed: Vec<Part>,
+    /// The lines that the reference under way has written back as a whole.
+    told: Vec<u64>,
+    seen: Vec<(Tapped, Reply)>,
+}
+
+fn within_line(words: &Range<u64>) -> Range<usize> {
+    let first = words.start / LINE * LINE;
+    (words.start - first) as usize..(words.end - first) as usize
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+fn covers(outer: &Range<u64>, inner: &Range<u64>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+impl PartMachine {
+    /// Makes a machine with an empty front.
+    #[must_use]
+    pub fn new(front: PartFront, below: DmaMachine) -> Self {
+        Self {
+            front,
+            below,
+            parts: Vec::new(),
+            time: 0,
+            held_at_end: BTreeSet::new(),
+            removed: Vec::new(),
+            told: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// Does what the processor or a device wants. Returns the events below the front with their replies.
+    ///
+    /// # Panics
+    /// A read returned stale data, or data were lost.
+    pub fn step(&mut self, op: &PartOp) -> Vec<(Tapped, Reply)> {
+        match *op {
+            PartOp::Fetch(word) => self.reference(0, word, Wanted::Load),
+            PartOp::Load(word) => self.reference(1, word, Wanted::Load),
+            PartOp::Store(word) => self.reference(1, word, Wanted::Store),
+            PartOp::StorePast(ref words) => self.transfer(words, true, true),
+            PartOp::DeviceRead(ref words) => self.transfer(words, false, false),
+            PartOp::DeviceWrite(ref words) => self.transfer(words, true, false),
+        }
+        self.check_nothing_is_lost();
+        std::mem::take(&mut self.seen)
+    }
+
+    fn find(&mut self, cache: usize, word: u64) -> Option<&mut Part> {
+        self.parts.iter_mut().find(|part| part.cache == cache && part.range().contains(&word))
+    }
+
+    fn holds(&self, line: u64) -> bool {
+        self.parts.iter().any(|part| part.line() == line)
+    }
+
+    /// Returns the version of a word in the highest cache that has the word.
+    fn top(&self, word: u64) -> Option<u64> {
+        let holders = self.parts.iter().filter(|part| part.range().contains(&word));
+        holders.min_by_key(|part| part.cache).map(|part| part.words[(word - part.first) as usize])
+    }
+
+    fn newest(&self, word: u64) -> u64 {
+        self.below.newest(word / LINE)[(word % LINE) as usize]
+    }
+
+    fn reference(&mut self, cache: usize, word: u64, wanted: Wanted) {
+        // A line is written back if it has left at the end. A copy of the machine finds that out.
+        let mut ahead = self.clone();
+        ahead.held_at_end.clear();
+        ahead.look_up(cache, word, wanted);
+        self.held_at_end = ahead.parts.iter().map(Part::line).collect();
+        self.look_up(cache, word, wanted);
+        let part = self.find(cache, word).expect("the line is here");
+        let version = part.words[(word - part.first) as usize];
+        if wanted == Wanted::Store {
+            let place = (word % LINE) as usize;
+            let version = self.below.write_newest(word / LINE, place..place + 1)[place];
+            let part = self.find(cache, word).expect("the line is here");
+            part.words[(word - part.first) as usize] = version;
+            part.dirty = true;
+        } else {
+            assert_eq!(version, self.newest(word), "the processor reads stale data of word {word}");
+        }
+        for part in std::mem::take(&mut self.removed) {
+            let (line, whole) = (part.line(), part.is_whole());
+            if (!part.dirty || !whole) && !self.told.contains(&line) && !self.holds(line) {
+                self.told.push(line);
+                let words = whole.then(|| part.words.try_into().expect("the line is whole"));
+                self.below.clean_eviction(line, words);
+                self.seen.push((("clean eviction", line, whole), None));
+            }
+        }
+        self.told.clear();
+    }
+
+    /// Looks for a word in a cache, and brings its line in if it is missing. Returns true if it was there.
+    fn look_up(&mut self, cache: usize, word: u64, wanted: Wanted) -> bool {
+        self.time += 1;
+        let time = self.time;
+        if let Some(part) = self.find(cache, word) {
+            part.used = time;
+            return true;
+        }
+        self.bring_in(cache, word, wanted, true);
+        false
+    }
+
+    fn bring_in(&mut self, cache: usize, word: u64, wanted: Wanted, reads: bool) {
+        let PartCache { line, sets, ways, next } = self.front.caches[cache];
+        let first = word / line * line;
+        let words = match next {
+            _ if !reads => vec![0; line as usize],
+            Some(next) => {
+                self.look_up(next, first, wanted);
+                let from = self.find(next, first).expect("the line is here");
+                let skipped = (first - from.first) as usize;
+                from.words[skipped..skipped + line as usize].to_vec()
+            }
+            None => {
+                let makes_dirty = self.front.caches[1].line == LINE;
+                let store = wanted == Wanted::Store && makes_dirty;
+                let (reply, words) = self.below.cpu_read(first / LINE, store);
+                self.seen.push((("read", first / LINE, store), reply));
+                words[within_line(&(first..first + line))].to_vec()
+            }
+        };
+        let set_of = |first: u64| first / line % sets;
+        let in_set = |part: &&Part| part.cache == cache && set_of(part.first) == set_of(first);
+        if self.parts.iter().filter(in_set).count() == ways {
+            let used = self.parts.iter().filter(in_set).map(|part| part.used).min();
+            let victim = self.parts.iter().position(|part| part.cache == cache && Some(part.used) == used);
+            let victim = self.parts.remove(victim.expect("the set is full"));
+            self.removed.push(victim.clone());
+            if victim.dirty {
+                self.pass_down(next, &victim);
+            }
+        }
+        self.time += 1;
+        self.parts.push(Part { cache, first, dirty: false, used: self.time, words });
+    }
+
+    /// A cache passes a dirty line down to the level behind it.
+    fn pass_down(&mut self, next: Option<usize>, victim: &Part) {
+        if let Some(next) = next {
+            self.time += 1;
+            let time = self.time;
+            if self.find(next, victim.first).is_none() {
+                let reads = self.front.caches[next].line as usize != victim.words.len();
+                self.bring_in(next, victim.first, Wanted::Fill, reads);
+            }
+            let part = self.find(next, victim.first).expect("the line is here");
+            let skipped = (victim.first - part.first) as usize;
+            part.words[skipped..skipped + victim.words.len()].copy_from_slice(&victim.words);
+            (part.dirty, part.used) = (true, time.max(part.used));
+            return;
+        }
+        let line = victim.line();
+        let leaves = !self.held_at_end.contains(&line);
+        if victim.is_whole() && leaves {
+            self.told.push(line);
+        }
+        self.pass_below(victim.range(), &victim.words, leaves);
+    }
+
+    /// The front passes a line, or a part of it, to the machine below.
+    fn pass_below(&mut self, range: Range<u64>, passed: &[u64], leaves: bool) {
+        let (line, within) = (range.start / LINE, within_line(&range));
+        let mut words = [0; WORDS];
+        words[within.clone()].copy_from_slice(passed);
+        let (what, reply) = if within != (0..WORDS) {
+            ("partial store", self.below.partial_store(line, within, &words))
+        } else if leaves {
+            ("write back", self.below.cpu_write(line, true, words))
+        } else {
+            ("cleaned", self.below.cpu_write(line, false, words))
+        };
+        self.seen.push(((what, line, false), reply));
+    }
+
+    /// A device reads or writes words, or the processor stores words past the front, page by page.
+    fn transfer(&mut self, words: &Range<u64>, writes: bool, by_processor: bool) {
+        let page = self.front.page;
+        for number in words.start / page..=(words.end - 1) / page {
+            let (first, end) = (number * page, (number + 1) * page);
+            self.transfer_in_page(&(words.start.max(first)..words.end.min(end)), writes, by_processor);
+        }
+    }
+
+    fn transfer_in_page(&mut self, words: &Range<u64>, writes: bool, by_processor: bool) {
+        let flushes = self.front.flushes_pages;
+        let page = words.start / self.front.page * self.front.page;
+        let lines = words.start / LINE..(words.end - 1) / LINE + 1;
+        let before = self.clone();
+        let mut passed = Vec::new();
+        if flushes && !by_processor {
+            self.treat(&(page..page + self.front.page), Treatment::WriteBack, &mut passed);
+        } else {
+            // The rest of the first line and of the last line is cleaned or written back, too.
+            let (rest, own) = if writes {
+                (Treatment::WriteBack, Treatment::Discard)
+            } else {
+                (Treatment::Clean, Treatment::Clean)
+            };
+            self.treat(&(lines.start * LINE..words.start), rest, &mut passed);
+            self.treat(&(words.end..lines.end * LINE), rest, &mut passed);
+            self.treat(words, own, &mut passed);
+        }
+        // Several caches may hold the same bytes dirty. They go down once, with the longest line, and are the newest.
+        for (at, range) in passed.iter().enumerate() {
+            let is_covered = passed.iter().any(|other| other != range && covers(other, range));
+            if is_covered || passed[..at].contains(range) {
+                continue;
+            }
+            let versions: Vec<u64> =
+                range.clone().map(|word| before.top(word).expect("a cache has the word")).collect();
+            for part in self.parts.iter_mut().filter(|part| overlap(&part.range(), range)) {
+                for word in part.range().filter(|word| range.contains(word)) {
+                    part.words[(word - part.first) as usize] = versions[(word - range.start) as usize];
+                }
+            }
+            self.pass_below(range.clone(), &versions, writes || flushes);
+        }
+        for line in lines {
+            let first = line * LINE;
+            let range = words.start.max(first)..words.end.min(first + LINE);
+            let (within, whole) = (within_line(&range), range.end - range.start == LINE);
+            if by_processor {
+                let written = self.below.write_newest(line, within.clone());
+                self.pass_below(range, &written[within], true);
+                if !whole {
+                    self.below.clean_eviction(line, None);
+                    self.seen.push((("clean eviction", line, false), None));
+                }
+            } else if writes {
+                let reply = self.below.device_write(line, within);
+                self.seen.push((("device write", line, whole), reply));
+            } else {
+                let reply = self.below.device_read(line);
+                self.seen.push((("device read", line, false), reply));
+            }
+        }
+    }
+
+    /// Cleans or removes every line of the front that has any of these words. Adds what is passed down.
+    fn treat(&mut self, words: &Range<u64>, treatment: Treatment, passed: &mut Vec<Range<u64>>) {
+        if words.is_empty() {
+            return;
+        }
+        self.parts.sort_by_key(|part| (part.cache, part.first));
+        for part in self.parts.iter_mut().filter(|part| overlap(&part.range(), words)) {
+            let is_stale = treatment == Treatment::Discard && covers(words, &part.range());
+            if part.dirty && !is_stale {
+                passed.push(part.range());
+            }
+            part.dirty = false;
+        }
+        if treatment != Treatment::Clean {
+            self.parts.retain(|part| !overlap(&part.range(), words));
+        }
+    }
+
+    /// Checks that the highest copy of every word is the newest, and that a word that no cache of the front holds dirty
+    /// is the newest below.
+    fn check_nothing_is_lost(&mut self) {
+        for line in self.below.lines() {
+            for place in 0..WORDS {
+                let word = line * LINE + place as u64;
+                if let Some(version) = self.top(word) {
+                    assert_eq!(version, self.newest(word), "the front's copy of word {word} is stale");
+                }
+                let mut holders = self.parts.iter().filter(|part| part.range().contains(&word));
+                if !holders.any(|part| part.dirty) {
+                    self.below.check_below(line, place..place + 1);
+                }
+            }
+        }
+    }
+}
