@@ -56,7 +56,7 @@ GROUPS = ("cause", "syscall", "asid", "life", "level", "kind")
 
 
 def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFIDENCE) -> pl.DataFrame:
-    """Returns every figure of one workload with its interval over placements.
+    """Returns every figure of one workload; every figure but a share has its interval over placements.
 
     Columns: workload, machine, group (`all`, `cause`, `call`, `process`, `level` or `cache`), the columns of
     `GROUPS` (null where the group has none of it; the group `cache` has the cache as its level), metric,
@@ -70,7 +70,7 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFI
     parts = [
         ("all", whole, [name for name in UNITS if name in whole.columns], []),
         ("cause", costs_by(costs, "cause"), of_switches, ["cause"]),
-        ("call", _calls(costs), of_switches, ["cause", "syscall"]),
+        ("call", costs_by(costs, "cause", "syscall"), of_switches, ["cause", "syscall"]),
         ("process", costs_by(costs, "asid", "life"), of_switches, ["asid", "life"]),
         ("level", costs_by_level(costs), ["excess", "cost", "share"], ["level", "kind"]),
         (
@@ -90,8 +90,11 @@ def summary(costs: pl.DataFrame, curves: pl.DataFrame, confidence: float = CONFI
         if not frame.is_empty()
     ]
     order = ["workload", "machine", "group", *GROUPS, "metric", "unit", "n", "mean", "low", "high"]
+    # Shares of calls are of all excess, so the rest without a call is left out only here.
+    rest = (pl.col("group") == "call") & pl.col("syscall").is_null()
     return (
         pl.concat([each.select(sorted(each.columns)) for each in rows])
+        .filter(~rest)
         .with_columns(unit=pl.col("metric").replace_strict(UNITS, return_dtype=pl.String))
         .select(*order, pl.lit(confidence).alias("confidence"))
     )
@@ -103,30 +106,31 @@ def _shares(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     if rows.filter(is_share).is_empty():
         return rows
     of_excess = rows.filter(metric="excess").select(
-        *by, share=share_of_positive(pl.col("mean") * pl.col("n"), ())
+        *by, share=share_of_positive(_whole_excess(), ()), placements="n"
     )
     return (
         rows.join(of_excess, on=by, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(
+            n=pl.when(is_share).then("placements").otherwise("n"),
             mean=pl.when(is_share).then("share").otherwise("mean"),
             low=pl.when(~is_share).then("low"),
             high=pl.when(~is_share).then("high"),
         )
-        .drop("share")
+        .drop("share", "placements")
     )
 
 
 def _by_excess(rows: pl.DataFrame, group: str, by: list[str]) -> pl.DataFrame:
-    """Returns the rows of causes, calls and processes in the order of their mean excess."""
+    """Returns the rows of causes, calls and processes in the order of their excess under all placements."""
     if group not in ("cause", "call", "process"):
         return rows
-    excess = pl.col("mean").filter(pl.col("metric") == "excess").first().over(by)
+    excess = _whole_excess().filter(pl.col("metric") == "excess").first().over(by)
     return rows.sort(excess, descending=True, maintain_order=True)
 
 
-def _calls(costs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the costs by cause and system call, of the causes that name a system call."""
-    return costs_by(costs, "cause", "syscall").drop_nulls("syscall")
+def _whole_excess() -> pl.Expr:
+    """Returns the excess under all placements together, of a row of the metric `excess`."""
+    return pl.col("mean") * pl.col("n")
 
 
 def costliest_pages(pages: pl.DataFrame, most: int) -> pl.DataFrame:

@@ -46,8 +46,10 @@ def test_groups_of_a_summary_add_up(tables: Tables) -> None:
     for group in ("cause", "process", "level"):
         assert rows.filter(group=group, metric="excess")["mean"].sum() == pytest.approx(whole)
         assert rows.filter(group=group, metric="share")["mean"].sum() == pytest.approx(1)
-    calls = rows.filter(group="call", metric="excess")["mean"].sum()
-    assert calls == rows.filter(group="cause", cause="system-call", metric="excess")["mean"].item()
+    for metric in ("excess", "share"):
+        calls = rows.filter(group="call", metric=metric)["mean"].sum()
+        of_cause = rows.filter(group="cause", cause="system-call", metric=metric)["mean"].item()
+        assert calls == pytest.approx(of_cause)
     assert rows["metric"].is_in([*UNITS]).all()
     for group in ("cause", "process"):
         excess = rows.filter(group=group, metric="excess")["mean"].to_list()
@@ -65,9 +67,23 @@ def test_a_placement_with_little_excess_adds_little_to_shares() -> None:
     ]
     costs, curves = (pl.concat(tables) for tables in zip(*both, strict=True))
     shares = summary(costs, curves).filter(group="cause", metric="share")
-    assert shares.select("cause", "mean", "low", "high").rows() == [
-        ("involuntary", 0.99, None, None),
-        ("page-fault", 0.01, None, None),
+    assert shares.select("cause", "n", "mean", "low", "high").rows() == [
+        ("involuntary", 2, 0.99, None, None),
+        ("page-fault", 2, 0.01, None, None),
+    ]
+
+
+def test_a_cause_of_one_placement_counts_once() -> None:
+    def placement(seed: int, *causes: tuple[str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        made = [Segment(1, 0, cause, 1_000, at_the_start(waits, 0)) for cause, waits in causes]
+        return costs_of(made, seed=seed), curves_of(made, seed=seed)
+
+    both = [placement(0, ("involuntary", 100), ("page-fault", 150)), placement(1, ("involuntary", 100))]
+    costs, curves = (pl.concat(tables) for tables in zip(*both, strict=True))
+    shares = summary(costs, curves).filter(group="cause", metric="share")
+    assert shares.select("cause", "n", "mean").rows() == [
+        ("involuntary", 2, pytest.approx(200 / 350)),
+        ("page-fault", 1, pytest.approx(150 / 350)),
     ]
 
 

@@ -286,7 +286,7 @@ class SwitchFigure(JsonObject):
     mean: float | None
     """The mean."""
     low: float | None
-    """The lower end of its interval (Student's t); null for one placement."""
+    """The lower end of its interval (Student's t); null for one placement, and for a share of the excess."""
     high: float | None
     """The upper end."""
     confidence: float
