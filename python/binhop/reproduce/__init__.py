@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 SCALES = {
     "smoke": "20 M references a workload, 100 switches a trial (mb90), 1 M references (jm97), "
     "0.2 M (tb10): only to see that it runs",
-    "quick": "1 G references a workload, 2,000 switches a trial (mb90), 200 M references (jm97), 3 to 8 M "
-    "references to memory (tb10): figures describe a prefix",
+    "quick": "1 G references a workload, 2,000 switches a trial (mb90), 200 M references (jm97), "
+    "2.5 to 8.5 M references to memory (tb10): figures describe a prefix",
     "paper": "3 G instructions a workload (kh90), the paper's own 1.2 to 1.5 G references (lf91), "
     "25 trials of 5,000 switches (mb90), 200 M references a program and 1 G for Figure 8 (jm97), "
     "30 to 42 M references to memory (tb10)",

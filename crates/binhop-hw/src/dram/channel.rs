@@ -29,7 +29,7 @@ pub(super) struct Channel {
     number: u32,
     timing: DramTiming,
     pub(super) queue: usize,
-    /// The waiting writes from which writes go first: before they do, and while they do.
+    /// The numbers of waiting writes from which writes go first: before they go first, and while they do.
     marks: [usize; 2],
     closes: bool,
     pub(super) queues: [RequestQueue; 2],

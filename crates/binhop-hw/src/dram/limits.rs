@@ -17,6 +17,7 @@ const GROUP_ACTIVATES: LimitSlot = 2 * MOST;
 const RANK_ACTIVATES: LimitSlot = 3 * MOST;
 /// This limit stays 0.
 const NONE: LimitSlot = 4 * MOST;
+/// A power of two, so that a slot needs no check of bounds.
 const SLOTS: usize = 8 * MOST as usize;
 
 /// `LimitPair` names the two limits of a command: that of the bank group, and that of the rank.

@@ -110,7 +110,6 @@ fn a_write_of_part_of_a_page() {
     assert_eq!(steps, [zeros(PAGE, 10), zeros(PAGE + 16, PAGE - 16), copy]);
 }
 
-/// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
 /// A card sends 1,500 bytes in a million instructions, and interrupts after every second packet. The ring has room
 /// for four packets.
 #[test]
@@ -198,6 +197,7 @@ fn pages_leave_at_the_rate_of_the_disk() {
     assert_eq!(make(9_000_000, |_, _| {}), (vec![], 0));
 }
 
+/// A disk reads two pages in a million instructions. What was read ahead arrives in time, or when the reader needs it.
 #[test]
 fn pages_arrive_at_the_rate_of_the_disk() {
     let rate = core::num::NonZeroU64::new(2 * PAGE);

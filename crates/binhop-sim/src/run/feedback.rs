@@ -1,5 +1,5 @@
-//! `feedback` runs a source that is steered by lanes: quanta are cycles of the lane's own caches, or references to
-//! pages that the lane has evicted block.
+//! `feedback` runs a source that is steered by lanes: quanta are cycles of the lane's own caches, references to
+//! pages that the lane has evicted block, or both.
 //!
 //! Each machine and seed has a pipeline of its own: source → preparation → lane. Nothing is shared, because the streams
 //! differ. After each piece the source is told how many cycles the lane has taken. A piece holds as many rows as

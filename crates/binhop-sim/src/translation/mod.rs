@@ -16,8 +16,8 @@
 //!   data lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address
 //!   spaces.
 //! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; an
-//!   eviction removes them, too, in its lane. A fork removes all entries of the parent, whose pages it protects. An
-//!   exec and an exit remove all entries of the space.
+//!   eviction removes them, too, in its lane. A fork removes all entries of the parent, whose pages it protects, and
+//!   of the space that had the child's number. An exec and an exit remove all entries of the space.
 //! - A lane in which the run of a huge page is whole asks its TLBs for the huge page, and its walk ends at the entry
 //!   that maps the huge page (see `prepare/huge_pages.rs`).
 

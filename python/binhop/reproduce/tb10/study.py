@@ -38,7 +38,8 @@ class Tb10Scale:
     """`Tb10Scale` is how much of the study is run.
 
     Attributes:
-        references: The references of each workload's trace. Level 2 passes on 45%, 9.4% and 8.3% of them.
+        references: The references of each workload's trace. Level 2 passes on 48%, 9.4% and 6.2% of them at
+            paper scale.
         placements: The placements.
         further: The share of these references that the sensitivity table and the second tap have.
     """
