@@ -204,6 +204,9 @@ def test_the_published_texts_are_what_report_makes(
     for path in (*published.glob("*.parquet"), published / "provenance.json"):
         shutil.copy(path, tmp_path)
     assert cli.main(["report", str(tmp_path), "-q"]) == 0
+    # The kept directory itself can be made anew, too: its run.json lists every file that binhop has written.
+    whole = shutil.copytree(published, tmp_path / "whole")
+    assert cli.main(["report", str(whole), "-q"]) == 0
     texts = [path for path in published.iterdir() if path.suffix in (".csv", ".md")]
     assert len(texts) >= 3
     assert [path.name for path in texts if (tmp_path / path.name).read_text() != path.read_text()] == []
