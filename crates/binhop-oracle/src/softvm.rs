@@ -43,7 +43,8 @@ const ENTRY: u64 = 4;
 /// The bytes of an instruction.
 const INSTRUCTION: u64 = 4;
 /// The number of the mapping of the first page that only handlers access. When pages are flushed, the tree asks the
-/// program's [`Translation`] for the pages of these mappings, too: it must answer with pages that the program does not have.
+/// program's [`Translation`] for the pages of these mappings, too: it must answer with pages that the program does not
+/// have.
 const OF_HANDLERS: u32 = 1 << 30;
 
 /// `SoftVmDesign` describes the handlers, and where they and the table lie.
@@ -198,7 +199,8 @@ impl SoftVm {
             self.forget_older(tree, program);
             self.update_line(&access, tree);
         }
-        // A dirty line of level 1 may fill a line of level 2 and then leave level 2; a dirty line of level 2 may leave it.
+        // A dirty line of level 1 may fill a line of level 2 and then leave level 2; a dirty line of level 2 may leave
+        // it.
         let level_1 = dirty_lines(tree, self.serving[1]);
         let behind = tree.caches[self.serving[1]].config.next.map_or(0, |next| dirty_lines(tree, next));
         let most = self.waiting.len() + 2 * level_1 + behind;
@@ -215,7 +217,8 @@ impl SoftVm {
         }
     }
 
-    /// Returns whether the caches hold a copy of an access's line under its mapping, and a different copy under another.
+    /// Returns whether the caches hold a copy of an access's line under its mapping, and a different copy under
+    /// another.
     fn copies_differ(&self, access: &Reference, tree: &CacheTree, program: &impl Translation) -> bool {
         let line = tree.caches[self.serving(access.kind)].config.line;
         let (page, byte) = (program.page(MappingId(access.mapping)), access.offset / line * line);
@@ -233,8 +236,8 @@ impl SoftVm {
         copies.values().any(|&dirty| dirty || own)
     }
 
-    /// Takes note of the lines that went to memory, or came from it, because of a write-back. `own` is the byte that the
-    /// access asked for.
+    /// Takes note of the lines that went to memory, or came from it, because of a write-back. `own` is the byte that
+    /// the access asked for.
     fn queue(&mut self, tree: &mut CacheTree, kind: Kind, own: (u32, u64)) {
         let last = tree.caches[self.serving(kind)].config.next.expect("there are two levels");
         let line = tree.caches[last].config.line;

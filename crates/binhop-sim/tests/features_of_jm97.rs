@@ -1,5 +1,6 @@
 //! The features of JM97 §2 and §4.3 on the machine softvm: protection between address spaces, memory shared by global
-//! address and by alias, large and sparse address spaces, protection of pages, and pages of a size that software chooses.
+//! address and by alias, large and sparse address spaces, protection of pages, and pages of a size that software
+//! chooses.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -154,8 +155,8 @@ fn an_alias_that_is_only_read_is_no_synonym() {
     assert_eq!(of("translation.load.cache-misses"), 2);
 }
 
-/// Aliases that are aligned to the size of the cache meet in one set (§3.1, footnote 1). A direct-mapped cache holds one of
-/// them, if a dirty victim is written back before its successor is read. A set-associative cache holds both.
+/// Aliases that are aligned to the size of the cache meet in one set (§3.1, footnote 1). A direct-mapped cache holds
+/// one of them, if a dirty victim is written back before its successor is read. A set-associative cache holds both.
 #[test]
 fn aligned_aliases_are_safe_in_direct_mapped_caches_alone() {
     let before = [
@@ -204,7 +205,8 @@ fn memory_is_shared_by_global_address() {
     assert_eq!(of("translation.tables"), 4 << 12);
 }
 
-/// With tags by address space, a shared segment has a line for each space. They are aligned aliases, of which one is dirty.
+/// With tags by address space, a shared segment has a line for each space. They are aligned aliases, of which one is
+/// dirty.
 #[test]
 fn a_shared_segment_has_a_line_for_each_space_under_tags_by_asid() {
     let (here, there) = (3 * REGION + 64, 6 * REGION + 64);
@@ -257,8 +259,8 @@ fn address_spaces_are_large_and_sparse() {
     assert_eq!(of(&counts, "translation.tables"), (1 + 1 + 9) << 12);
 }
 
-/// A fork that gives a child the number of an address space that lives ends that space: the child has eight regions of its
-/// own, and the pages of the global table serve them.
+/// A fork that gives a child the number of an address space that lives ends that space: the child has eight regions of
+/// its own, and the pages of the global table serve them.
 #[test]
 fn a_fork_onto_a_living_number_ends_the_tables_of_the_earlier_space() {
     let stores = |trace: Trace, first: u64| {
@@ -328,7 +330,8 @@ fn lines_of_64_bytes(page: &str, segments: &str) -> [String; 6] {
     ]
 }
 
-/// A superpage is mapped through the page table: one line of entries, and one miss of the table, serve all of its pages.
+/// A superpage is mapped through the page table: one line of entries, and one miss of the table, serve all of its
+/// pages.
 #[test]
 fn a_superpage_has_one_entry() {
     let here = 3 * REGION;
@@ -365,8 +368,8 @@ fn area() -> Trace {
     [0x100, 0x110, 0x480, 0x1240].iter().fold(trace, |trace, at| trace.store(here + at))
 }
 
-/// A change of protection sweeps the page's lines in both caches of the data side (§5.4). The lines that are present are
-/// measured.
+/// A change of protection sweeps the page's lines in both caches of the data side (§5.4). The lines that are present
+/// are measured.
 #[test]
 fn a_change_of_protection_sweeps_the_lines_of_its_pages() {
     let here = 3 * REGION + 0x7000;
@@ -440,8 +443,9 @@ fn violations_of_protection_are_counted_or_stop_the_run() {
     assert_eq!(violations(&counts), [0; 3]);
 }
 
-/// Direct memory access by a flush (§4.3): before a transfer the pages leave both levels, dirty lines are written back, and
-/// the processor finds no line of the pages before the transfer has ended. What it reads afterwards comes from memory.
+/// Direct memory access by a flush (§4.3): before a transfer the pages leave both levels, dirty lines are written
+/// back, and the processor finds no line of the pages before the transfer has ended. What it reads afterwards comes
+/// from memory.
 #[test]
 fn a_device_transfers_pages_that_are_flushed_before() {
     let page = 0x1000_0000;

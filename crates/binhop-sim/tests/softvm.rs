@@ -1,5 +1,5 @@
-//! These tests compare software-managed translation with a slow model, in which the handlers' accesses are made one after
-//! the other.
+//! These tests compare software-managed translation with a slow model, in which the handlers' accesses are made one
+//! after the other.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -286,8 +286,8 @@ impl Observer for SlowSoftVm {
     }
 }
 
-/// Returns a trace with each part of 8 pages moved to its start, and with other flags of maps and changes of protection.
-/// The flags follow from the row.
+/// Returns a trace with each part of 8 pages moved to its start, and with other flags of maps and changes of
+/// protection. The flags follow from the row.
 fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
     let mut rows = EventBuilder::default();
     for row in 0..events.len() {
@@ -475,8 +475,8 @@ proptest! {
     }
 }
 
-/// Checks that machines that are simulated together count what each counts alone: the design with other costs, handlers,
-/// write-backs and last levels, and without translation.
+/// Checks that machines that are simulated together count what each counts alone: the design with other costs,
+/// handlers, write-backs and last levels, and without translation.
 fn compare_together(design: &Design, other: &Design, events: &EventBatch) {
     let [fetch, data] = design.sides.clone();
     let longer = |mut side: Side| {

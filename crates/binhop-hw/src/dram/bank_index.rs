@@ -1,9 +1,10 @@
-//! `BankIndex` knows, for each bank, the requests of one queue that wait for it, and the command that the bank needs next.
+//! `BankIndex` knows, for each bank, the requests of one queue that wait for it, and the command that the bank needs
+//! next.
 //!
-//! A bank is *ready* if a request wants its open row and the bank itself no longer delays the transfer. Its wanted requests
-//! stand in the mask of its group, and the bank has no choice of its own. Every other bank with
-//! requests is *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest
-//! transfer of a group is found in one mask.
+//! A bank is *ready* if a request wants its open row and the bank itself no longer delays the transfer. Its wanted
+//! requests stand in the mask of its group, and the bank has no choice of its own. Every other bank with requests is
+//! *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest transfer
+//! of a group is found in one mask.
 
 use super::limits::{LimitPair, Limits};
 use super::queue::{Places, RequestQueue};
@@ -215,7 +216,8 @@ impl BankIndex {
         }
     }
 
-    /// Empties the index. Returns the banks that had requests. Their choices are to be made anew when requests are added.
+    /// Empties the index. Returns the banks that had requests. Their choices are to be made anew when requests are
+    /// added.
     pub(super) fn clear(&mut self) -> u64 {
         for bank in Places(self.busy) {
             self.places[bank as usize % BANKS] = 0;

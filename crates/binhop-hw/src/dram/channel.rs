@@ -137,8 +137,8 @@ impl Channel {
         best
     }
 
-    /// Returns the least key of commands that come before the refresh of their rank is due. A rank whose refresh is due takes
-    /// no other command.
+    /// Returns the least key of commands that come before the refresh of their rank is due. A rank whose refresh is
+    /// due takes no other command.
     #[cold]
     fn before_refreshes(&self, going: usize) -> u64 {
         let (index, queue) = (&self.indices[going], &self.queues[going]);
@@ -162,8 +162,8 @@ impl Channel {
         Places(self.open).map(key_of).min().unwrap_or(u64::MAX)
     }
 
-    /// Puts a request at the end of its queue. It is inlined, so that the request is written to its place at once: a copy of
-    /// fields that were written one by one waits for them.
+    /// Puts a request at the end of its queue. It is inlined, so that the request is written to its place at once: a
+    /// copy of fields that were written one by one waits for them.
     #[inline(always)]
     pub(super) fn add(&mut self, queue: usize, waiting: Waiting) {
         if self.queues[queue].is_spread() {
@@ -275,8 +275,8 @@ impl Channel {
         true
     }
 
-    /// Issues a command other than a transfer. It is not inlined, because a jump that chooses among all commands is predicted
-    /// less often than two branches.
+    /// Issues a command other than a transfer. It is not inlined, because a jump that chooses among all commands is
+    /// predicted less often than two branches.
     #[inline(never)]
     fn issue_other(
         &mut self,

@@ -1,8 +1,9 @@
-//! `Limits` has the first cycle at which bank groups and ranks take each kind of command, because of commands to other banks.
+//! `Limits` has the first cycle at which bank groups and ranks take each kind of command, because of commands to other
+//! banks.
 //!
-//! Commands come in the order of their cycles, and each keeps all limits. So a limit never decreases, and the later of two
-//! limits holds. A command keeps the limit of its group and the limit of its rank, so a transfer changes the limits of its
-//! own group and of each rank, not of all groups.
+//! Commands come in the order of their cycles, and each keeps all limits. So a limit never decreases, and the later of
+//! two limits holds. A command keeps the limit of its group and the limit of its rank, so a transfer changes the
+//! limits of its own group and of each rank, not of all groups.
 
 use super::{DramOrganisation, DramTiming};
 
@@ -50,8 +51,8 @@ impl LimitPair {
     }
 }
 
-/// `Distances` are the distances from a transfer to a read and to a write. Those of a group are not less than those of its
-/// rank ([`DramTiming::check`]).
+/// `Distances` are the distances from a transfer to a read and to a write. Those of a group are not less than those of
+/// its rank ([`DramTiming::check`]).
 #[derive(Clone, Copy, Debug)]
 struct Distances {
     same_group: [u64; 2],

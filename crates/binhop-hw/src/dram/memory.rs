@@ -84,8 +84,9 @@ impl DramMemory {
         self.done.last
     }
 
-    /// Returns the cycle of the memory's clock at which the last reference of the processor or of a device is complete, once
-    /// every request is served. Posted writes may be on the bus later, and caches may serve references long after them.
+    /// Returns the cycle of the memory's clock at which the last reference of the processor or of a device is
+    /// complete, once every request is served. Posted writes may be on the bus later, and caches may serve references
+    /// long after them.
     #[must_use]
     pub fn end_of_references(&self) -> u64 {
         let end = |(agent, done): (&Requester, &Option<u64>)| {

@@ -1,5 +1,5 @@
-//! `dram` is memory with a controller: channels, ranks, bank groups, banks and rows, their timing, and a controller that
-//! reorders requests (FR-FCFS).
+//! `dram` is memory with a controller: channels, ranks, bank groups, banks and rows, their timing, and a controller
+//! that reorders requests (FR-FCFS).
 //!
 //! # Rules
 //! Time counts cycles of the memory's clock. Each channel has a controller of its own, which issues one command a cycle
@@ -17,7 +17,8 @@
 //!   then refreshed. The ranks of a channel take turns at equal distances.
 //! - Commands keep the distances of `timing.rs`, no more: `controller.rs` issues each at the first cycle that they allow.
 //!
-//! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch time.
+//! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch
+//! time.
 
 mod bank_index;
 mod channel;

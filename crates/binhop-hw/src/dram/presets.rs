@@ -6,8 +6,8 @@
 //! - DDR4 rounds up, but for a remainder of at most 0.026 cycles: 15 ns are 18.007 cycles of 833 ps, and count as 18.
 //! - DDR5 takes 0.3% off, and rounds up: 295 ns are 709.1 cycles of 416 ps, and count as 708.
 //!
-//! tREFI is rounded down, because it is the longest time between refreshes. DDR5's 3.9 µs are cycles of the nominal clock,
-//! 2,400 MHz, which is a little slower than one cycle in 416 ps.
+//! tREFI is rounded down, because it is the longest time between refreshes. DDR5's 3.9 µs are cycles of the nominal
+//! clock, 2,400 MHz, which is a little slower than one cycle in 416 ps.
 
 use super::{DramOrganisation, DramTiming};
 

@@ -1,8 +1,9 @@
 //! `RequestQueue` holds the requests of a controller that wait, in the order of their age.
 //!
-//! A request keeps its place while it waits, so that masks over places stay true. Places follow each other in a ring of
-//! [`PLACES`], so the distance of a place from the first one is the *age* of its request: less for older requests. Requests
-//! leave in any order and leave gaps behind, which are closed only where the ring has no place left for the next request.
+//! A request keeps its place while it waits, so that masks over places stay true. Places follow each other in a ring
+//! of [`PLACES`], so the distance of a place from the first one is the *age* of its request: less for older requests.
+//! Requests leave in any order and leave gaps behind, which are closed only where the ring has no place left for the
+//! next request.
 
 /// The places of a queue: the bits of a mask.
 pub(super) const PLACES: u32 = u64::BITS;

@@ -5,7 +5,8 @@ use super::DramCommand;
 /// `DramRequest` is a request to read or write a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramRequest {
-    /// The cycle at which the request arrives. Requests are served as if they arrived in the order in which they are given.
+    /// The cycle at which the request arrives. Requests are served as if they arrived in the order in which they are
+    /// given.
     pub arrival: u64,
     /// The line: the address / 64.
     pub line: u64,

@@ -2,8 +2,8 @@
 //! of the replacement.
 //!
 //! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
-//! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and only
-//! a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
+//! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and
+//! only a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
 
 use core::ops::Range;
 
@@ -96,7 +96,8 @@ pub(super) struct PageArray {
     hash_shift: u32,
     /// The place of the first slot's time.
     times: usize,
-    /// For each group, the number of slots that are not empty. The groups are the sets, and behind them the wired slots.
+    /// For each group, the number of slots that are not empty. The groups are the sets, and behind them the wired
+    /// slots.
     held: Vec<u32>,
     wired: usize,
     ways: usize,

@@ -259,15 +259,15 @@ impl Mmu {
         })
     }
 
-    /// Returns whether a use of an entry in a first-level TLB changes at most the entry's time. Then [`Mmu::begin_uses`]
-    /// may note uses.
+    /// Returns whether a use of an entry in a first-level TLB changes at most the entry's time. Then
+    /// [`Mmu::begin_uses`] may note uses.
     #[must_use]
     pub fn uses_are_times(&self) -> bool {
         self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.place_of_use(0).is_some())
     }
 
-    /// From here on no port has a last page, until the next look-up of the port: the uses that [`Mmu::begin_uses`] notes are
-    /// later than those of the last pages.
+    /// From here on no port has a last page, until the next look-up of the port: the uses that [`Mmu::begin_uses`]
+    /// notes are later than those of the last pages.
     pub fn forget_last_pages(&mut self) {
         self.note_pending();
         for port in &mut self.ports {
@@ -471,8 +471,8 @@ impl Mmu {
     /// Looks into the walk caches for the walk of a base page. Returns how many of the upper levels need not be read.
     ///
     /// `shifts` has one number for each level that this walk reads, root first: the bits of the number of a base page
-    /// that the levels below use. The last level holds the entry that goes into the TLB, and no walk cache keeps it. Caches
-    /// are asked deepest level first, until a cache has the entry above the page.
+    /// that the levels below use. The last level holds the entry that goes into the TLB, and no walk cache keeps it.
+    /// Caches are asked deepest level first, until a cache has the entry above the page.
     pub fn walk_from(&mut self, space: u32, base_page: u64, shifts: &[u32]) -> usize {
         for &index in &self.deepest_first {
             let cache = &mut self.walk_caches[index];

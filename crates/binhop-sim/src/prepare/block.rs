@@ -40,7 +40,8 @@ impl Row {
         Self { word: self.word | Self::GOES_ON, ..self }
     }
 
-    /// Returns the same row, marked to say that no handler runs for it in any lane, where software translates at misses.
+    /// Returns the same row, marked to say that no handler runs for it in any lane, where software translates at
+    /// misses.
     #[must_use]
     pub(super) fn without_handlers(self) -> Self {
         Self { word: self.word | Self::NO_HANDLERS, ..self }
@@ -89,7 +90,8 @@ pub struct StreamCounts {
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
     pub tables: u64,
-    /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared memory.
+    /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared
+    /// memory.
     pub aliases: [u64; 2],
     /// The changes of protection and the violations, if software translates at cache misses.
     pub protection: ProtectionCounts,
@@ -170,7 +172,8 @@ pub enum Control {
     Walk(Arc<Walk>),
     /// The access of this kind, before which the page table was walked, is done. `true`: it missed a shared front.
     AfterWalk(Kind, Option<bool>),
-    /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level misses.
+    /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level
+    /// misses.
     Entries(MappingId, Box<PageEntries>),
     /// The protection of these pages changes.
     Protect(Box<[ProtectionChange]>),

@@ -9,8 +9,8 @@
 //!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address. An
 //!   alias, which leads to the page at another global address, has lines of its own.
 //!
-//! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and the
-//! filters, which know virtual lines of the running space, hold as they do for tags by address space.
+//! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and
+//! the filters, which know virtual lines of the running space, hold as they do for tags by address space.
 
 use std::collections::BTreeMap;
 

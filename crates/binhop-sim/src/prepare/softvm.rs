@@ -2,8 +2,8 @@
 //! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
 //!
 //! A region that address spaces share as a whole has one segment, and one part of the table serves it (see
-//! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of its
-//! own, so lanes are told whose entries are the page's before a row of another space than the last.
+//! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of
+//! its own, so lanes are told whose entries are the page's before a row of another space than the last.
 //!
 //! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a handler
 //! may disturb:
@@ -100,8 +100,8 @@ impl MissTables {
         &self.config
     }
 
-    /// Maps a page, in a region that is a shared segment or has one of its own. `name` is the mapping by which caches know
-    /// the page. Returns the places of its entries, if lanes do not know them.
+    /// Maps a page, in a region that is a shared segment or has one of its own. `name` is the mapping by which caches
+    /// know the page. Returns the places of its entries, if lanes do not know them.
     fn map(
         &mut self,
         asid: Asid,
@@ -162,8 +162,8 @@ impl MissTables {
         (std::mem::replace(&mut told.run, run) != run).then_some(*told)
     }
 
-    /// Returns the places of the entries of a mapping, if lanes were last told of another mapping that has its name, and
-    /// this other mapping.
+    /// Returns the places of the entries of a mapping, if lanes were last told of another mapping that has its name,
+    /// and this other mapping.
     fn tell_root(&mut self, name: MappingId, mapping: MappingId) -> Option<(PageEntries, MappingId)> {
         let last = self.told_of.get_mut(&name)?;
         let before = std::mem::replace(last, mapping);
@@ -176,8 +176,8 @@ impl MissTables {
         (page.0 << self.page_log2 | u64::from(offset)) >> self.data_shape.line_log2
     }
 
-    /// Returns whether an access that is passed surely runs no handler. Pages that spaces share have several names, and the
-    /// last level is not known there.
+    /// Returns whether an access that is passed surely runs no handler. Pages that spaces share have several names,
+    /// and the last level is not known there.
     #[inline]
     fn spares_handlers(&self, side: usize, line: u64, slot: SlotLine) -> bool {
         self.told_of.is_empty() && self.last_level.spares_handlers(side, line, slot, self.writes_back())
@@ -212,8 +212,8 @@ impl MissTables {
 }
 
 impl Prepare {
-    /// Maps a page of the running space that has just been touched. `shared` is the number of its segment, if spaces share
-    /// the page's region as a whole.
+    /// Maps a page of the running space that has just been touched. `shared` is the number of its segment, if spaces
+    /// share the page's region as a whole.
     pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch, shared: Option<u32>) -> Result<()> {
         let (asid, name) = (self.running.asid, self.name_of(touch.mapping));
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
@@ -280,8 +280,8 @@ impl Prepare {
         }
     }
 
-    /// Forgets what the handler of write-backs may disturb behind an access that was passed. `slot` is what the filter knew
-    /// before.
+    /// Forgets what the handler of write-backs may disturb behind an access that was passed. `slot` is what the filter
+    /// knew before.
     fn after_handled_row(&mut self, port: usize, line: u64, slot: SlotLine) {
         let Some(tables) = &mut self.miss_tables else { return };
         tables.last_level.accessed(port, line, slot);

@@ -95,8 +95,8 @@ impl Translator {
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
     }
 
-    /// Returns how many rows from the first on need no look-up, and notes the uses of their pages. The caches have not seen
-    /// the rows yet.
+    /// Returns how many rows from the first on need no look-up, and notes the uses of their pages. The caches have not
+    /// seen the rows yet.
     pub(super) fn known_rows(&mut self, columns: Columns<'_>) -> usize {
         match (&self.known, &mut self.tlbs) {
             (Some(known), Some(tlbs)) => known.rows(columns, &mut tlbs.mmu),
@@ -469,8 +469,9 @@ impl Prepare {
         }
     }
 
-    /// Returns the first and the last page whose translations end, of the pages that a map or unmap between two addresses
-    /// touches. Where pages of the machine are larger than those of the trace, a page may go on at either end.
+    /// Returns the first and the last page whose translations end, of the pages that a map or unmap between two
+    /// addresses touches. Where pages of the machine are larger than those of the trace, a page may go on at either
+    /// end.
     fn pages_that_end(&mut self, [first, last]: [u64; 2], addresses: [u64; 2]) -> Option<[u64; 2]> {
         let asid = self.running.asid;
         let within = self.page.bytes() - 1;
@@ -514,7 +515,8 @@ impl Prepare {
         }
     }
 
-    /// Makes the filters forget all lines where software translates at cache misses, because pages may have other entries.
+    /// Makes the filters forget all lines where software translates at cache misses, because pages may have other
+    /// entries.
     fn end_superpages(&mut self) {
         if self.miss_tables.is_some() {
             self.forget_lines();

@@ -1,8 +1,8 @@
 //! `SharedFront` simulates the first-level caches once for all lanes, where no placement changes them. Every
 //! lane receives the requests that the shared front lets through.
 //!
-//! A page walk whose accesses all hit here is the same in every lane, and no lane is told of it. If the access behind the
-//! walk misses, lanes are told to watch which level serves it.
+//! A page walk whose accesses all hit here is the same in every lane, and no lane is told of it. If the access behind
+//! the walk misses, lanes are told to watch which level serves it.
 
 use std::sync::Arc;
 

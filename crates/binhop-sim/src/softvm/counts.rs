@@ -4,7 +4,8 @@ use binhop_base::Kind;
 
 use super::SweepCounts;
 
-/// `MissCause` is a cause of cycles that translation at cache misses takes: the rows of JM97's Table 4, and write-backs.
+/// `MissCause` is a cause of cycles that translation at cache misses takes: the rows of JM97's Table 4, and
+/// write-backs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum MissCause {

@@ -81,7 +81,8 @@ impl PageEntries {
         })
     }
 
-    /// Returns the place of the entry that maps the page as a part of a superpage: the entry of the superpage's first page.
+    /// Returns the place of the entry that maps the page as a part of a superpage: the entry of the superpage's first
+    /// page.
     pub(crate) fn of_huge(&self, config: &SoftvmConfig) -> Entry {
         Entry { offset: self.user.offset & !config.within_huge(), ..self.user }
     }

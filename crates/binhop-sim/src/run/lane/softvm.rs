@@ -73,8 +73,8 @@ impl Witness for Leaving<'_> {
 }
 
 impl MissHandlers {
-    /// Makes the handlers of a lane, and gives the tables and handlers their frames above the machine's memory. `first` is
-    /// the number of the first page of the tables.
+    /// Makes the handlers of a lane, and gives the tables and handlers their frames above the machine's memory.
+    /// `first` is the number of the first page of the tables.
     pub(super) fn new(machine: &Machine, first: u32, map: &mut FrameMap) -> Option<Self> {
         let config = Arc::clone(machine.softvm()?);
         for number in 0..config.pages() {
@@ -163,8 +163,8 @@ impl MissHandlers {
         Ok(())
     }
 
-    /// Returns whether an access of the program for which no handler runs changes nothing but the caches: its page has one
-    /// name, and no line has an older protection than its page.
+    /// Returns whether an access of the program for which no handler runs changes nothing but the caches: its page has
+    /// one name, and no line has an older protection than its page.
     #[inline]
     fn may_pass(&self, at: LineAddr, translation: &LaneTranslation<'_>) -> bool {
         self.old.is_empty() && !translation.tables.has_aliases(translation.page(MappingId(at.id)))

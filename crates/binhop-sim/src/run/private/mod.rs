@@ -526,8 +526,8 @@ impl PrivateCaches {
                 computer.check()?;
             }
         }
-        // No line can leave the shared cache by the life's own accesses and stay in its private cache, where every access
-        // of both goes through the cache, and each line has one place.
+        // No line can leave the shared cache by the life's own accesses and stay in its private cache, where every
+        // access of both goes through the cache, and each line has one place.
         let config = self.tree.config();
         let inclusive = config.caches.iter().any(|cache| cache.inclusive);
         let direct: Vec<usize> = (0..self.evictors.len())
