@@ -222,6 +222,10 @@ impl FrontGroup {
                 spread(stacks.iter().map(|stack| stack.machines.len()))
             ));
         } else if self.all_in_bits {
+            // Lanes that translate leave the bits when each of them gets TLBs of its own.
+            let mut cells = self.lanes.iter().flat_map(|cells| &cells.machines);
+            let translates = cells.any(|&cell| machines[cell].translation().is_some());
+            let until = if translates { ", until a frame may change hands" } else { until.as_str() };
             lines.push(format!("  backs: in the bits of their lanes{until}"));
         } else if let (true, Some(why)) = (most > 1, self.paths.why_not(FastPath::LruStack)) {
             lines.push(format!("  backs: each by itself, in no stack: {why}"));

@@ -131,6 +131,10 @@ fn lanes_are_bits_where_every_lane_walks_alike() {
     };
     let (lane, back, neither) = ([true, false], [false, true], [false, false]);
     assert_eq!(taken(&design), [lane, lane, back, back]);
+    for machine in &machines(&design, "memory.size=1MiB") {
+        let plan = plan(machine, SEEDS);
+        assert!(plan.contains("in the bits of their lanes, until a frame may change hands"), "{plan}");
+    }
     assert_eq!(taken(&Design { software: true, ..design.clone() }), [lane, lane, back, back]);
     assert_eq!(taken(&Design { reads: Some("l2"), ..design.clone() }), [neither, neither, back, back]);
     assert_eq!(taken(&Design { reads: Some("memory"), ..design.clone() }), [neither; 4]);
