@@ -16,16 +16,18 @@
 //!   for each page, so that one operation says in which lanes two pages meet.
 //! - The caches behind have too many bins for this. A lane that misses there is visited by itself if a set may be full. The
 //!   lanes that miss make one request of the next cache together.
-//! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses are
-//!   kept for each agent, and the level is counted that serves an access of the user after a walk ([`By`]).
+//! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses
+//!   are kept for each agent, and the level is counted that serves an access of the user after a walk ([`By`]).
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
 //! # Cost
-//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level 1, a
-//! line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more where a set has several ways. A way takes 4 B for
-//! each lane. In a cache with several ways it takes them when its bin has more pages than ways: see `occupants.rs`.
+//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level
+//! 1, a line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more where a set has several ways. A way takes
+//! 4 B for each lane. In a cache with several ways it takes them when its bin has more pages than ways: see
+//! `occupants.rs`.
 
+mod access;
 mod back_cache;
 mod back_chain;
 mod bucket;
@@ -47,6 +49,7 @@ use crate::{
     cache::Cache,
     fast::{back_in_bits, behind_shared_front},
 };
+pub use access::{BitsAccess, By};
 use back_cache::{BackCache, BitsRequest};
 use back_chain::BackChain;
 use bucket::BucketOf;
@@ -111,54 +114,6 @@ impl LinesOf {
         Request { at: self.name(key), to: MEMORY, kind: Kind::System, origin, data: log2 }
     }
 }
-
-/// `By` says who makes an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The user.
-    User,
-    /// The user, after a walk. The level that serves the access is counted.
-    UserAfterWalk,
-    /// The agent other than the user.
-    Agent,
-}
-
-impl By {
-    /// Returns the place of the agent among the counts: 0 for the user.
-    #[inline(always)]
-    const fn agent(self) -> usize {
-        matches!(self, Self::Agent) as usize
-    }
-}
-
-/// `BitsAccess` is an access of every lane to a line of a page, at the cache of level 1 that serves its kind. Behind a
-/// shared front, it is a request of the first cache of each back.
-#[derive(Clone, Copy, Debug)]
-pub struct BitsAccess {
-    /// The page.
-    pub page: PageId,
-    /// The line of the page, in lines of the cache that is asked.
-    pub line: u32,
-    /// The kind.
-    pub kind: Kind,
-    /// The agent.
-    pub by: By,
-    /// True if the data of a request is smaller than the line.
-    pub is_part: bool,
-}
-
-impl BitsAccess {
-    /// Returns the request of a shared front as an access.
-    #[inline]
-    #[must_use]
-    pub fn of_request(request: &Request) -> Self {
-        let by = if request.origin.agent() == Agent::User { By::User } else { By::Agent };
-        let is_part = request.data != request.origin.unit();
-        Self { page: PageId(request.at.id), line: request.at.line, kind: request.kind, by, is_part }
-    }
-}
-
-const _: () = assert!(size_of::<BitsAccess>() == 12);
 
 /// The accesses of the user after walks, by the level that served them.
 #[derive(Clone, Debug, Default)]
