@@ -36,7 +36,7 @@ UNCOUNTED = (
     *(f"l2{side}.{what}" for side in ("i.fetch", "d.load", "d.store") for what in ("misses", "compulsory")),
     *(f"translation.{kind}.tlb-miss.{level}" for kind in ("fetch", "load", "store") for level in LEVELS),
 )
-"""The counts that are 0 unless a cell says otherwise. A run has every one of them."""
+"""The counts that are 0 unless a cell says otherwise. A run of a machine with a TLB has every one of them."""
 
 
 def made_up(rule: Rule | None = None) -> Jm97Data:

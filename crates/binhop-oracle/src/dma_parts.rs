@@ -111,7 +111,7 @@ pub struct PartMachine {
     time: u64,
     /// The lines that the front holds when the reference under way has ended.
     held_at_end: BTreeSet<u64>,
-    /// What the reference under way has removed from caches.
+    /// The lines that the reference under way has removed from caches.
     removed: Vec<Part>,
     /// The lines that the reference under way has written back as a whole.
     told: Vec<u64>,

@@ -81,7 +81,7 @@ pub(super) struct Checked {
     pub(super) has_cost: bool,
     pub(super) cycle_time: Option<Picoseconds>,
     pub(super) kernel: KernelConfig,
-    /// How addresses are translated, if a run simulates translation.
+    /// The way in which addresses are translated, if a run simulates translation.
     pub(super) translation: Option<Translates>,
     pub(super) sharing: Sharing,
     pub(super) io: IoConfig,

@@ -90,8 +90,8 @@ pub struct StreamCounts {
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
     pub tables: u64,
-    /// Where software translates at cache misses: the names of pages beyond the first, and those of writable shared
-    /// memory.
+    /// The names of pages beyond the first, and how many of these names lie in writable shared memory, where software
+    /// translates at cache misses.
     pub aliases: [u64; 2],
     /// The changes of protection and the violations, if software translates at cache misses.
     pub protection: ProtectionCounts,

@@ -33,7 +33,7 @@ pub(crate) struct Needs {
     pub(super) follows: bool,
     /// Under cachegrind's rules, the bytes of the longest reference: the size of the smallest line.
     pub(super) longest_reference: Option<u64>,
-    /// How TLBs translate addresses, if a run simulates TLBs.
+    /// The way in which TLBs translate addresses, if a run simulates TLBs.
     pub(super) translation: Option<Arc<TranslationConfig>>,
     /// How software translates when the last level misses, if a run simulates translation by software.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,

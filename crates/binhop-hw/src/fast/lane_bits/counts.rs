@@ -35,7 +35,7 @@ pub struct CountsOfLane {
     /// other stage have none.
     caches: Vec<(CacheCounters, (u64, u64))>,
     memory: MemoryCounters,
-    /// What each cache and memory have counted of the agent other than the user, if there is such an agent.
+    /// The counts of each cache and of memory for the agent other than the user, if there is such an agent.
     of_agent: Vec<AgentCounters>,
     memory_of_agent: Option<AgentMemoryCounters>,
 }
