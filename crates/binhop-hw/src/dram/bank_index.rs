@@ -1,10 +1,10 @@
 //! `BankIndex` knows, for each bank, the requests of one queue that wait for it, and the command that the bank needs
 //! next.
 //!
-//! A bank is *ready* if a request wants its open row and the bank itself no longer delays the transfer. Its wanted
-//! requests stand in the mask of its group, and the bank has no choice of its own. Every other bank with requests is
-//! *apart*, and its [`Choice`] is looked at one by one. In a stream most banks are ready, so that the oldest transfer
-//! of a group is found in one mask.
+//! A bank is *ready* if a request wants its open row and the bank itself no longer delays the transfer. The requests
+//! for its open row stand in the mask of its group, and the bank has no [`Choice`] of its own. Every other bank with
+//! requests is *apart*: it has a choice, which is looked at by itself. In a stream most banks are ready, so one mask
+//! shows the oldest transfer of a group.
 
 use super::limits::{LimitPair, Limits};
 use super::queue::{Places, RequestQueue};
@@ -33,8 +33,8 @@ pub(super) struct Bank {
 /// `Order` is the order of commands of one cycle, in the bits of a key above the age.
 pub(super) type Order = u64;
 
-/// The bits of a key below the cycle: the order, and below it the age of the request; of a command without a request,
-/// the number of the bank or rank.
+/// The number of bits of a key below its cycle. These bits hold the order and, below the order, the age of the request.
+/// A command without a request has the number of its bank or rank in place of an age.
 pub(super) const KEY_BITS: u32 = 8;
 const AGE_BITS: u32 = 6;
 pub(super) const REFRESH: Order = 0;
@@ -147,7 +147,7 @@ impl BankIndex {
         self.ready_groups &= !(u64::from(self.ready[group] == 0) << group);
     }
 
-    /// Notes a request for a bank. Returns whether the command that the bank needs next is another one.
+    /// Notes a request for a bank. Returns true if the command that the bank needs next has changed.
     #[inline]
     pub(super) fn add(&mut self, number: usize, bank: &Bank, row: u32, place: u32) -> bool {
         let (number, bit) = (number % BANKS, 1 << place);
@@ -165,7 +165,7 @@ impl BankIndex {
         wanted == 0
     }
 
-    /// Notes that a request for the open row of a bank left the queue, whose first place may be another one now.
+    /// Notes that a request for the open row of a bank left the queue. The first place of the queue may have changed.
     #[inline]
     pub(super) fn remove(&mut self, number: usize, bank: &Bank, place: u32, queue: &RequestQueue) {
         let (number, bit) = (number % BANKS, 1 << place);
@@ -216,8 +216,8 @@ impl BankIndex {
         }
     }
 
-    /// Empties the index. Returns the banks that had requests. Their choices are to be made anew when requests are
-    /// added.
+    /// Empties the index. Returns the banks that had requests. When requests have been added, the caller chooses anew
+    /// for these banks.
     pub(super) fn clear(&mut self) -> u64 {
         for bank in Places(self.busy) {
             self.places[bank as usize % BANKS] = 0;

@@ -1,9 +1,10 @@
 //! `Channel` issues the commands of one channel, each at the first cycle that the rules allow.
 //!
 //! # How it works
-//! Every bank, bank group, rank and channel keeps the first cycle at which it takes each kind of command. A step looks at
-//! what the banks of the queue that goes need next ([`bank_index`](super::bank_index)), and issues the command with the
-//! least cycle; rules of order decide among equals. So time in which nothing can happen costs nothing.
+//! Every bank, bank group, rank and channel keeps the first cycle at which it takes each kind of command. A step serves
+//! one queue. It looks at what the banks of this queue need next ([`bank_index`](super::bank_index)), and issues the
+//! command with the least cycle; rules of order decide among equal cycles. So time in which nothing can happen costs
+//! nothing.
 //!
 //! A command that is found but lies in the future is kept: a request that comes meanwhile changes the choice of its own
 //! bank alone.
@@ -29,7 +30,8 @@ pub(super) struct Channel {
     number: u32,
     timing: DramTiming,
     pub(super) queue: usize,
-    /// The numbers of waiting writes from which writes go first: before they go first, and while they do.
+    /// The numbers of waiting writes from which on writes are served first: the number while reads are served first,
+    /// and the number while writes are served first.
     marks: [usize; 2],
     closes: bool,
     pub(super) queues: [RequestQueue; 2],
@@ -43,11 +45,11 @@ pub(super) struct Channel {
     dues: Vec<u64>,
     /// The cycle of the first refresh that is due.
     first_due: u64,
-    /// The key of the next command, and the queue that goes then; [`NEITHER`] if the command is not known.
+    /// The key of the next command, and the queue that is served then; [`NEITHER`] if the command is not known.
     known: (u64, usize),
     /// The first cycle for the next command.
     pub(super) next: u64,
-    /// True while writes go first.
+    /// True while writes are served first.
     drains: bool,
     /// The direction of the last transfer.
     last: usize,
@@ -89,7 +91,7 @@ impl Channel {
         }
     }
 
-    /// Returns the queue that goes.
+    /// Returns the queue that is served now.
     #[inline]
     fn going(&mut self) -> usize {
         let waiting = self.queues[WRITES].len();
@@ -116,7 +118,7 @@ impl Channel {
         key(self.dues[rank].max(self.next).max(ready), REFRESH, rank as u32)
     }
 
-    /// Finds the key of the next command. `going` is the queue that goes.
+    /// Finds the key of the next command. `going` is the queue that is served.
     #[inline(always)]
     fn find(&mut self, going: usize) -> u64 {
         let queue = &self.queues[going];
@@ -184,7 +186,7 @@ impl Channel {
         }
     }
 
-    /// Keeps the known command true after a bank needs another one, for the queue that goes then.
+    /// Corrects the known command after the command changed that a bank needs next for the served queue.
     #[inline]
     fn reconsider(&mut self, queue: usize, number: usize) {
         let (cycle, order, age) = parts_of(self.known.0);

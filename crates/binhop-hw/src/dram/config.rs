@@ -24,9 +24,9 @@ pub struct DramConfig {
     pub mapping: AddressMapping,
     /// The requests that wait in each queue of a channel: of reads, and of writes.
     pub queue: u32,
-    /// The waiting writes at which writes go first.
+    /// The number of waiting writes from which on writes are served first.
     pub drain_high: u32,
-    /// The waiting writes down to which writes go first.
+    /// The number of waiting writes at which reads are served first again.
     pub drain_low: u32,
     /// The rule that closes rows.
     pub pages: PagePolicy,
@@ -39,8 +39,8 @@ impl DramConfig {
     /// Checks the parts, the timing, the mapping and the queue.
     ///
     /// # Errors
-    /// A number is no power of two, distances contradict each other, the mapping does not name each part once, or the
-    /// queue is empty or its marks lie outside it.
+    /// A number is no power of two, distances contradict each other, the mapping does not name each part once, the
+    /// queue is empty, or its marks lie outside it.
     pub fn check(&self) -> Result<()> {
         for (key, number) in self.organisation.parts() {
             if !number.is_power_of_two() {

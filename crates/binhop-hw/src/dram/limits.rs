@@ -21,7 +21,7 @@ const NONE: LimitSlot = 4 * MOST;
 /// A power of two, so that a slot needs no check of bounds.
 const SLOTS: usize = 8 * MOST as usize;
 
-/// `LimitPair` names the two limits of a command: that of the bank group, and that of the rank.
+/// `LimitPair` names the two limits of a command: the limit of the bank group and the limit of the rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LimitPair {
     group: LimitSlot,
@@ -51,8 +51,8 @@ impl LimitPair {
     }
 }
 
-/// `Distances` are the distances from a transfer to a read and to a write. Those of a group are not less than those of
-/// its rank ([`DramTiming::check`]).
+/// `Distances` are the distances from a transfer to a read and to a write. The distances of a group are not less than
+/// the distances of its rank ([`DramTiming::check`]).
 #[derive(Clone, Copy, Debug)]
 struct Distances {
     same_group: [u64; 2],

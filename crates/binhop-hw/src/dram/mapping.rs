@@ -99,7 +99,7 @@ impl AddressMapping {
     }
 }
 
-/// `BankLocator` finds channel, bank and row of a line, as a mapping does, by shifts that are known before.
+/// `BankLocator` finds channel, bank and row of a line, as a mapping does. It computes its shifts once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BankLocator {
     /// Shift and mask of each part, in the order of `PARTS`.

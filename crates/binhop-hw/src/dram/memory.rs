@@ -4,7 +4,8 @@
 //! - The processor and the devices are two agents, each with one read outstanding: an agent's next reference arrives when
 //!   its last read is done. Writes and prefetches are posted; an agent waits for them only where a queue is full.
 //! - Requests enter the controller in the order of the stream. The agents overlap, because each has a clock of its own.
-//! - The cycles of caches are those of the processor's clock, and `ratio` of them make a cycle of the memory's.
+//! - The cycles of caches are cycles of the processor's clock, and `ratio` of these cycles make one cycle of the
+//!   memory's clock.
 
 use binhop_base::Result;
 
@@ -55,7 +56,7 @@ pub struct DramMemory {
 }
 
 impl DramMemory {
-    /// Makes the memory. `ratio` is the number of cycles of the processor's clock in a cycle of the memory's.
+    /// Makes the memory. `ratio` is the number of cycles of the processor's clock in a cycle of the memory's clock.
     ///
     /// # Errors
     /// The configuration is refused by [`DramConfig::check`].
@@ -70,8 +71,8 @@ impl DramMemory {
         self.kept = Some(Vec::new());
     }
 
-    /// Moves the requests that were kept to the end of a list. Their arrivals are those of their agents' clocks, so an
-    /// arrival may be less than the one before.
+    /// Moves the requests that were kept to the end of a list. Each arrives by its agent's clock, so a request may
+    /// arrive earlier than the request before it.
     pub fn take_requests(&mut self, list: &mut Vec<DramRequest>) {
         if let Some(kept) = &mut self.kept {
             list.append(kept);
@@ -95,7 +96,7 @@ impl DramMemory {
         self.requesters.iter().zip(&self.done.at).map(end).max().unwrap_or(0)
     }
 
-    /// Returns the memory with its counts. The classes are those of [`TapClass`].
+    /// Returns the memory with its counts. Its requests are counted by [`TapClass`].
     #[must_use]
     pub const fn dram(&self) -> &Dram {
         &self.dram

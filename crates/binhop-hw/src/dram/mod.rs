@@ -8,17 +8,19 @@
 //!   until a place is free. A read of a line that waits in the queue of writes is answered from there.
 //! - A write of a line for which a read waits stays outside its queue until the read is issued, and all requests behind
 //!   it wait too. So a write never passes an older read of its line.
-//! - Reads go first. Writes go while no read waits. Once the writes reach the upper mark, they go until the lower mark.
-//! - *First ready, first come first served*: of the requests in the queue that goes, the oldest whose row is open and
-//!   whose transfer the timing allows goes first. Otherwise the oldest for which the timing allows an activate or a
-//!   precharge gets it. A row is not closed while a request in the queue that goes wants it.
+//! - Reads are served first. Writes are served while no read waits. Once the number of waiting writes reaches the upper
+//!   mark, writes are served until it reaches the lower mark.
+//! - *First ready, first come first served*: of the requests in the queue that is served, the oldest request whose row
+//!   is open and whose transfer the timing allows goes first. Otherwise the oldest request for which the timing allows
+//!   an activate or a precharge gets this command. A row is not closed while a request in the served queue wants it.
 //! - With closed pages, a bank is precharged when no request of either queue wants its row and nothing else can go.
 //! - A rank is refreshed every tREFI. From then on it takes no other commands: its banks are precharged, all at once, and
 //!   then refreshed. The ranks of a channel take turns at equal distances.
-//! - Commands keep the distances of `timing.rs`, no more: `controller.rs` issues each at the first cycle that they allow.
+//! - Commands keep the distances of `timing.rs` and no others: `channel.rs` issues each command at the first cycle that
+//!   these distances allow.
 //!
-//! Ours: one clock for commands and data (two transfers a cycle), no power-down, no posted CAS, and one rank switch
-//! time.
+//! The model is simpler than memory in four points: it has one clock for commands and data (two transfers a cycle), no
+//! power-down, no posted CAS, and one time for every switch between ranks.
 
 mod bank_index;
 mod channel;

@@ -1,6 +1,6 @@
 //! `DRAM_PRESETS` lists memories with the figures of a datasheet.
 //!
-//! Each preset is one channel of 64 bits (DDR5: one channel of 32 bits) with chips of 8 bits. A figure in nanoseconds becomes
+//! Each preset is one channel of 64 bits (DDR5: of 32 bits) with chips of 8 bits. A figure in nanoseconds becomes
 //! cycles by the rule of its standard:
 //! - DDR2 rounds up.
 //! - DDR4 rounds up, but for a remainder of at most 0.026 cycles: 15 ns are 18.007 cycles of 833 ps, and count as 18.
@@ -276,7 +276,7 @@ mod tests {
                 let cycles = listed.iter().find(|part| part.0 == figure).unwrap().1;
                 assert_eq!(cycles, rounded(time, timing.cycle_ps).max(least), "{name}: {figure}");
             }
-            // The others are cycles in the standard.
+            // The standard states the other distances in cycles.
             let others = ["cycle-ps", "cl", "cwl", "burst", "turn", "refi"];
             assert_eq!(figures.len() + others.len(), listed.len());
             assert_eq!(timing.refi, refi, "{name}: refi");

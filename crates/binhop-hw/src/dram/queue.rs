@@ -8,7 +8,8 @@
 /// The places of a queue: the bits of a mask.
 pub(super) const PLACES: u32 = u64::BITS;
 
-/// The counts of lines that may wait: a line is looked for only where its count is not 0.
+/// The number of counters of waiting lines. Lines share counters, and a line is looked for only if its counter is not
+/// 0.
 const LINE_COUNTS: usize = 256;
 
 /// `Waiting` is a request in a queue.
@@ -37,7 +38,7 @@ pub(super) enum Needed {
 #[derive(Clone, Debug)]
 pub(super) struct RequestQueue {
     requests: Box<[Waiting; PLACES as usize]>,
-    /// For each remainder of a line, how many requests wait.
+    /// For each remainder of a line's number, the number of requests that wait.
     lines: Box<[u8; LINE_COUNTS]>,
     /// The places of requests that wait.
     taken: u64,
@@ -134,7 +135,7 @@ impl RequestQueue {
         place
     }
 
-    /// Takes the request at a place out.
+    /// Removes the request at a place.
     #[inline]
     pub(super) fn remove(&mut self, place: u32) {
         let line = self.at(place).line;

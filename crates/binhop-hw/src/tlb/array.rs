@@ -42,8 +42,8 @@ struct Slot {
 /// The end of a chain. No array has so many slots.
 const END: u32 = u32::MAX;
 
-/// Times are searched for the least in blocks of so many. Blocks of fixed length become vector instructions, and signed
-/// numbers take fewer of them than unsigned numbers.
+/// The search for the least time looks at so many times at once. A block of fixed length becomes vector instructions,
+/// and signed numbers take fewer instructions than unsigned numbers.
 const BLOCK: usize = 16;
 
 /// `OnHit` says what a hit changes.
@@ -54,7 +54,7 @@ enum OnHit {
     Tree,
 }
 
-/// The rule that chooses a victim.
+/// `Chooser` is the rule that chooses a victim.
 #[derive(Clone, Debug)]
 enum Chooser {
     LeastTime,
@@ -107,7 +107,8 @@ pub(super) struct PageArray {
 }
 
 impl PageArray {
-    /// Makes an empty array, whose times are among these. `number` tells the draws of several arrays apart.
+    /// Makes an empty array, and adds the times of its slots to `times`. `number` tells the draws of several arrays
+    /// apart.
     pub(super) fn new(
         size: ArraySize,
         replacement: TlbReplacement,
@@ -253,7 +254,7 @@ impl PageArray {
         slot < self.wired
     }
 
-    /// The bytes that the array takes.
+    /// Returns the bytes that the array takes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.slots) + size_of_val(&*self.heads) + size_of_val(&*self.held)
     }

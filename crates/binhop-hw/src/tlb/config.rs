@@ -22,7 +22,7 @@ pub struct TlbConfig {
 }
 
 impl TlbConfig {
-    /// Returns the rule that the description breaks by itself; `None` if there is such a TLB.
+    /// Returns the rule that the description breaks by itself; `None` if such a TLB can be built.
     #[must_use]
     pub fn broken_rule(&self) -> Option<&'static str> {
         if self.entries == 0 || self.ways == 0 || !self.entries.is_multiple_of(self.ways) {
@@ -81,13 +81,13 @@ pub struct MmuConfig {
     /// The number of address spaces that tags can tell apart; `None` for any number. When a further space runs, all
     /// entries but global entries are flushed, and the numbers are handed out anew.
     pub spaces: Option<u32>,
-    /// The walk caches, one for a level at most.
+    /// The walk caches, at most one for each level.
     pub walk_caches: Vec<WalkCacheConfig>,
 }
 
 impl MmuConfig {
-    /// Returns the rule that the description breaks, with the name of the TLB that breaks it; `None` if there is such
-    /// hardware.
+    /// Returns the rule that the description breaks, with the name of the TLB that breaks it; `None` if such hardware
+    /// can be built.
     #[must_use]
     pub fn broken_rule(&self) -> Option<(&str, &'static str)> {
         for tlb in &self.tlbs {

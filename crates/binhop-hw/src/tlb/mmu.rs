@@ -97,7 +97,7 @@ struct TlbPort {
 /// `Mmu` looks up the pages of references in TLBs.
 ///
 /// The caller tells it which space runs ([`Mmu::switch`]), looks up the page of each reference, and after a miss walks
-/// its tables and fills. References to the last page of a port may be dropped:
+/// its tables and fills. A reference to the last page of a port need not be looked up:
 ///
 /// ```
 /// # use binhop_hw::{DATA_PORT, Mmu, MmuConfig, TlbConfig, TlbOutcome, TlbPage, TlbReplacement};
@@ -150,7 +150,7 @@ pub struct Mmu {
     keeps_order: bool,
     tagged: bool,
     spaces: Option<u32>,
-    /// The spaces that have a number of the hardware's, if these are finite.
+    /// The spaces that have a number in the hardware, if the hardware has a limited count of numbers.
     numbered: BTreeSet<u32>,
     /// The walk caches, in the order of the description.
     walk_caches: Vec<WalkCache>,
@@ -238,8 +238,9 @@ impl Mmu {
     }
 
     /// Counts dropped references to the port's last page as hits. The last of them was made at `now`: a time that the
-    /// caller chooses, and that never decreases. Several references may be told together, but before the next call
-    /// of any other function that changes something. Of references at one time, the fetch comes first.
+    /// caller chooses, and that never decreases. One call may count several references, if it comes before the next
+    /// call of any other function that changes something. Of two references at one time, the fetch is the earlier
+    /// reference.
     #[inline(always)]
     pub fn note_last_use(&mut self, port: usize, references: u64, now: u64) {
         let last = &mut self.ports[port].last;
@@ -250,7 +251,7 @@ impl Mmu {
     }
 
     /// Returns the base page that each port referenced last, if the page is as large as a base page and its entry is
-    /// still there; `u64::MAX` otherwise. [`Mmu::is_last`] holds for it.
+    /// still there; `u64::MAX` otherwise. [`Mmu::is_last`] holds for this page.
     #[must_use]
     pub fn last_pages(&self) -> [u64; 2] {
         [FETCH_PORT, DATA_PORT].map(|port| {
@@ -266,8 +267,8 @@ impl Mmu {
         self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.place_of_use(0).is_some())
     }
 
-    /// From here on no port has a last page, until the next look-up of the port: the uses that [`Mmu::begin_uses`]
-    /// notes are later than those of the last pages.
+    /// Forgets the last page of each port, until the port's next look-up: the uses that [`Mmu::begin_uses`] notes are
+    /// later than the uses of the last pages.
     pub fn forget_last_pages(&mut self) {
         self.note_pending();
         for port in &mut self.ports {
@@ -275,8 +276,8 @@ impl Mmu {
         }
     }
 
-    /// Notes a reference to the port's last page at once, where [`Mmu::uses_are_times`]. [`Mmu::is_last`] holds for the
-    /// page. The TLB does not count the reference.
+    /// Notes a reference to the port's last page at once. The caller knows that [`Mmu::uses_are_times`] and, for the
+    /// page, [`Mmu::is_last`] hold. The TLB does not count the reference.
     #[inline]
     pub fn use_last(&mut self, port: usize) {
         let last = &self.ports[port].last;
@@ -284,7 +285,7 @@ impl Mmu {
     }
 
     /// Returns the place where uses of the entry of the port's last page are noted: an argument for [`TlbUses::note`],
-    /// as long as the entry stays. `None`: the port has no last page, or uses are more than times.
+    /// as long as the entry stays. Returns `None` if the port has no last page, or if a use changes more than a time.
     #[inline]
     #[must_use]
     pub fn place_of_last(&self, port: usize) -> Option<u32> {
@@ -293,19 +294,19 @@ impl Mmu {
         tlb.array.place_of_use(last.slot as usize).map(|place| place as u32)
     }
 
-    /// Begins to note uses of entries, at most so many. [`Mmu::end_uses`] ends it.
+    /// Begins to note uses of entries, at most `most` uses. [`Mmu::end_uses`] ends this.
     #[inline]
     pub fn begin_uses(&mut self, most: usize) -> TlbUses<'_> {
         self.times.begin(most)
     }
 
-    /// Ends the uses that [`Mmu::begin_uses`] began. There were so many.
+    /// Ends what [`Mmu::begin_uses`] began. `uses` is the number of uses that were noted.
     #[inline]
     pub fn end_uses(&mut self, uses: usize) {
         self.times.end(uses);
     }
 
-    /// From now on [`Mmu::take_left`] returns what leaves first-level TLBs, or nothing any more.
+    /// From now on [`Mmu::take_left`] returns the entries that leave first-level TLBs, or nothing if `report` is false.
     pub fn report_left(&mut self, report: bool) {
         self.left = report.then(Vec::new);
     }
@@ -353,7 +354,7 @@ impl Mmu {
         self.look_behind(port, first, key)
     }
 
-    /// A lookup has missed the first level.
+    /// Continues a lookup that has missed the first level.
     #[inline(never)]
     fn look_behind(&mut self, port: usize, first: usize, key: PageKey) -> TlbOutcome {
         self.tlbs[first].counts.ports[port].misses += 1;
@@ -379,8 +380,8 @@ impl Mmu {
         self.fill_levels(port, PageKey::new(page), false);
     }
 
-    /// Fills as [`Mmu::fill`] does, but the wired slots of each level that has such slots: for entries that map a
-    /// page of a page table.
+    /// Does what [`Mmu::fill`] does, but fills the wired slots of each level that has such slots. The entries map pages
+    /// of a page table.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
@@ -399,7 +400,7 @@ impl Mmu {
         self.set_last(port, first, slot, key);
     }
 
-    /// From now on `space` runs. Without tags another space than before flushes; with tags it flushes if the
+    /// From now on `space` runs. Without tags, a switch to another space flushes. With tags, it flushes if the
     /// hardware's numbers have run out. A space keeps its number until then, even if the space ends.
     pub fn switch(&mut self, space: u32) {
         if self.running == u64::from(space) {
@@ -642,7 +643,7 @@ fn remove_where(array: &mut PageArray, times: &mut UseTimes, leaves: impl Fn(boo
     removed
 }
 
-/// The name of a walk's entry is all the memory below it.
+/// Returns the name of a walk's entry: all the memory below the entry.
 fn walk_key(space: u32, base_page: u64, shift: u32, base_log2: u32) -> PageKey {
     PageKey::new(TlbPage { space, number: base_page >> shift, size_log2: base_log2 + shift })
 }

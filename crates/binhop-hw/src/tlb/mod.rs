@@ -1,4 +1,5 @@
-//! TLBs in one or two levels, and the walk caches behind them. [`Mmu`] answers whether a page is found, and where.
+//! `tlb` has TLBs in one or two levels, and the walk caches behind them. [`Mmu`] answers whether a page is found, and
+//! where.
 //!
 //! Counting rules
 //! - A reference makes one lookup for each virtual page that it touches, at its port: the fetch port or the data
@@ -12,10 +13,10 @@
 //! Rules of the slots
 //! - A page goes to set `number % sets`, where `number` is the page's number at its own size. Sets may be any number.
 //! - An entry takes the lowest empty slot of its set; only a full set has a victim.
-//! - A fill of a page that is present is a use of its entry, and counts as nothing.
-//! - The wired slots stand before the others, and only wired fills use them. A wired fill takes the lowest empty wired
-//!   slot, or that of a victim among the wired entries; the rule of replacement is that of the other slots. Draws
-//!   count the victims of the wired slots apart.
+//! - A fill of a page that is present is a use of its entry, and is not counted.
+//! - The wired slots stand before the other slots, and only wired fills use them. A wired fill takes the lowest empty
+//!   wired slot, or the slot of a victim among the wired entries. Wired slots have the same rule of replacement as the
+//!   other slots. Random draws count the victims of the wired slots apart.
 //! - Entries of [`GLOBAL_SPACE`] belong to every space. They survive flushes, but not their invalidation.
 //! - Random victims depend on no seed: the contents of a TLB are the same in every lane until pages are evicted.
 //!

@@ -47,7 +47,7 @@ impl UseTimes {
         &self.times[places]
     }
 
-    /// Makes room for the times of so many uses.
+    /// Makes room for the times of `uses` uses.
     #[inline(always)]
     fn reserve(&mut self, uses: usize) {
         if uses > (LAST_TIME - self.clock) as usize {
@@ -55,14 +55,14 @@ impl UseTimes {
         }
     }
 
-    /// Begins to note uses, at most so many. [`UseTimes::end`] ends it.
+    /// Begins to note uses, at most `most` uses. [`UseTimes::end`] ends this.
     #[inline]
     pub(super) fn begin(&mut self, most: usize) -> TlbUses<'_> {
         self.reserve(most);
         TlbUses { times: &mut self.times, start: self.clock }
     }
 
-    /// Moves the clock on over so many uses.
+    /// Moves the clock on by `uses` uses.
     #[inline]
     pub(super) fn end(&mut self, uses: usize) {
         self.clock += uses as i32;

@@ -12,7 +12,8 @@ use crate::{
     request::is_data,
 };
 
-/// A request for a line of a cache. Data may be smaller than the line: then it `is_part` of the line.
+/// `BitsRequest` is a request for a line of a cache. Its data may be smaller than the line: then the request `is_part`
+/// of the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitsRequest {
     pub(super) key: u64,
@@ -36,7 +37,7 @@ struct RequestsOfAgent {
 struct RequestsInLane {
     accesses: PerKind<u64>,
     misses: PerKind<u64>,
-    /// Without what flushes send.
+    /// The requests to the next level, without the requests that flushes send.
     sent: PerKind<u64>,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct BackCache {
 }
 
 impl BackCache {
-    /// An empty cache. Each lane draws from a generator of its own.
+    /// Makes an empty cache. Each lane draws from a generator of its own.
     pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
         Self {
             number,
@@ -89,7 +90,7 @@ impl BackCache {
         }
     }
 
-    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number.
+    /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number.
     pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
         self.lines.make_room(page);
         self.sets.place(lane, page, lower, &self.lines);
@@ -201,7 +202,7 @@ impl BackCache {
         }
     }
 
-    /// Makes an empty cache what this cache is in one lane.
+    /// Gives an empty cache the contents and counts that this cache has in one lane.
     pub(super) fn restore(&self, lane: usize, agent_asks: bool, cache: &mut Cache) {
         let Self { lines_of, lines, sets, touched, .. } = self;
         cache.counters = self.counters(lane);

@@ -12,8 +12,8 @@ use crate::{
     request::is_data,
 };
 
-/// `BackChain` holds caches that ask each other; the last asks memory. Each counts what the requests of some lanes do
-/// to it before the next cache gets the requests that follow from them, in the order in which the stepper makes them.
+/// `BackChain` holds caches that ask each other; the last asks memory. Each cache counts the requests of some lanes,
+/// and then makes the requests that follow from them of the next cache, in the stepper's order.
 #[derive(Clone, Debug)]
 pub(super) struct BackChain {
     pub(super) tree: Tree,
@@ -33,7 +33,7 @@ pub(super) struct BackLevel {
 }
 
 impl BackChain {
-    /// The caches of a tree with these numbers, empty.
+    /// Makes the caches of a tree with these numbers. The caches are empty.
     pub(super) fn new(tree: &Tree, chain: &[usize], seeds: &[Rng], agent_asks: bool) -> Self {
         let level = |&number: &usize| {
             let cache = &tree.config().caches[number];
@@ -64,13 +64,13 @@ impl BackChain {
         ask(&mut self.levels, request, lanes, all, frames)
     }
 
-    /// Every lane, `all`, makes a request of the first cache. Returns the lanes in which memory is read.
+    /// Handles a request that every lane, `all`, makes of the first cache. Returns the lanes in which memory is read.
     #[inline]
     pub(super) fn request_in_all(&mut self, request: BitsRequest, all: Mask, frames: &LaneFrames) -> Mask {
         ask(&mut self.levels, request, all, all, frames)
     }
 
-    /// A page comes to a frame in one lane. `lower` is the lower half of the frame's number.
+    /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number.
     pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
         self.levels.iter_mut().for_each(|level| level.cache.place(lane, page, lower));
     }
@@ -141,7 +141,7 @@ fn ask(levels: &mut [BackLevel], request: BitsRequest, lanes: Mask, all: Mask, f
     handle(levels, request, lanes, all, frames)
 }
 
-/// [`ask`] for an access that was counted.
+/// Does what [`ask`] does, for an access that was counted.
 #[inline]
 fn handle(
     levels: &mut [BackLevel],
@@ -165,7 +165,7 @@ fn handle(
     if level.writes_first {
         writes(behind);
     }
-    // Data reads only what it lacks of its line.
+    // A request that brings data reads only the part of the line that it does not bring.
     let read = match is_data(request.kind) {
         false => Some(request.kind),
         true => request.is_part.then_some(Kind::Fill),
@@ -182,7 +182,7 @@ fn handle(
     at_memory
 }
 
-/// The cache above writes lines back, at most one line of each lane.
+/// Handles the lines that the cache above writes back, at most one line of each lane.
 fn write_back(
     levels: &mut [BackLevel],
     lines: &[WrittenBack],

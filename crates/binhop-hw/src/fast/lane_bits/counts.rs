@@ -12,7 +12,7 @@ pub(super) struct LinesOfLanes {
 }
 
 impl LinesOfLanes {
-    /// Counts lines, each with the lanes that hold it and those in which it is dirty.
+    /// Counts lines. Each line comes with the lanes that hold it and the lanes in which it is dirty.
     pub(super) fn of(lines: impl Iterator<Item = [Mask; 2]>) -> Self {
         let (mut all, mut all_dirty) = (LaneCounter::default(), LaneCounter::default());
         for [resident, dirty] in lines {

@@ -12,14 +12,14 @@ use crate::{
 /// asked for again soon loses its lanes: few lines stand in a slot.
 type SlotLines = Vec<PresentLine>;
 
-/// The lines by which the room of a slot grows. Slots are many, so that room which doubled would cost memory.
+/// The number of lines by which the room of a slot grows. There are many slots, so doubling the room would cost memory.
 const SPARE_LINES: usize = 4;
 
 /// A line that some lane holds.
 #[derive(Clone, Copy, Debug)]
 struct PresentLine {
     key: u64,
-    /// The lanes that hold the line, and those in which it is dirty.
+    /// The lanes that hold the line. `dirty` has the lanes in which the line is dirty.
     resident: Mask,
     dirty: Mask,
 }
@@ -178,7 +178,7 @@ impl FrontCache {
         [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| misses[kind].get(lane)).sum()
     }
 
-    /// Makes an empty cache what this cache is in one lane.
+    /// Gives an empty cache the contents and counts that this cache has in one lane.
     pub(super) fn restore(&self, lane: usize, frames: &LaneFrames, cache: &mut Cache) {
         cache.counters = self.counters(lane);
         cache.by_agent.iter_mut().for_each(|counters| *counters = self.counters_of_agent(lane));

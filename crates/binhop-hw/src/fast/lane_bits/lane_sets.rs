@@ -102,7 +102,7 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
     }
 }
 
-/// Returns a function that gives a line of a set a way under a policy.
+/// Returns a function that chooses, under a policy, the way that a line takes in its set.
 fn take<P: Policy>(policy: &mut P) -> impl FnMut(&mut [u32], usize, u32) {
     |ways, set, occupant| {
         let victim = put_word(ways, policy, set, occupant);

@@ -82,12 +82,12 @@ impl<const W: usize> LruSets<W> {
         });
     }
 
-    /// No lane loses a page.
+    /// Cannot be called: no lane loses a page.
     pub(super) fn lose(&mut self, _lane: usize, _lines: &LineMasks) {
         unreachable!("lanes stand apart before the first page is flushed")
     }
 
-    /// No lane loses a line besides a victim.
+    /// Cannot be called: no lane loses a line other than a victim.
     pub(super) fn remove(&mut self, _key: u64, _lane: usize, _frames: &LaneFrames) {
         unreachable!("lanes stand apart before the first page is flushed")
     }
@@ -113,7 +113,8 @@ impl<const W: usize> LruSets<W> {
 /// Returns the way whose line was used longest ago, or an empty way.
 #[inline(always)]
 fn oldest(ways: &[u32], times: &[u32]) -> usize {
-    // The number of times is a power of two, and every occupant is smaller. The mask tells the compiler.
+    // The number of times is a power of two, and every occupant is smaller. The mask tells this to the compiler, which
+    // then omits the check of bounds.
     let mask = times.len() - 1;
     let age = |(way, &occupant): (usize, &u32)| u64::from(times[occupant as usize & mask]) << 32 | way as u64;
     let oldest = ways.iter().enumerate().map(age).min().expect("a set has a way");

@@ -1,31 +1,31 @@
 //! `LaneBits` simulates many lanes at once: a lane is a bit.
 //!
 //! # Rules
-//! - Every lane makes the same accesses in the same order; only the frames differ. Level 1 is direct-mapped, write-back and
-//!   allocating. Or level 1 does not depend on the placement, is simulated once for all lanes, and every lane gets the same
-//!   requests.
+//! - Every lane makes the same accesses in the same order; only the frames differ. Level 1 is direct-mapped, writes
+//!   back, and allocates a line at a store. Or level 1 does not depend on the placement: then it is simulated once for
+//!   all lanes, and every lane gets the same requests.
 //! - A back is simulated in the same words if it is a chain of caches whose replacement ignores hits: direct-mapped caches,
 //!   or caches with random or first-in, first-out replacement. Behind a shared level 1, the first cache may also replace the
 //!   least recently used line: see `lru_sets.rs`. Other backs get the requests of each lane, and are simulated lane by lane.
 //! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page), and
 //!   the frame of a page chooses among the sets of this number. For each line of each page, one word says in which lanes
 //!   the line is resident, and one word in which lanes it is dirty.
-//! - An access misses in the lanes in which its line is not resident. There it takes the place of the line whose frame has
-//!   the same bits. Afterwards it is resident in every lane.
+//! - An access misses in the lanes in which its line is not resident. There the line replaces the line whose frame has
+//!   the same bits. Afterwards the line is resident in every lane.
 //! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
 //!   for each page, so that one operation says in which lanes two pages meet.
-//! - The caches behind have too many bins for this. A lane that misses there is visited by itself if a set may be full. The
-//!   lanes that miss make one request of the next cache together.
+//! - A cache behind level 1 has too many bins for this. A lane that misses there is visited by itself if a set may be
+//!   full. The lanes that miss make one request of the next cache together.
 //! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses
 //!   are kept for each agent, and the level is counted that serves an access of the user after a walk ([`By`]).
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
 //! # Cost
-//! An access that misses level 1 costs as much for 64 lanes as for one, besides the visits. In each cache behind level
-//! 1, a line of a page takes 16 B for 64 lanes, less for fewer, and 4 B more where a set has several ways. A way takes
-//! 4 B for each lane. In a cache with several ways it takes them when its bin has more pages than ways: see
-//! `occupants.rs`.
+//! Besides the visits, an access that misses level 1 costs as much for 64 lanes as for one lane. In each cache behind
+//! level 1, a line of a page takes 16 B for 64 lanes and less for fewer lanes, and 4 B more where a set has several
+//! ways. A way takes 4 B for each lane. In a cache with several ways, a way takes this memory only when its bin has
+//! more pages than ways: see `occupants.rs`.
 
 mod access;
 mod back_cache;
@@ -173,9 +173,9 @@ pub struct LaneBits {
 }
 
 impl LaneBits {
-    /// Empty caches for lanes of these trees, whose fronts are equal. Each lane has a generator, from which policies
-    /// draw that need random numbers. For each tree, `in_bits` tells whether the cache behind its front is simulated
-    /// here, too; see [`LaneBits::takes_back`].
+    /// Makes empty caches for lanes of these trees, whose fronts are equal. Each lane has a generator, from which
+    /// policies draw that need random numbers. For each tree, `in_bits` tells whether the cache behind its front is
+    /// simulated here, too; see [`LaneBits::takes_back`].
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
@@ -237,9 +237,9 @@ impl LaneBits {
         }
     }
 
-    /// Empty backs of these trees, which have one front that all lanes share: see [`LaneBits::replay`]. Each lane has a
-    /// generator, from which policies draw that need random numbers. `agent_asks` says whether the agent other than the
-    /// user asks the first cache of each back itself; otherwise its requests come from the front.
+    /// Makes empty backs of these trees, which have one front that all lanes share: see [`LaneBits::replay`]. Each lane
+    /// has a generator, from which policies draw that need random numbers. `agent_asks` says whether the agent other
+    /// than the user asks the first cache of each back itself; otherwise its requests come from the front.
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
@@ -314,7 +314,8 @@ impl LaneBits {
         self.backs.iter_mut().for_each(|back| back.place(lane, page, frame.0 as u32));
     }
 
-    /// The frame of a page changes hands in one lane: see [`Front::flush_page`](crate::Front::flush_page).
+    /// Removes the lines of a page, whose frame changes hands, in one lane: see
+    /// [`Front::flush_page`](crate::Front::flush_page).
     pub fn flush_page(&mut self, lane: usize, page: PageId) {
         let Self { fronts, backs, frames, requests, .. } = self;
         for front in fronts {
@@ -323,8 +324,8 @@ impl LaneBits {
         backs.iter_mut().for_each(|back| back.flush_page(lane, page, frames));
     }
 
-    /// The requests that level 1 of a lane has made, for the backs that are not simulated here. The caller empties the
-    /// list when these backs have handled them.
+    /// Returns the requests that level 1 of a lane has made, for the backs that are not simulated here. The caller
+    /// empties the list when these backs have handled them.
     ///
     /// # Panics
     /// Every back is simulated here.
@@ -332,7 +333,7 @@ impl LaneBits {
         &mut self.requests[lane]
     }
 
-    /// The processor makes the accesses of `rows` in order, in every lane. `page_of` returns the page of a mapping.
+    /// Makes the accesses of `rows` in order, in every lane. `page_of` returns the page of a mapping.
     pub fn access_all<A: Access>(&mut self, rows: &[A], page_of: impl Fn(u32) -> PageId) {
         let access = |row: &A| {
             let LineAddr { id, line } = row.at();
@@ -346,7 +347,7 @@ impl LaneBits {
         self.sorted = sorted;
     }
 
-    /// The processor makes these accesses in order, in every lane.
+    /// Makes these accesses in order, in every lane.
     pub fn access_pages(&mut self, accesses: &[BitsAccess]) {
         let Some(mut sorted) =
             self.sort_by_port(accesses, |access| (access.line, access.kind), |&access| access)
@@ -379,8 +380,8 @@ impl LaneBits {
         Some(sorted)
     }
 
-    /// Every lane makes these requests of the first cache of each back, in order: the requests that the shared front
-    /// has let through, and those that the agent makes of the first cache itself.
+    /// Makes these requests of the first cache of each back, in order and in every lane. They are the requests that the
+    /// shared front has let through, and the requests that the agent makes of the first cache itself.
     pub fn replay(&mut self, requests: &[BitsAccess]) {
         if requests.is_empty() {
             return;
@@ -419,7 +420,7 @@ impl LaneBits {
         self.backs[back].levels.iter().map(|level| level.cache.number)
     }
 
-    /// Makes an empty cache what the cache of a back with this number is in one lane.
+    /// Gives an empty cache the contents and counts that the cache of a back with this number has in one lane.
     pub(crate) fn restore(&self, lane: usize, back: usize, number: usize, cache: &mut Cache) {
         let chain = &self.backs[back];
         let agent_asks = chain.agent_asks && chain.levels[0].cache.number == number;
@@ -431,7 +432,7 @@ impl LaneBits {
         self.fronts.iter().map(|front| front.number)
     }
 
-    /// Makes an empty cache what the cache of level 1 with this number is in one lane.
+    /// Gives an empty cache the contents and counts that the cache of level 1 with this number has in one lane.
     pub(crate) fn restore_front(&self, lane: usize, number: usize, cache: &mut Cache) {
         self.front(number).restore(lane, &self.frames, cache);
     }
@@ -482,7 +483,7 @@ impl LaneBits {
         }
     }
 
-    /// Makes an access. Returns the lanes that miss level 1, and those in which a back reads memory.
+    /// Makes an access. Returns the lanes that miss level 1, and the lanes in which a back reads memory.
     #[inline(always)]
     fn access_line(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) -> (Mask, Mask) {
         let Self { all, frames, fronts, ports, backs, requests, written_back, .. } = self;

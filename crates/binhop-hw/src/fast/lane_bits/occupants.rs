@@ -2,11 +2,11 @@
 //!
 //! # Roomy bins
 //! As long as a bin has no more pages than the cache has ways, each set of the bin has room for every line that may
-//! come. No line leaves, so nobody asks in which way a line lies. Such a bin is *roomy*: its ways take no memory, and
-//! a lane that misses there is not visited. When one page more comes, the bin is *crowded* from then on, and its
-//! lines take their ways in the order in which they came. Every lane asks for a line for the first time at the same
-//! request, so one order serves all lanes. A lane that loses a page has crowded bins only: in such a lane, lines may
-//! come again. The bins of a cache with one way are crowded from their first page on.
+//! come. No line leaves, so it does not matter in which way a line lies. Such a bin is *roomy*: its ways take no
+//! memory, and a lane that misses there is not visited. When a further page comes, the bin is *crowded* from then on,
+//! and its lines take their ways in the order in which they came. Every lane asks for a line for the first time at the
+//! same request, so one order serves all lanes. A lane that loses a page has crowded bins only: in such a lane, lines
+//! may come again. The bins of a cache with one way are crowded from their first page on.
 
 use binhop_base::PageId;
 
@@ -139,7 +139,7 @@ impl<const W: usize> Occupants<W> {
         if W == 0 { self.ways } else { W }
     }
 
-    /// Returns what numbers the sets.
+    /// Returns the numbering of the sets.
     pub(super) fn sets(&self) -> SetNumbers {
         SetNumbers { bin_mask: self.bin_mask, log2: self.lines_of.log2 }
     }

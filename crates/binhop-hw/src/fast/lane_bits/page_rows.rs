@@ -2,8 +2,8 @@
 
 use super::LinesOf;
 
-/// The logarithm of the smallest number of pages for which there is room. Room for fewer pages is not worth its
-/// growth.
+/// The logarithm of the smallest number of pages for which there is room. Rows that began smaller would soon be copied
+/// to larger rows.
 const FEWEST_PAGES_LOG2: u32 = 6;
 
 /// `PageRows` holds a value for each line of each page, in a row for each line number within the page. Accesses are
