@@ -226,7 +226,7 @@ impl PageTables {
         self.pieces.retain(|name, _| pieces.contains(name));
     }
 
-    /// Gives table pages and pieces to what needs them now.
+    /// Gives table pages and pieces to the roots, tree pages and overflow entries that need them now.
     fn grow(&mut self) {
         let per_page = match self.kind {
             Kind::Mips => (1 << self.page_log2) / self.root_bytes(),

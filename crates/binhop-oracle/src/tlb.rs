@@ -1,5 +1,5 @@
-//! `Mmu` is the TLBs and walk caches of a processor, as the textbook draws them. Every reference asks them. A slot
-//! is empty, or holds a page with the times of its arrival and its last use; a page is looked for in all slots of
+//! `Mmu` holds the TLBs and walk caches of a processor, as the textbook draws them. Every reference asks the TLBs. A
+//! slot is empty, or holds a page with the times of its arrival and its last use; a page is looked for in all slots of
 //! its set.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,11 @@ pub type VirtualPage = (u32, u64, u32);
 /// `TlbDesign` describes a TLB or a walk cache. Choices have the names that they have in a machine file.
 #[derive(Clone, Debug)]
 pub struct TlbDesign {
-    /// Slots that only wired fills use.
+    /// The slots that only wired fills use.
     pub wired: usize,
-    /// Number of sets of the other slots.
+    /// The number of sets of the other slots.
     pub sets: u64,
-    /// Slots of each set.
+    /// The slots of each set.
     pub ways: usize,
     /// `lru`, `fifo`, `random` or `plru`.
     pub replacement: &'static str,
@@ -102,7 +102,7 @@ impl Tlb {
         false
     }
 
-    /// Puts a page that is not there into a slot. Returns whether another page left.
+    /// Puts a page that the TLB lacks into a slot. Returns whether another page left.
     fn put(&mut self, page: VirtualPage, wired: bool, time: u64) -> bool {
         let set = if wired && self.design.wired > 0 { self.wired_set() } else { self.set_of(page) };
         let vacant = self.sets[set].iter().position(Option::is_none);

@@ -1,7 +1,7 @@
 //! `Protection` keeps what pages allow, and which lines have an older protection than their page (JM97 §5.4).
 //!
 //! # Counting rules
-//! - A page allows what the last `map` or `protect` event said that covers it. Every other page allows everything. A
+//! - A page allows what the last `map` or `protect` event that covers it states. Every other page allows everything. A
 //!   fork gives the child the parent's flags.
 //! - A `protect` event changes a page that is in the page table if the page then allows something else. The data
 //!   side checks loads and stores, and the instruction side checks fetches. A side is swept if what it checks has

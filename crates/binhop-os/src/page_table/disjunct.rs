@@ -42,7 +42,7 @@ pub(super) static FORM: TableForm = TableForm {
     kind: |_| TableKind::Disjunct { segments: USUAL_SEGMENTS, regions: USUAL_REGIONS },
 };
 
-/// The number of regions of an address space where nothing else is said: a user space of 2 GiB.
+/// The usual number of regions of an address space: a user space of 2 GiB.
 const USUAL_REGIONS: u32 = 8;
 /// The most regions that an address space may use.
 const MOST_REGIONS: u32 = 256;
@@ -52,7 +52,7 @@ const ENTRY_LOG2: u32 = 2;
 const GLOBAL_LOG2: u32 = 42;
 /// The largest page: one page of the global table maps a segment.
 const LARGEST_PAGE_LOG2: u32 = 15;
-/// The number of segments for which a table has room where nothing else is said.
+/// The usual number of segments for which a table has room.
 const USUAL_SEGMENTS: u32 = 256;
 /// The most pages that tables may have, because every lane keeps a frame for each.
 const MOST_PAGES: u64 = 1 << 20;

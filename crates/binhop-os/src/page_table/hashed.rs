@@ -3,9 +3,8 @@
 //! machines", ISCA 1993: the hashed page table of PA-RISC).
 //!
 //! # Form
-//! The table has a slot for one entry in place of an anchor: the first entry of a chain lies in the slot
-//! itself, so most walks read one entry. Further entries lie in an overflow area. An entry names its page and
-//! the next entry, and takes 16 bytes.
+//! A slot holds an entry, not an anchor: the first entry of a chain lies in the slot itself, so most walks read one
+//! entry. Further entries lie in an overflow area. An entry names its page and the next entry, and takes 16 bytes.
 //!
 //! Ours:
 //! - The table has a power of two of slots, at least two for each frame, and all its pages are in use from the

@@ -1,4 +1,4 @@
-//! `inverted` is one entry for each frame, which all address spaces share, behind a table of hash anchors
+//! `inverted` is a table with one entry for each frame, behind a table of hash anchors. All address spaces share both
 //! (after A. Chang and M. Mergen, "801 storage: architecture and programming", ACM TOCS 6(1), 1988).
 //!
 //! # Form

@@ -10,7 +10,7 @@
 //!   exception is the frame entry of the inverted table ([`Step::Frame`]): it belongs to the frame, and a lane
 //!   that does not hold the page skips it.
 //! - **A map of a mapped page** replaces its translation (a copy on write, for example).
-//! - **A huge page** is mapped by one entry. An unmap that covers a part of a huge page leaves it mapped:
+//! - **A huge page** is mapped by one entry. An unmap that covers a part of a huge page leaves the huge page mapped:
 //!   segments with huge pages lose whole huge pages.
 //! - **Address spaces are independent.** Processes that share a page have an entry each, as in the tables that
 //!   the sources describe. The kernel is an address space like the others, if the caller gives it a number.

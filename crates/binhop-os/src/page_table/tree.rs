@@ -137,7 +137,7 @@ pub(super) struct TreeTable {
     spaces: BTreeMap<Asid, TreeSpace>,
 }
 
-/// `Descent` is what a map finds on its way down.
+/// `Descent` is what a map finds on its way down the tree.
 struct Descent {
     /// The level of the entry at which the way ends.
     level: usize,

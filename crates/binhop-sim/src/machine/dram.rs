@@ -29,7 +29,7 @@ keys! {
     }
 }
 
-/// The cycle of TB10's processor (Table 4), in picoseconds.
+/// The length of a cycle of TB10's processor (Table 4), in picoseconds.
 const PROCESSOR_CYCLE: u64 = 500;
 
 /// `DramSetup` is a memory with its clock.
@@ -41,7 +41,7 @@ pub struct DramSetup {
     pub ratio: u64,
 }
 
-/// `SECTION` stands for a section that is given by itself.
+/// The key that stands for a section `[dram]` that is given without a machine.
 const SECTION: Key = Key {
     section: "",
     name: "dram",

@@ -102,7 +102,7 @@ pub struct SoftvmConfig {
     pub(crate) layout: DisjunctLayout,
     /// The first frame above the programs' memory.
     pub(crate) above: u64,
-    /// The instructions of the handler.
+    /// The number of instructions that a handler executes.
     pub(crate) handler: u64,
     pub(crate) write_backs: WriteBacks,
     pub(crate) sharing: Sharing,
@@ -180,7 +180,7 @@ pub(super) struct SoftvmKeys<'a> {
     pub(super) protection_changes: ProtectionChanges,
     pub(super) protection_violations: ProtectionViolations,
     pub(super) huge_log2: Option<u32>,
-    /// The place of the machine.
+    /// The place of the machine in error messages.
     pub(super) place: &'a str,
 }
 

@@ -149,7 +149,7 @@ fn check_tlb(name: &str, keys: &At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -
     })
 }
 
-/// Finds the TLB that serves fetches, or data. Exactly one TLB must.
+/// Finds the TLB that serves fetches, or data. Exactly one TLB must serve them.
 fn serving(sections: &[(String, At<TlbKeys>)], what: Serves, place: &str) -> Result<usize> {
     let does = |keys: &TlbKeys| {
         keys.serves.as_ref().is_some_and(|serves| [what, Serves::All].contains(&serves.value))

@@ -211,7 +211,7 @@ pub(super) fn sharing(keys: Option<&At<TranslationKeys>>) -> Sharing {
     keys.map_or(Sharing::Segments, |keys| keys.sharing)
 }
 
-/// Returns whether a key says something about how a machine translates.
+/// Returns whether the key with this name matters for the way in which the machine translates.
 pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
     let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);
     match name {
@@ -247,7 +247,7 @@ impl Translates {
     }
 }
 
-/// What `[translation]` is checked against.
+/// `Around` holds the settings of the machine against which `[translation]` is checked.
 pub(super) struct Around<'a> {
     pub(super) tlbs: Option<TlbConfigs>,
     pub(super) tree: &'a TreeConfig,

@@ -141,7 +141,7 @@ impl HugePages {
         }
     }
 
-    /// Gives a child its parent's entries. No page joins the runs from now on.
+    /// Gives a child its parent's entries. From now on no page joins these runs.
     pub(super) fn fork(&mut self, child: Asid, parent: Asid) {
         self.forget(child, [0, u64::MAX]);
         let inherited: Vec<_> = self

@@ -14,7 +14,7 @@ use binhop_hw::{Mmu, TlbPage};
 
 use super::filter::Columns;
 
-/// The pages that one operation knows. A page has one place among them.
+/// The number of places for pages of one operation. A page has one place among them.
 const PLACES: usize = 512;
 /// The operations that are references: fetch, load, store, modify.
 const OPERATIONS: usize = 4;
@@ -71,7 +71,7 @@ impl KnownPages {
 
     /// Notes that the last look-up, for an access of a kind, found a page in a first-level TLB or put it there.
     pub(super) fn know(&mut self, kind: Kind, number: u64, uses: u32) {
-        // A modify needs the same as a store, and a store needs more than a load.
+        // A modify needs the same translation as a store, and a translation for a store also serves a load.
         let ops = match kind {
             Kind::Fetch => 0..1,
             Kind::Load => 1..2,

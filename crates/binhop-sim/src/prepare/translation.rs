@@ -1,6 +1,6 @@
 //! This part of preparation translates references. Until a placement may evict pages, nothing in a TLB depends on the
-//! placement: the TLBs are simulated here, once for all lanes, and only walks travel on. From then on each lane has
-//! TLBs of its own, and hears of every reference that may change them.
+//! placement: the TLBs are simulated here, once for all lanes, and lanes are told of walks only. From then on each lane
+//! has TLBs of its own, and is told of every reference that may change them.
 //!
 //! A reference is not looked up in two cases:
 //! - Its page is the page that its port referenced last, and no fill has removed the page's entry since. Such a look-up
@@ -35,7 +35,8 @@ pub(super) struct Translator {
     tables: PageTables,
     /// The mapping of page 0 of the tables. The page of the handlers comes behind the pages of the tables.
     first: MappingId,
-    /// Once each lane has TLBs of its own: the page of the last reference of which lanes were told, at its port.
+    /// The page of the last reference of which lanes were told, at the reference's port, once each lane has TLBs of its
+    /// own.
     last: [Option<u64>; 2],
     shapes: [Shape; 2],
     /// The huge pages, if the machine has huge pages.
@@ -44,9 +45,9 @@ pub(super) struct Translator {
     fault_in_run: Option<Fault>,
     /// Room for the steps of a walk.
     steps: Vec<Step>,
-    /// The pages that need no look-up. `None`: a hit changes more than a time, or each lane has TLBs of its own.
+    /// The pages that need no look-up; `None` if a hit changes more than a time, or if each lane has TLBs of its own.
     known: Option<KnownPages>,
-    /// What recent walks have read.
+    /// The routes of recent walks, with the entries that each has read.
     routes: Routes,
 }
 
@@ -71,7 +72,7 @@ impl Translator {
         })
     }
 
-    /// Returns whether a reference need not be looked up. Notes its time if so.
+    /// Returns whether a reference need not be looked up. If so, notes the reference's time.
     #[inline]
     fn drops(&mut self, port: Port, page_no: u64, now: u64) -> bool {
         match &mut self.tlbs {
@@ -84,7 +85,7 @@ impl Translator {
                 }
                 last
             }
-            // The port has asked last, and for this page: a further use changes nothing.
+            // The last look-up was this port's look-up of this page, so a further use changes nothing.
             None => self.last[port as usize] == Some(page_no),
         }
     }
@@ -109,7 +110,7 @@ impl Translator {
         self.known.is_some()
     }
 
-    /// From here on the TLBs are asked row by row.
+    /// From now on the TLBs are asked row by row.
     pub(super) fn know_no_pages(&mut self) {
         if let (Some(_), Some(tlbs)) = (self.known.take(), &mut self.tlbs) {
             tlbs.mmu.report_left(false);
@@ -133,7 +134,7 @@ impl Translator {
         &self.tables
     }
 
-    /// Returns what the walk to a page reads, and what it disturbs. The table maps the page from here on.
+    /// Returns what the walk to a page reads, and what it disturbs. The table maps the page from now on.
     fn walk(&mut self, asid: Asid, page_no: u64, page: PageId, split: bool) -> Result<Route> {
         if let Some(route) = self.routes.find(asid, page_no, page) {
             return Ok(route.clone());
@@ -248,7 +249,7 @@ impl SkippedPages for TlbPages<'_> {
 }
 
 impl Prepare {
-    /// Translates an access. Returns whether a walk goes before it.
+    /// Translates an access. Returns whether a walk goes before the access.
     #[inline]
     pub(super) fn translate(
         &mut self,
@@ -320,7 +321,7 @@ impl Prepare {
         Ok(walks)
     }
 
-    /// Notes that an access of a kind has just been translated: the next one to its page needs no look-up.
+    /// Notes that an access of a kind has just been translated: the next access to its page needs no look-up.
     #[inline]
     pub(super) fn note_page(&mut self, by: Port, page_no: u64, kind: Kind) {
         if let Some(Translator { known: Some(known), tlbs: Some(Tlbs { mmu, .. }), .. }) =
@@ -332,7 +333,7 @@ impl Prepare {
         }
     }
 
-    /// Ends the access that a walk went before.
+    /// Ends an access that followed a walk.
     pub(super) fn after_walk(&mut self, kind: Kind) {
         self.control(Control::AfterWalk(kind, None));
     }
@@ -356,7 +357,7 @@ impl Prepare {
         }
     }
 
-    /// Does something to the TLBs, wherever they are.
+    /// Applies an event to the shared TLBs, or tells the lanes of it if each lane has TLBs of its own.
     fn tell_tlbs(&mut self, event: TlbEvent) {
         let Some(translator) = &mut self.translator else { return };
         translator.last = [None; 2];
@@ -449,8 +450,8 @@ impl Prepare {
     }
 
     /// Counts the fault of a page of the running space that has just been made, unless the page belongs to the run of a
-    /// huge page: then each lane counts the fault, if there is one. If the first write to the page has copied another
-    /// page, removes the translation that led to the other page.
+    /// huge page: then each lane counts the fault, if there is a fault. If the first write to the page has copied
+    /// another page, removes the translation that led to the other page.
     pub(super) fn new_page_to_translate(&mut self, page_no: u64, touch: &Touch, store: bool) {
         let asid = self.running.asid;
         let Some(translator) = &mut self.translator else { return };
@@ -470,8 +471,8 @@ impl Prepare {
     }
 
     /// Returns the first and the last page whose translations end, of the pages that a map or unmap between two
-    /// addresses touches. Where pages of the machine are larger than those of the trace, a page may go on at either
-    /// end.
+    /// addresses touches. Where pages of the machine are larger than pages of the trace, the page at either end may
+    /// stay mapped.
     fn pages_that_end(&mut self, [first, last]: [u64; 2], addresses: [u64; 2]) -> Option<[u64; 2]> {
         let asid = self.running.asid;
         let within = self.page.bytes() - 1;
@@ -549,7 +550,7 @@ impl Prepare {
         }
     }
 
-    /// Returns the page tables, so that entries are removed.
+    /// Returns the page tables, so that the caller may remove entries.
     fn tables(&mut self) -> Option<&mut PageTables> {
         match (&mut self.translator, &mut self.miss_tables) {
             (Some(translator), _) => {

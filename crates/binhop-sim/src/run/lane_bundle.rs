@@ -12,15 +12,15 @@ use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries, Row};
 use crate::translation::TlbEvent;
 
-/// Lanes are not divided among threads into bundles of fewer lanes: what lanes have in common is done once for each
-/// bundle.
+/// The fewest lanes of a bundle when lanes are divided among threads. Bundles of fewer lanes would repeat the work that
+/// lanes have in common, which is done once for each bundle.
 const FEWEST_LANES: usize = 16;
 
-/// The rows that go through level 1 before the other backs handle their requests. The requests of all lanes wait
-/// meanwhile.
+/// The number of rows that go through level 1 before backs that are not bits handle the requests of these rows. The
+/// requests of all lanes wait meanwhile.
 pub(super) const PIECE: usize = 4096;
 
-/// The requests of a shared front that wait until they are simulated together: see [`LaneBundle::pending`].
+/// The most accesses that wait until they are simulated together: see [`LaneBundle::pending`].
 pub(super) const PENDING: usize = 1 << 15;
 
 /// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
@@ -47,10 +47,10 @@ pub(super) struct LaneBundle {
     walks: Option<BundleWalks>,
     /// True if some backs are not simulated in bits.
     has_other_backs: bool,
-    /// The requests of a shared front that the bits have not got yet, or the accesses between which walks are made. A
-    /// page that is new to the lanes changes nothing for the requests before it. So requests wait until their counts
-    /// are read, or until they are many. The more requests are simulated together, the more of them fall into one row
-    /// of the bits' tables.
+    /// The accesses that wait: the requests of a shared front, or the accesses of rows and walks. A page that is new to
+    /// the lanes changes nothing for the accesses before it. So accesses wait until a control reads their counts, or
+    /// until there are [`PENDING`] of them. The more accesses are simulated together, the more accesses fall into one
+    /// row of the bits' tables.
     pending: Vec<BitsAccess>,
 }
 
@@ -72,8 +72,8 @@ impl LaneBundle {
         Self { walks, lanes, bits, has_other_backs, pending: Vec::new() }
     }
 
-    /// Returns whether the bundle must end before this block: a front is no longer shared, or each lane gets TLBs of
-    /// its own.
+    /// Returns whether the bundle must end before this block, because a front is no longer shared or each lane gets
+    /// TLBs of its own.
     pub(super) fn ends_before(&self, block: &Block) -> bool {
         let ends = |control: &Control| matches!(control, Control::Tlb(TlbEvent::Own(_)));
         matches!(block.controls.first(), Some((_, Control::Unshare(_))))
@@ -89,8 +89,8 @@ impl LaneBundle {
         lanes
     }
 
-    /// Simulates a block in all lanes. `check` hears of work that is not counted by entries, in entries of equal cost,
-    /// and its error ends the run.
+    /// Simulates a block in all lanes. `check` is told of work other than entries, as the number of entries that would
+    /// cost as much. An error of `check` ends the run.
     pub(super) fn run(
         &mut self,
         block: &Block,
@@ -181,7 +181,7 @@ impl LaneBundle {
         }
     }
 
-    /// Simulates the requests that wait.
+    /// Simulates the accesses that wait.
     fn replay_pending(&mut self) {
         if self.bits.has_fronts() {
             self.bits.access_pages(&self.pending);
@@ -221,8 +221,8 @@ impl LaneBundle {
         }
     }
 
-    /// Returns how many entries are handled one by one in a block of so many: those of all lanes if some backs are not
-    /// simulated in bits.
+    /// Returns how many entries are handled one by one in a block of `entries` entries. If some backs are not simulated
+    /// in bits, each lane handles all entries of the block by itself.
     pub(super) fn work(&self, entries: usize) -> usize {
         if self.has_other_backs { entries * self.lanes.len() } else { entries }
     }

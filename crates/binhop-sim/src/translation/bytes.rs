@@ -8,7 +8,7 @@ use crate::machine::TranslationConfig;
 /// The bytes of an entry of a TLB or walk cache: its slot, its time, up to eight heads of chains, and the draws of its
 /// set.
 const ENTRY: u64 = 24 + 4 + 32 + 4 + 16;
-/// The bytes of a page in the lists of what TLBs were told, where the lists grow.
+/// The bytes of a page in the lists of what shared TLBs were told, while the lists grow.
 const TOLD: u64 = 176;
 /// The bytes of a page in the lists that a lane copies.
 const COPIED: u64 = 128;
@@ -18,8 +18,8 @@ const TREE_ENTRY: u64 = 8;
 const LINK: u64 = 2 * 32 + 48;
 /// The bytes of a piece of a table page in the lists of free pieces.
 const PIECE: u64 = 24;
-/// The bytes of a page that has a huge page of its own: the entry of the huge page, its run, and the page's run, where
-/// the lists grow.
+/// The bytes of a page that has a huge page of its own, while the lists grow: the entry of the huge page, its run, and
+/// the number of the page's run.
 pub(crate) const HUGE_PAGE: u64 = 56 + 24 + 12;
 /// The bytes of a run in the lists of a lane, besides a byte for each frame.
 pub(crate) const RUN: u64 = 192;

@@ -1,16 +1,16 @@
 //! `translation` holds what preparation and lanes share on machines with TLBs: the walk of a page table, and the
-//! decision what a reference needs.
+//! decision whether a reference needs a walk.
 //!
 //! # Rules
 //! - A TLB is asked at every access, with the virtual page and the address space. A first-level TLB answers within the
 //!   cycle of level 1.
 //! - A fault is handled before its translation: when a TLB is asked, the page is in memory, and the table maps it.
-//! - A miss of the last TLB walks the table. A page walker reads the entries in order, beginning behind what its walk
-//!   caches hold. A handler in software is fetched first, then it loads the entries.
+//! - A miss of the last TLB walks the table. A page walker reads the entries in order, and begins behind the entries
+//!   that its walk caches hold. A handler in software is fetched first; then it loads the entries.
 //! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that
 //!   translates data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a
 //!   wired slot.
-//! - Then the TLBs are filled, and the access that missed goes on. A walk is done before it.
+//! - When the walk is done, the TLBs are filled, and the access that missed is made.
 //! - What a trace references while the kernel runs lies in the address space of the process, and is translated like the
 //!   process's own references. What units reference on behalf of the kernel is not translated: the kernel's text and
 //!   data lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address
@@ -228,7 +228,7 @@ impl Tlbs {
     }
 }
 
-/// `TlbEvent` is what happens to TLBs beside look-ups, fills and evictions.
+/// `TlbEvent` is a change of TLBs other than look-ups, fills and evictions.
 #[derive(Clone, Debug)]
 pub enum TlbEvent {
     /// From here on each lane has TLBs of its own. They begin as a copy.
@@ -237,8 +237,8 @@ pub enum TlbEvent {
     Switch(u32),
     /// The translations of a space's pages end, from the first to the last.
     Pages(u32, [u64; 2]),
-    /// A space's pages are no longer mapped, from the first to the last; pages of the table that hold their entries may
-    /// be free.
+    /// A space's pages are no longer mapped, from the first to the last. The pages of the table that held their entries
+    /// may be free.
     Unmapped(u32, [u64; 2]),
     /// The translations of a whole space end.
     Space(u32),

@@ -77,8 +77,8 @@ impl Lane {
         self.bits.as_ref().is_some_and(|in_bits| in_bits.shared_front)
     }
 
-    /// The lane leaves its bundle, where it has a place, with everything that its caches hold and have counted. `walks`
-    /// are the walks of the bundle, if addresses are translated.
+    /// Takes the lane out of its bundle, with everything that its caches hold and have counted. `place` is the lane's
+    /// number in the bundle, and `walks` are the walks of the bundle, if addresses are translated.
     pub(crate) fn leave_bundle(&mut self, bits: &LaneBits, place: usize, walks: Option<&BundleWalks>) {
         let in_bits = self.bits.take().expect("the lane is in a bundle");
         if bits.has_fronts() {
@@ -92,7 +92,8 @@ impl Lane {
         }
     }
 
-    /// Returns how the lane translates addresses, if it does, and the mapping of page 0 of the tables.
+    /// Returns how the lane translates addresses, and the mapping of page 0 of the tables. Returns `None` if it
+    /// translates none.
     pub(crate) fn translation(&self) -> Option<(Arc<TranslationConfig>, MappingId)> {
         self.translator.as_ref().map(|translator| translator.translation())
     }

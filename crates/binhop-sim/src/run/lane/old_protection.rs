@@ -6,8 +6,8 @@ use binhop_base::{LineAddr, MappingId};
 
 use crate::softvm::Rights;
 
-/// `OldProtection` holds the lines whose protection is older than the protection of their page: by the side, the
-/// mapping, and the line in lines of the side's level 1.
+/// `OldProtection` holds the lines whose protection is older than the protection of their page. A line is named by its
+/// side, its mapping, and its number in lines of the side's level 1.
 #[derive(Default)]
 pub(super) struct OldProtection {
     pub(super) lines: BTreeMap<(usize, MappingId, u32), Rights>,

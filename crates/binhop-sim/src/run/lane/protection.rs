@@ -11,7 +11,7 @@ use crate::machine::{ProtectionChanges, WriteBacks};
 use crate::softvm::{Entry, ProtectionChange, SweepCounts};
 use crate::unit::SharedCaches;
 
-/// `AllLeaving` notes every line that leaves a cache, and what goes to memory as `Leaving` does.
+/// `AllLeaving` notes every line that leaves a cache. It also does what `Leaving` does for lines that go to memory.
 struct AllLeaving<'a, W> {
     left: &'a mut Vec<(usize, LineAddr)>,
     other: W,
@@ -57,7 +57,7 @@ impl MissHandlers {
         self.counts.swept(swept)
     }
 
-    /// Checks every line of a page in the caches of a side, and updates those that a cache holds.
+    /// Checks every line of a page in the caches of a side, and updates the lines that a cache holds.
     fn sweep(
         &mut self,
         computer: &SharedCaches<'_>,

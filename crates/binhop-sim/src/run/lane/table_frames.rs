@@ -6,8 +6,8 @@
 //! - A page of the tables has its frame from the start to the end. The tables use the lowest free page first. So the
 //!   result is the same as if a page took its frame at its first use.
 //! - Under `placement = "policy"` the machine's own policy places these pages, with the machine's settings, in a memory
-//!   of their own that begins at a multiple of its bins and colors. This memory is so large that no page leaves it: a
-//!   pool has its size, and every page has a frame besides. Its seed is a draw of the seed.
+//!   of their own that begins at a multiple of its bins and colors. This memory is so large that no page leaves it: it
+//!   has a frame for every page and, in addition, as many frames as the pool. Its seed is drawn from the lane's seed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -72,7 +72,7 @@ impl TableFrames {
     }
 
     /// Checks that each page of the tables has one frame of the reserve, that no other page has a frame there, and that
-    /// these pages are those that the tables use, those that are free, and the page of the handlers.
+    /// these pages are the pages that the tables use, the free pages, and the page of the handlers.
     ///
     /// # Errors
     /// An invariant is broken; the error names it.
@@ -108,7 +108,7 @@ impl TableFrames {
     }
 }
 
-/// Returns the settings of the memory in which the machine's policy places so many pages of tables.
+/// Returns the settings of the memory in which the machine's policy places `pages` pages of tables.
 fn own_memory(machine: &Machine, pages: u64) -> Settings {
     let placement = machine.placement();
     // No older page lies in the reserve.

@@ -29,7 +29,7 @@ pub(super) struct LaneTranslator {
     /// The lane's own TLBs; `None` while all lanes share them.
     tlbs: Option<Tlbs>,
     counts: TranslationCounts,
-    /// True while the requests of a walk arrive that a shared front has made.
+    /// True while the requests of a walk arrive, which a shared front has made.
     passing: bool,
     /// The demand misses of level 1 and the accesses to memory before the access that a walk precedes.
     before: Option<[u64; 2]>,
@@ -73,7 +73,7 @@ impl LaneTranslator {
         self.counts
     }
 
-    /// Does something to the lane's TLBs.
+    /// Applies an event to the lane's TLBs.
     pub(super) fn event(&mut self, event: &TlbEvent) {
         match (event, &mut self.tlbs) {
             (TlbEvent::Own(tlbs), _) => self.tlbs = Some((**tlbs).clone()),
@@ -99,17 +99,18 @@ impl LaneTranslator {
         self.tlbs.iter_mut().for_each(|tlbs| tlbs.evict(page));
     }
 
-    /// Returns whether the requests of a walk arrive that a shared front has made.
+    /// Returns whether the requests of a walk, which a shared front has made, still arrive.
     pub(super) fn is_passing(&self) -> bool {
         self.passing
     }
 
-    /// Adds what a shared front has counted, which has ended.
+    /// Adds the counts of a shared front that has ended.
     pub(super) fn add(&mut self, counts: TranslationCounts) {
         self.counts += counts;
     }
 
-    /// Notes that the requests of a walk have arrived, whose fetches and loads took so many cycles in the shared front.
+    /// Notes that the requests of a walk have arrived. The arguments are the cycles that its fetches, and its loads,
+    /// took in the shared front.
     pub(super) fn passed(&mut self, [fetches, entries]: [u64; 2]) {
         self.passing = false;
         self.counts.waited(Cause::HandlerFetch, fetches);
@@ -213,7 +214,7 @@ impl Lane {
         translator.counts.served(kind, level);
     }
 
-    /// Lets the processor wait for a cause that is no access.
+    /// Makes the processor wait for a cause that is no access.
     fn wait_for_translation(&mut self, cause: Cause, cycles: u64) {
         self.clock.now += cycles;
         self.waited += cycles;
