@@ -1,8 +1,8 @@
 //! `DramMemory` is memory with a controller behind a scheme for device data.
 //!
 //! # Rules
-//! - The processor and the devices are two agents, each with one read outstanding: an agent's next reference arrives when
-//!   its last read is done. Writes and prefetches are posted; an agent waits for them only where a queue is full.
+//! - The processor and the devices are two agents, each with one read outstanding: an agent's next reference arrives
+//!   when its last read is done. Writes and prefetches are posted; an agent waits for them only where a queue is full.
 //! - Requests enter the controller in the order of the stream. The agents overlap, because each has a clock of its own.
 //! - The cycles of caches are cycles of the processor's clock, and `ratio` of these cycles make one cycle of the
 //!   memory's clock.

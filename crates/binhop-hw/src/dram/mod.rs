@@ -4,8 +4,8 @@
 //! # Rules
 //! Time counts cycles of the memory's clock. Each channel has a controller of its own, which issues one command a cycle
 //! at most.
-//! - A request enters the queue of its direction at its arrival. If the queue is full, the request and all behind it wait
-//!   until a place is free. A read of a line that waits in the queue of writes is answered from there.
+//! - A request enters the queue of its direction at its arrival. If the queue is full, the request and all behind it
+//!   wait until a place is free. A read of a line that waits in the queue of writes is answered from there.
 //! - A write of a line for which a read waits stays outside its queue until the read is issued, and all requests behind
 //!   it wait too. So a write never passes an older read of its line.
 //! - Reads are served first. Writes are served while no read waits. Once the number of waiting writes reaches the upper
@@ -14,8 +14,8 @@
 //!   is open and whose transfer the timing allows goes first. Otherwise the oldest request for which the timing allows
 //!   an activate or a precharge gets this command. A row is not closed while a request in the served queue wants it.
 //! - With closed pages, a bank is precharged when no request of either queue wants its row and nothing else can go.
-//! - A rank is refreshed every tREFI. From then on it takes no other commands: its banks are precharged, all at once, and
-//!   then refreshed. The ranks of a channel take turns at equal distances.
+//! - A rank is refreshed every tREFI. From then on it takes no other commands: its banks are precharged, all at once,
+//!   and then refreshed. The ranks of a channel take turns at equal distances.
 //! - Commands keep the distances of `timing.rs` and no others: `channel.rs` issues each command at the first cycle that
 //!   these distances allow.
 //!

@@ -2,8 +2,8 @@
 //! where.
 //!
 //! Counting rules
-//! - A reference makes one lookup for each virtual page that it touches, at its port: the fetch port or the data
-//!   port. The caller names the page at its own size; a port asks the one first-level TLB that holds pages of this size.
+//! - A reference makes one lookup for each virtual page that it touches, at its port: the fetch port or the data port.
+//!   The caller names the page at its own size; a port asks the one first-level TLB that holds pages of this size.
 //! - A miss at the first level is one lookup at the second level, if there is one that holds pages of this size. A hit
 //!   there fills the first level.
 //! - A walk follows a miss at every level. [`Mmu::fill`] then fills the first and the second level. The repeated

@@ -1,13 +1,14 @@
 //! This part of preparation gives pages their global addresses (JM97 §3.2, §4.2).
 //!
 //! # Rules
-//! - A *region* is 256 MiB of an address space. It takes its segment when one of its pages is touched and it has none. It
-//!   keeps the segment until all of its touched pages have been unmapped, or its space ends.
-//! - A region of which an address space maps nothing but shared memory is shared as a whole. All regions that mapped the
-//!   same memory at the same place when they took their segment have one segment. Every other region has one of its own.
+//! - A *region* is 256 MiB of an address space. It takes its segment when one of its pages is touched and it has none.
+//!   It keeps the segment until all of its touched pages have been unmapped, or its space ends.
+//! - A region of which an address space maps nothing but shared memory is shared as a whole. All regions that mapped
+//!   the same memory at the same place when they took their segment have one segment. Every other region has one of its
+//!   own.
 //! - The global address of a page is its segment and its place within the region. Where caches have global tags, a row
-//!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address. An
-//!   alias, which leads to the page at another global address, has lines of its own.
+//!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address.
+//!   An alias, which leads to the page at another global address, has lines of its own.
 //!
 //! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and
 //! the filters, which know virtual lines of the running space, hold as they do for tags by address space.

@@ -6,8 +6,8 @@
 //! - Its page is the page that its port referenced last, and no fill has removed the page's entry since. Such a look-up
 //!   hits, and changes at most the order between the ports, which
 //!   [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
-//! - The page is known to be in the first-level TLB ([`KnownPages`]). Only the time of the entry is noted. This holds where
-//!   a hit changes at most that time (not under PLRU).
+//! - The page is known to be in the first-level TLB ([`KnownPages`]). Only the time of the entry is noted. This holds
+//!   where a hit changes at most that time (not under PLRU).
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,16 +4,17 @@
 //! - Every lane makes the same accesses in the same order; only the frames differ. Level 1 is direct-mapped, writes
 //!   back, and allocates a line at a store. Or level 1 does not depend on the placement: then it is simulated once for
 //!   all lanes, and every lane gets the same requests.
-//! - A back is simulated in the same words if it is a chain of caches whose replacement ignores hits: direct-mapped caches,
-//!   or caches with random or first-in, first-out replacement. Behind a shared level 1, the first cache may also replace the
-//!   least recently used line: see `lru_sets.rs`. Other backs get the requests of each lane, and are simulated lane by lane.
-//! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page), and
-//!   the frame of a page chooses among the sets of this number. For each line of each page, one word says in which lanes
-//!   the line is resident, and one word in which lanes it is dirty.
+//! - A back is simulated in the same words if it is a chain of caches whose replacement ignores hits: direct-mapped
+//!   caches, or caches with random or first-in, first-out replacement. Behind a shared level 1, the first cache may
+//!   also replace the least recently used line: see `lru_sets.rs`. Other backs get the requests of each lane, and are
+//!   simulated lane by lane.
+//! - A set holds lines of one line number within the page only (of one *slot* where the cache is smaller than a page),
+//!   and the frame of a page chooses among the sets of this number. For each line of each page, one word says in which
+//!   lanes the line is resident, and one word in which lanes it is dirty.
 //! - An access misses in the lanes in which its line is not resident. There the line replaces the line whose frame has
 //!   the same bits. Afterwards the line is resident in every lane.
-//! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a word
-//!   for each page, so that one operation says in which lanes two pages meet.
+//! - Level 1 finds these lines among the few that stand in its slot. Each bit of the frame that chooses the set has a
+//!   word for each page, so that one operation says in which lanes two pages meet.
 //! - A cache behind level 1 has too many bins for this. A lane that misses there is visited by itself if a set may be
 //!   full. The lanes that miss make one request of the next cache together.
 //! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses

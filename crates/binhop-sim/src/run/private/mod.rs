@@ -3,8 +3,8 @@
 //!
 //! # Rules
 //! - A life's own computer sees the accesses of the life, and those that the kernel makes on its behalf, under the
-//!   lane's frames. When a frame changes hands, the lines of its page leave every computer. Where the kernel flushes caches,
-//!   they are flushed in every computer.
+//!   lane's frames. When a frame changes hands, the lines of its page leave every computer. Where the kernel flushes
+//!   caches, they are flushed in every computer.
 //! - A computer's clock moves on with the instructions and waits of its life alone.
 //! - A page that several lives share is in the computer of each life that accessed it.
 //! - Accesses that preparation skips hit in the private caches, too: filters know nothing of what was accessed
