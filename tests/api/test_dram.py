@@ -207,6 +207,28 @@ def test_the_summary_declares_every_count() -> None:
     assert repr(found) == "<DramResult: 1 requests in 46 cycles; 0 row hits, 1 misses, 0 conflicts>"
 
 
+@pytest.mark.parametrize("other", PRESETS)
+def test_a_preset_with_all_figures_of_another_memory_is_this_memory(other: str) -> None:
+    figures = {key: of for key, of in PRESETS[other].items() if key not in {"name", "source", "bytes"}}
+    requests = [(2 * n, 977 * n * n % (1 << 25) * LINE, n % 3 == 0) for n in range(2000)]
+    wanted = binhop.dram(other, requests, commands=True)
+    for name in PRESETS:
+        found = binhop.dram({"preset": name, **figures}, requests, commands=True)
+        assert found.memory == wanted.memory
+        assert found.commands is not None
+        assert found.commands.equals(wanted.commands)
+        assert found.requests.equals(wanted.requests)
+
+
+def test_a_machine_takes_the_cycle_of_a_memory_that_is_changed() -> None:
+    machine = binhop.Machine.load("tb10", ["dram=ddr4-2400", "dram.cycle-ps=2000", "cycle-time=500ps"])
+    found = binhop.device_data(machine, "file-copy", length=20_000, schemes=[], seeds=1).results
+    slower = binhop.Machine.load("tb10", ["dram=ddr4-2400", "dram.ratio=4", "cycle-time=500ps"])
+    wanted = binhop.device_data(slower, "file-copy", length=20_000, schemes=[], seeds=1).results
+    assert found.equals(wanted)
+    assert "cycle-ps = 2000" in machine.resolved()
+
+
 @pytest.mark.parametrize(
     ("memory", "message"),
     [
@@ -221,6 +243,11 @@ def test_the_summary_declares_every_count() -> None:
         ({"preset": "ddr4-2400", "mapping": "row-column"}, "memory: mapping: row-column: .* covers all bits"),
         ({"preset": "ddr4-2400", "que": 8}, "memory: que: que: dram has no key que"),
         ({"preset": "ddr4-2400", "channels": 3}, "memory: dram.channels: 3: .*powers of two"),
+        ({"preset": "ddr4-2400", "rows": 1000}, "memory: dram.rows: 1000: .*powers of two.*take 1024"),
+        ({"preset": "ddr4-2400", "banks": 32}, "memory: dram.banks: 128: a channel has at most 64 banks"),
+        ({"preset": "ddr4-2400", "rc": 54}, r"memory: dram.rc: 54: tRC is tRAS \+ tRP at least; make it 55"),
+        ({"preset": "ddr4-2400", "rcd": 40}, "memory: dram.ras: 39: tRAS is tRCD at least"),
+        ({"preset": "ddr4-2400", "rcd": 1_000_001}, "memory: rcd: 1000001: rcd lies between 0 and 1000000"),
         (7, "memory: 7: a memory is a name"),
     ],
 )
