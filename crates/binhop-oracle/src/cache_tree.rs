@@ -104,9 +104,9 @@ impl Buffer {
     }
 }
 
-/// `Stream` is a stream buffer: the lines that it holds, in order. It is empty when it has no page.
+/// `StreamBuffer` is a stream buffer: the lines that it holds, in order. It is empty when it has no page.
 #[derive(Clone, Debug)]
-struct Stream {
+struct StreamBuffer {
     page: Option<Name>,
     /// The first bytes of the lines within the page.
     lines: VecDeque<u64>,
@@ -140,7 +140,7 @@ pub struct CacheTree {
     rng: Rng,
     buffers: Vec<Buffer>,
     /// The stream buffers of each cache, the most recently used first.
-    streams: Vec<Vec<Stream>>,
+    streams: Vec<Vec<StreamBuffer>>,
     /// Every (cache, page, line) that was ever accessed.
     seen: BTreeSet<(usize, u32, u64)>,
 }
@@ -150,7 +150,7 @@ impl CacheTree {
     #[must_use]
     pub fn new(caches: Vec<Config>, page: u64, memory_cost: u64, add_costs: bool, rng: Rng) -> Self {
         let buffers = vec![Buffer::default(); caches.len()];
-        let empty = Stream { page: None, lines: VecDeque::new() };
+        let empty = StreamBuffer { page: None, lines: VecDeque::new() };
         let of = |config: &Config| vec![empty.clone(); config.streams.map_or(0, |(buffers, _)| buffers)];
         let streams = caches.iter().map(of).collect();
         let caches = caches.into_iter().enumerate().map(|(i, config)| Cache::new(config, i)).collect();
@@ -448,7 +448,8 @@ impl CacheTree {
         let (_, depth) = self.caches[cache].config.streams.expect("the cache has stream buffers");
         let line = self.caches[cache].config.line;
         let ahead = if kind == Kind::Fetch { Kind::Fetch } else { Kind::Load };
-        let at_head = |stream: &Stream| stream.page == Some(name) && stream.lines.front() == Some(&offset);
+        let at_head =
+            |stream: &StreamBuffer| stream.page == Some(name) && stream.lines.front() == Some(&offset);
         let found = self.streams[cache].iter().position(at_head);
         let (used, next) = match found {
             Some(used) => {
@@ -460,7 +461,7 @@ impl CacheTree {
             None => {
                 self.pass_down(cache, Request { name, offset, kind, data: Some(line) }, os);
                 let oldest = self.streams[cache].len() - 1;
-                self.streams[cache][oldest] = Stream { page: Some(name), lines: VecDeque::new() };
+                self.streams[cache][oldest] = StreamBuffer { page: Some(name), lines: VecDeque::new() };
                 (oldest, 1..depth + 1)
             }
         };

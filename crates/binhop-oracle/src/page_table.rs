@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::{Asid, PageId};
 
-/// `Kind` is the form of the tables.
+/// `TableDesign` is the form of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TableDesign {
     /// The two tiers of MIPS.
     Mips,
     /// A tree with this number of levels.
@@ -27,9 +27,9 @@ pub enum Read {
     Frame(PageId, u32),
 }
 
-/// `Translation` is one mapped page.
+/// `MappedPage` is one mapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Translation {
+struct MappedPage {
     asid: Asid,
     page_no: u64,
     page: PageId,
@@ -39,7 +39,7 @@ struct Translation {
 /// `PageTables` holds the translations of all address spaces.
 #[derive(Clone, Debug)]
 pub struct PageTables {
-    kind: Kind,
+    kind: TableDesign,
     page_log2: u32,
     entry: u32,
     reserve: u32,
@@ -48,7 +48,7 @@ pub struct PageTables {
     /// The number of table pages of anchors, and the number of all table pages that stay in use.
     fixed: (u32, u32),
     /// The translations, the oldest first.
-    translations: Vec<Translation>,
+    translations: Vec<MappedPage>,
     /// The upper bits of each region, by address space and number.
     regions: BTreeMap<(Asid, u64), u64>,
     /// The table pages of trees, by address space, level and upper bits of the pages below.
@@ -60,13 +60,13 @@ pub struct PageTables {
 impl PageTables {
     /// Makes tables for memory of `frames` frames, with at most `reserve` table pages.
     #[must_use]
-    pub fn new(kind: Kind, page_log2: u32, entry: u32, reserve: u32, frames: u64) -> Self {
+    pub fn new(kind: TableDesign, page_log2: u32, entry: u32, reserve: u32, frames: u64) -> Self {
         let slots = (2 * frames).next_power_of_two();
         let pages = |bytes: u64| bytes.div_ceil(1 << page_log2) as u32;
         let fixed = match kind {
-            Kind::Mips | Kind::Radix(_) => (0, 0),
-            Kind::Hashed => (0, pages(slots * u64::from(entry))),
-            Kind::Inverted => (pages(slots * 4), pages(slots * 4) + pages(frames * u64::from(entry))),
+            TableDesign::Mips | TableDesign::Radix(_) => (0, 0),
+            TableDesign::Hashed => (0, pages(slots * u64::from(entry))),
+            TableDesign::Inverted => (pages(slots * 4), pages(slots * 4) + pages(frames * u64::from(entry))),
         };
         Self {
             kind,
@@ -83,11 +83,11 @@ impl PageTables {
     }
 
     fn is_tree(&self) -> bool {
-        matches!(self.kind, Kind::Mips | Kind::Radix(_))
+        matches!(self.kind, TableDesign::Mips | TableDesign::Radix(_))
     }
 
     fn levels(&self) -> u32 {
-        if let Kind::Radix(levels) = self.kind { levels } else { 2 }
+        if let TableDesign::Radix(levels) = self.kind { levels } else { 2 }
     }
 
     fn index_bits(&self) -> u32 {
@@ -112,7 +112,7 @@ impl PageTables {
     /// Returns the number of bits that the table translates.
     fn address_bits(&self) -> u32 {
         match self.kind {
-            Kind::Mips => 31,
+            TableDesign::Mips => 31,
             _ => {
                 let cap = if self.entry == 4 { 32 } else { 64 };
                 cap.min(self.page_log2 + self.levels() * self.index_bits())
@@ -152,15 +152,15 @@ impl PageTables {
     }
 
     /// Returns the translations of a slot, the oldest first.
-    fn chain(&self, slot: u64) -> Vec<Translation> {
+    fn chain(&self, slot: u64) -> Vec<MappedPage> {
         let all = self.translations.iter().copied();
         all.filter(|it| self.slot(it.asid, it.page_no) == slot).collect()
     }
 
     /// Returns true if the translation has an entry in the overflow area.
-    fn overflows(&self, it: &Translation) -> bool {
+    fn overflows(&self, it: &MappedPage) -> bool {
         match self.kind {
-            Kind::Hashed => self.chain(self.slot(it.asid, it.page_no)).first() != Some(it),
+            TableDesign::Hashed => self.chain(self.slot(it.asid, it.page_no)).first() != Some(it),
             _ => self.translations.iter().find(|other| other.page == it.page) != Some(it),
         }
     }
@@ -170,7 +170,7 @@ impl PageTables {
         let mut needed = BTreeSet::new();
         for it in self.translations.iter().filter(|_| self.is_tree()) {
             let number = self.number(it.asid, it.page_no).expect("a mapped page has a number");
-            for level in u32::from(self.kind == Kind::Mips)..self.levels() {
+            for level in u32::from(self.kind == TableDesign::Mips)..self.levels() {
                 let upper = if level == 0 { 0 } else { number >> self.shift(level - 1) };
                 if level == 0 || self.shift(level - 1) > it.size_log2 - self.page_log2 {
                     needed.insert((it.asid, level, upper));
@@ -182,9 +182,9 @@ impl PageTables {
 
     fn needed_pieces(&self) -> BTreeSet<(Asid, u64)> {
         match self.kind {
-            Kind::Radix(_) => BTreeSet::new(),
-            Kind::Mips => self.translations.iter().map(|it| (it.asid, 0)).collect(),
-            Kind::Hashed | Kind::Inverted => {
+            TableDesign::Radix(_) => BTreeSet::new(),
+            TableDesign::Mips => self.translations.iter().map(|it| (it.asid, 0)).collect(),
+            TableDesign::Hashed | TableDesign::Inverted => {
                 let overflowing = self.translations.iter().filter(|it| self.overflows(it));
                 overflowing.map(|it| (it.asid, it.page_no)).collect()
             }
@@ -229,7 +229,7 @@ impl PageTables {
     /// Gives table pages and pieces to the roots, tree pages and overflow entries that need them now.
     fn grow(&mut self) {
         let per_page = match self.kind {
-            Kind::Mips => (1 << self.page_log2) / self.root_bytes(),
+            TableDesign::Mips => (1 << self.page_log2) / self.root_bytes(),
             _ => 1 << self.index_bits(),
         };
         for name in self.needed_pieces() {
@@ -253,25 +253,25 @@ impl PageTables {
     /// Maps a page. Returns false, and changes nothing, if the table cannot map the page.
     pub fn map(&mut self, asid: Asid, page_no: u64, page: PageId, size_log2: u32) -> bool {
         let before = self.clone();
-        let fits = self.try_map(Translation { asid, page_no, page, size_log2 });
+        let fits = self.try_map(MappedPage { asid, page_no, page, size_log2 });
         if !fits {
             *self = before;
         }
         fits
     }
 
-    fn try_map(&mut self, new: Translation) -> bool {
-        let Translation { asid, page_no, page, size_log2 } = new;
-        let pages = |it: &Translation| it.page_no..it.page_no + (1 << (it.size_log2 - self.page_log2));
-        let overlaps = |it: &&Translation| {
+    fn try_map(&mut self, new: MappedPage) -> bool {
+        let MappedPage { asid, page_no, page, size_log2 } = new;
+        let pages = |it: &MappedPage| it.page_no..it.page_no + (1 << (it.size_log2 - self.page_log2));
+        let overlaps = |it: &&MappedPage| {
             it.asid == asid && pages(it).start < pages(&new).end && pages(&new).start < pages(it).end
         };
-        let old: Vec<Translation> = self.translations.iter().filter(overlaps).copied().collect();
+        let old: Vec<MappedPage> = self.translations.iter().filter(overlaps).copied().collect();
         match old[..] {
             [] => self.translations.push(new),
             [old] if old.size_log2 == size_log2 => {
                 let at = self.translations.iter().position(|it| *it == old).expect("it was found");
-                if self.kind == Kind::Inverted && old.page != page {
+                if self.kind == TableDesign::Inverted && old.page != page {
                     self.translations.remove(at);
                     self.shrink();
                     self.translations.push(new);
@@ -299,7 +299,7 @@ impl PageTables {
     /// Unmaps the pages that lie in `first..=last` wholly.
     pub fn unmap(&mut self, asid: Asid, first: u64, last: u64) {
         let page_log2 = self.page_log2;
-        let inside = |it: &Translation| {
+        let inside = |it: &MappedPage| {
             it.asid == asid
                 && it.page_no >= first
                 && it.page_no + ((1 << (it.size_log2 - page_log2)) - 1) <= last
@@ -311,7 +311,7 @@ impl PageTables {
     /// Returns the page and its size, and what a walk reads.
     #[must_use]
     pub fn walk(&self, asid: Asid, page_no: u64) -> (Option<(PageId, u32)>, Vec<Read>) {
-        let covers = |it: &&Translation| {
+        let covers = |it: &&MappedPage| {
             let shift = it.size_log2 - self.page_log2;
             it.asid == asid && it.page_no >> shift == page_no >> shift
         };
@@ -324,12 +324,13 @@ impl PageTables {
         (found.map(|it| (it.page, it.size_log2)), reads)
     }
 
-    fn tree_reads(&self, asid: Asid, page_no: u64, found: Option<&Translation>) -> Vec<Read> {
+    fn tree_reads(&self, asid: Asid, page_no: u64, found: Option<&MappedPage>) -> Vec<Read> {
         let mut reads = Vec::new();
         let Some(number) = self.number(asid, page_no) else { return reads };
         for level in 0..self.levels() {
             let upper = if level == 0 { 0 } else { number >> self.shift(level - 1) };
-            let root = (self.kind == Kind::Mips && level == 0).then(|| self.pieces.get(&(asid, 0))).flatten();
+            let root =
+                (self.kind == TableDesign::Mips && level == 0).then(|| self.pieces.get(&(asid, 0))).flatten();
             let (table, base) = match (root, self.tables.get(&(asid, level, upper))) {
                 (Some((table, ordinal)), _) => (*table, ordinal * self.root_bytes()),
                 (None, Some(table)) => (*table, 0),
@@ -350,13 +351,13 @@ impl PageTables {
         let place = |byte: u64| Read::Entry((byte / size) as u32, (byte % size) as u32, 0);
         let in_slot = place(slot * u64::from(self.entry));
         let mut reads = Vec::new();
-        if self.kind == Kind::Inverted {
+        if self.kind == TableDesign::Inverted {
             reads.push(place(slot * 4));
         }
         for it in self.chain(slot) {
             reads.push(match self.pieces.get(&(it.asid, it.page_no)) {
                 Some((table, ordinal)) => Read::Entry(*table, ordinal * self.entry, 1),
-                None if self.kind == Kind::Hashed => in_slot,
+                None if self.kind == TableDesign::Hashed => in_slot,
                 None => Read::Frame(it.page, self.fixed.0),
             });
             if (it.asid, it.page_no) == (asid, page_no) {

@@ -93,10 +93,10 @@ fn numbers(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-/// `Row` is a group, the name within the group, the kind, the distance and the accesses.
-type Row = (&'static str, String, Kind, Option<u64>, u64);
+/// `ReuseRow` is a group, the name within the group, the kind, the distance and the accesses.
+type ReuseRow = (&'static str, String, Kind, Option<u64>, u64);
 
-fn rows_of(group: &'static str, name: &str, histogram: &Histogram) -> Vec<Row> {
+fn rows_of(group: &'static str, name: &str, histogram: &Histogram) -> Vec<ReuseRow> {
     let mut rows = Vec::new();
     for (place, kind) in Histogram::KINDS.into_iter().enumerate() {
         let classes = histogram.classes().map(|(least, accesses)| (Some(least), accesses[place]));
@@ -111,8 +111,8 @@ fn distances(found: &Reuse) -> RecordBatch {
     let processes =
         found.processes.iter().flat_map(|(asid, held)| rows_of("process", &asid.0.to_string(), held));
     let segments = found.segments.iter().flat_map(|(name, held)| rows_of("segment", name, held));
-    let rows: Vec<Row> = processes.chain(segments).collect();
-    let text = |pick: fn(&Row) -> &str| -> ArrayRef {
+    let rows: Vec<ReuseRow> = processes.chain(segments).collect();
+    let text = |pick: fn(&ReuseRow) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(rows.iter().map(pick)))
     };
     table([

@@ -79,7 +79,7 @@ pub(crate) fn simulate(
 ) -> PyResult<Vec<PyOutcome>> {
     let progress = ProgressCallback::new(progress, length);
     let raised = Raised::default();
-    let input = Input::of(stream).or_raise(py)?;
+    let input = RunInput::of(stream).or_raise(py)?;
     let known = stream.references();
     let options = RunOptions {
         workload,
@@ -104,11 +104,11 @@ pub(crate) fn simulate(
         let maker = maker.as_ref().map(|maker| maker as &(dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync));
         let mut tell = |now: &binhop_sim::Progress| progress.tell_of(now.references, now.of.or(known));
         caught(|| match input {
-            Input::Steered(first) => {
+            RunInput::Steered(first) => {
                 let open = || first.next(again.as_ref());
                 binhop_sim::simulate_steered(&machines, &open, &options, maker, &mut tell)
             }
-            Input::Same(source) => {
+            RunInput::Same(source) => {
                 let mut open = again.as_ref().map(|again| || Python::attach(|py| opened(py, again)));
                 let again = open.as_mut().map(|open| open as &mut dyn FnMut() -> Result<Box<dyn Source>>);
                 let input = TraceInput { source, again };
@@ -150,15 +150,15 @@ pub(crate) fn simulate(
     outcomes.into_iter().map(outcome).collect()
 }
 
-/// `Input` is the trace of a run.
-enum Input {
+/// `RunInput` is the trace of a run.
+enum RunInput {
     /// Every machine and placement reads the same stream.
     Same(Box<dyn Source>),
     /// Each machine and placement has a mix of its own.
     Steered(FirstMix),
 }
 
-impl Input {
+impl RunInput {
     fn of(stream: &PyStream) -> Result<Self> {
         let name = stream.name().to_string();
         Ok(match stream.take_steered()? {

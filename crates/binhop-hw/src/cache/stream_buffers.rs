@@ -26,9 +26,10 @@ use binhop_base::LineAddr;
 
 use crate::StreamConfig;
 
-/// The lines of one buffer: successive lines of a mapping or page, named as the keys of the cache name it.
+/// `BufferedStream` holds the lines of one buffer: successive lines of a mapping or page, named as the keys of the cache
+/// name it.
 #[derive(Clone, Debug)]
-struct Stream {
+struct BufferedStream {
     id: u32,
     lines: Range<u32>,
 }
@@ -38,20 +39,21 @@ pub(crate) struct StreamBuffers {
     depth: u32,
     lines_in_page: u32,
     /// The streams, the most recently used stream first.
-    streams: Box<[Stream]>,
+    streams: Box<[BufferedStream]>,
 }
 
 impl StreamBuffers {
     pub(crate) fn new(config: StreamConfig, lines_in_page: u32) -> Self {
-        let streams = vec![Stream { id: 0, lines: 0..0 }; config.buffers as usize];
+        let streams = vec![BufferedStream { id: 0, lines: 0..0 }; config.buffers as usize];
         Self { depth: config.depth, lines_in_page, streams: streams.into() }
     }
 
     /// Takes a line from the buffer that has it at its head. Returns the lines to prefetch then, at most one; `None` if
     /// no head holds the line.
     pub(crate) fn take(&mut self, at: LineAddr) -> Option<Range<u32>> {
-        let at_head =
-            |stream: &Stream| stream.id == at.id && stream.lines.start == at.line && !stream.lines.is_empty();
+        let at_head = |stream: &BufferedStream| {
+            stream.id == at.id && stream.lines.start == at.line && !stream.lines.is_empty()
+        };
         let used = self.streams.iter().position(at_head)?;
         let lines = &mut self.streams[used].lines;
         let next = lines.end..lines.end.saturating_add(1).min(self.lines_in_page);
@@ -65,7 +67,7 @@ impl StreamBuffers {
         let first = missed.line + 1;
         let lines = first..first.saturating_add(self.depth).min(self.lines_in_page);
         self.streams.rotate_right(1);
-        self.streams[0] = Stream { id: missed.id, lines: lines.clone() };
+        self.streams[0] = BufferedStream { id: missed.id, lines: lines.clone() };
         lines
     }
 

@@ -305,7 +305,8 @@ impl DisjunctTable {
         self.most_used = self.most_used.max(self.used());
     }
 
-    fn let_go(&mut self, table: u32) {
+    /// Counts one entry or root table fewer in a table page. The page is free when none is left.
+    fn release(&mut self, table: u32) {
         let live = self.live.get_mut(&table).expect("a table page in use is counted");
         *live -= 1;
         if *live == 0 {
@@ -411,12 +412,12 @@ impl DisjunctTable {
                 self.free_segments.insert(number);
             }
             space.regions.remove(region, gone.len() as u64);
-            unmapped.iter().for_each(|&page| self.let_go(self.layout.user_entry(number, page).0));
+            unmapped.iter().for_each(|&page| self.release(self.layout.user_entry(number, page).0));
         }
         if space.segments.iter().any(Option::is_some) {
             self.spaces.insert(asid, space);
         } else {
-            self.layout.pages_of_root(space.root).for_each(|table| self.let_go(table));
+            self.layout.pages_of_root(space.root).for_each(|table| self.release(table));
             self.free_roots.insert(space.root);
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use binhop_base::{Asid, PageId, PageNo, PowerOfTwo};
-use binhop_oracle::page_table::{self as oracle, Kind, Read};
+use binhop_oracle::page_table::{self as oracle, Read, TableDesign};
 use binhop_os::page_table::{PageTables, Step, TableConfig, TableKind};
 use proptest::prelude::*;
 
@@ -97,10 +97,10 @@ impl Both {
         let Form { kind, page_log2, entry } = form;
         let config = TableConfig { kind, page: PowerOfTwo::from_log2(page_log2), entry, reserve, frames };
         let slow_kind = match kind {
-            TableKind::Mips => Kind::Mips,
-            TableKind::Radix { levels } => Kind::Radix(levels),
-            TableKind::Hashed => Kind::Hashed,
-            TableKind::Inverted => Kind::Inverted,
+            TableKind::Mips => TableDesign::Mips,
+            TableKind::Radix { levels } => TableDesign::Radix(levels),
+            TableKind::Hashed => TableDesign::Hashed,
+            TableKind::Inverted => TableDesign::Inverted,
             TableKind::Disjunct { .. } => unreachable!("the oracle of softvm has this table"),
         };
         let slow = oracle::PageTables::new(slow_kind, page_log2, entry, reserve, frames);

@@ -190,9 +190,9 @@ pub(super) enum Moves {
     Delete,
 }
 
-/// `Target` is what a call between two objects writes to.
+/// `CallTarget` is what a call between two objects writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct CallTarget {
     pub(super) object: Option<u64>,
     pub(super) offset: Option<u64>,
     pub(super) bytes: u64,
@@ -204,7 +204,7 @@ pub(super) struct Call {
     pub(super) moves: Moves,
     /// The object that a call between two objects writes to, if the trace names it. A call that moved nothing names no
     /// target.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<CallTarget>,
     /// The number of the file, socket or pipe.
     pub(super) object: Option<u64>,
     pub(super) offset: Option<u64>,
@@ -243,7 +243,7 @@ impl Call {
     pub(super) fn add_range(&mut self, event: &Event) {
         let Event { addr: start, size: bytes, count: mode, arg0: object, arg1: offset, .. } = *event;
         if mode == range_kinds::TARGET {
-            self.target = Some(Target { object, offset, bytes: bytes.into() });
+            self.target = Some(CallTarget { object, offset, bytes: bytes.into() });
             return;
         }
         let is_data = match self.buffers {

@@ -224,8 +224,8 @@ pub enum Flow {
     Done,
 }
 
-/// `Emit` is the function that takes finished blocks.
-pub(crate) type Emit<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
+/// `EmitBlock` is the function that takes finished blocks.
+pub(crate) type EmitBlock<'a> = &'a mut dyn FnMut(Arc<Block>) -> Result<()>;
 
 impl Prepare {
     pub(crate) fn new(setup: &Setup, place: &str) -> Result<Self> {
@@ -373,7 +373,7 @@ impl Prepare {
     }
 
     /// Takes in a batch. Full blocks go to `emit`.
-    pub(crate) fn feed(&mut self, batch: &EventBatch, emit: Emit<'_>) -> Result<Flow> {
+    pub(crate) fn feed(&mut self, batch: &EventBatch, emit: EmitBlock<'_>) -> Result<Flow> {
         match (self.longest_reference, self.occasions.is_some() || self.translator.is_some()) {
             _ if self.finished => Ok(Flow::Done),
             (None, false) => self.feed_by::<false, false>(batch, emit),
@@ -388,7 +388,7 @@ impl Prepare {
     fn feed_by<const WHOLE: bool, const OCCASIONS: bool>(
         &mut self,
         batch: &EventBatch,
-        emit: Emit<'_>,
+        emit: EmitBlock<'_>,
     ) -> Result<Flow> {
         if !WHOLE && self.occasions.is_none() && self.lines_are_bounded() {
             for rows in chunk_rows(batch.len()) {
@@ -412,7 +412,7 @@ impl Prepare {
 
     /// Ends at a reference that exceeds a bound. This is no error if the stream ends before the reference.
     #[cold]
-    fn end_at(&mut self, batch: &EventBatch, exceeded: Exceeded, emit: Emit<'_>) -> Result<Flow> {
+    fn end_at(&mut self, batch: &EventBatch, exceeded: Exceeded, emit: EmitBlock<'_>) -> Result<Flow> {
         if batch.op()[exceeded.row] == Op::Fetch as u8 && self.cuts.end_before_fetch(&self.stream) {
             return self.finish(emit).map(|()| Flow::Done);
         }
@@ -423,7 +423,7 @@ impl Prepare {
         &mut self,
         batch: &EventBatch,
         rows: Range<usize>,
-        emit: Emit<'_>,
+        emit: EmitBlock<'_>,
     ) -> Result<Flow> {
         for row in rows {
             let ends = self.feed_row::<WHOLE, OCCASIONS>(batch, row);
@@ -457,7 +457,7 @@ impl Prepare {
     }
 
     #[inline]
-    fn flush_if_full(&mut self, emit: Emit<'_>) -> Result<()> {
+    fn flush_if_full(&mut self, emit: EmitBlock<'_>) -> Result<()> {
         if self.rows.len() >= BLOCK_ROWS
             || self.controls.len() >= BLOCK_CONTROLS
             || self.listed >= BLOCK_SEGMENTS
@@ -468,7 +468,7 @@ impl Prepare {
     }
 
     /// Ends the stream: emits the last block, closed by [`Mark::End`].
-    pub(crate) fn finish(&mut self, emit: Emit<'_>) -> Result<()> {
+    pub(crate) fn finish(&mut self, emit: EmitBlock<'_>) -> Result<()> {
         if !self.finished {
             self.finished = true;
             self.last_footprints(emit)?;
@@ -478,12 +478,12 @@ impl Prepare {
         Ok(())
     }
 
-    fn flush(&mut self, emit: Emit<'_>) -> Result<()> {
+    fn flush(&mut self, emit: EmitBlock<'_>) -> Result<()> {
         self.flush_leaving(Vec::with_capacity(BLOCK_ROWS + 16), emit)
     }
 
     /// Emits a block, and leaves `room` for the rows of the next block.
-    fn flush_leaving(&mut self, room: Vec<Row>, emit: Emit<'_>) -> Result<()> {
+    fn flush_leaving(&mut self, room: Vec<Row>, emit: EmitBlock<'_>) -> Result<()> {
         self.listed = 0;
         let rows = std::mem::replace(&mut self.rows, room);
         emit(Arc::new(Block {

@@ -3,7 +3,7 @@
 
 use binhop_base::{Asid, Result};
 
-use super::{Emit, Prepare};
+use super::{EmitBlock, Prepare};
 
 impl Prepare {
     /// Returns the address space that runs.
@@ -13,7 +13,7 @@ impl Prepare {
 
     /// Emits what was prepared since the last block, if there is anything. Pieces are short, so the next block gets no
     /// room in advance.
-    pub(crate) fn flush_piece(&mut self, emit: Emit<'_>) -> Result<()> {
+    pub(crate) fn flush_piece(&mut self, emit: EmitBlock<'_>) -> Result<()> {
         if self.rows.is_empty() && self.controls.is_empty() && self.mappings.is_empty() {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use binhop_trace::bounds::{LARGEST_REFERENCE, LONGEST_FETCH, exceeded_among, exc
 use binhop_trace::{EventBatch, Op};
 
 use super::filter::{Columns, lines};
-use super::{Emit, FETCH, Flow, Prepare};
+use super::{EmitBlock, FETCH, Flow, Prepare};
 
 /// The number of rows whose operations are counted in 8-bit counters before the counts are added up.
 const COUNTED_TOGETHER: usize = 128;
@@ -29,7 +29,7 @@ impl Prepare {
         &mut self,
         batch: &EventBatch,
         mut rows: Range<usize>,
-        emit: Emit<'_>,
+        emit: EmitBlock<'_>,
     ) -> Result<Flow> {
         let counts = Counts::of(&batch.count()[rows.clone()]);
         // Few traces hold a count that is too large, and such a count may belong to a system event.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use binhop_base::{Asid, Result};
 use binhop_trace::{EventBatch, Op};
 
-use super::{BLOCK_CONTROLS, Control, Emit, Mark, Prepare, Process, Turn};
+use super::{BLOCK_CONTROLS, Control, EmitBlock, Mark, Prepare, Process, Turn};
 use crate::events::{EventPlace, SystemEvent, read_event};
 use crate::occasion::{Occasion, OccasionKind};
 
@@ -145,7 +145,7 @@ impl Prepare {
     }
 
     /// Tells lanes which pages each address space still maps at the end.
-    pub(super) fn last_footprints(&mut self, emit: Emit<'_>) -> Result<()> {
+    pub(super) fn last_footprints(&mut self, emit: EmitBlock<'_>) -> Result<()> {
         let asids: BTreeSet<Asid> = self.processes.iter().map(|process| process.asid).collect();
         for asid in asids {
             self.footprint(asid);

@@ -31,13 +31,13 @@ const AT_ONCE: usize = 4096;
 /// `LongTable` is a table that is read row by row, any number of times.
 #[derive(Clone, Debug)]
 pub struct LongTable {
-    kind: TableKind,
+    kind: LongTableKind,
     parts: Vec<Arc<MachineRows>>,
 }
 
-/// `TableKind` says which rows a table has.
+/// `LongTableKind` says which rows a table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TableKind {
+enum LongTableKind {
     Series,
     Processes,
     Pieces,
@@ -60,15 +60,15 @@ pub(crate) struct MachineRows {
 
 impl LongTable {
     pub(crate) fn series(part: Arc<MachineRows>) -> Self {
-        Self { kind: TableKind::Series, parts: vec![part] }
+        Self { kind: LongTableKind::Series, parts: vec![part] }
     }
 
     pub(crate) fn processes(part: Arc<MachineRows>) -> Self {
-        Self { kind: TableKind::Processes, parts: vec![part] }
+        Self { kind: LongTableKind::Processes, parts: vec![part] }
     }
 
     pub(crate) fn pieces(part: Arc<MachineRows>) -> Self {
-        Self { kind: TableKind::Pieces, parts: vec![part] }
+        Self { kind: LongTableKind::Pieces, parts: vec![part] }
     }
 
     /// Adds the following seeds of the same machine under the same workload.
@@ -93,17 +93,17 @@ impl LongTable {
     /// Returns the columns.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        if self.kind == TableKind::Pieces {
+        if self.kind == LongTableKind::Pieces {
             return pieces::schema();
         }
         let keys: &[(&str, DataType)] = match self.kind {
-            TableKind::Pieces => unreachable!("pieces have columns of their own"),
-            TableKind::Series => &[
+            LongTableKind::Pieces => unreachable!("pieces have columns of their own"),
+            LongTableKind::Series => &[
                 ("seed", DataType::UInt64),
                 ("interval", DataType::UInt64),
                 ("instructions", DataType::UInt64),
             ],
-            TableKind::Processes => {
+            LongTableKind::Processes => {
                 &[("seed", DataType::UInt64), ("asid", DataType::UInt32), ("kernel", DataType::Boolean)]
             }
         };
@@ -120,12 +120,12 @@ impl LongTable {
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
         let of = |part: &Arc<MachineRows>| match self.kind {
-            TableKind::Pieces => part.pieces.iter().flatten().map(|log| log.records()).sum(),
-            TableKind::Series => {
+            LongTableKind::Pieces => part.pieces.iter().flatten().map(|log| log.records()).sum(),
+            LongTableKind::Series => {
                 let intervals: u64 = part.seeds.iter().map(|(_, readings)| readings.intervals()).sum();
                 intervals * 2 * part.caches.len() as u64
             }
-            TableKind::Processes => {
+            LongTableKind::Processes => {
                 (part.seeds.len() * part.processes.len() * (4 + 4 * part.caches.len())) as u64
             }
         };
@@ -203,14 +203,14 @@ impl Batches {
             };
             self.seed += 1;
             self.reading = match self.table.kind {
-                TableKind::Series => match readings.each_interval() {
+                LongTableKind::Series => match readings.each_interval() {
                     Some(records) => Reading::Series { records, number: 0 },
                     None => continue,
                 },
-                TableKind::Processes => {
+                LongTableKind::Processes => {
                     Reading::Processes { shares: ProcessCounts::of(part, readings)?, next: 0 }
                 }
-                TableKind::Pieces => match &part.pieces[self.seed - 1] {
+                LongTableKind::Pieces => match &part.pieces[self.seed - 1] {
                     Some(log) => Reading::Pieces { records: Records::new(log) },
                     None => continue,
                 },

@@ -2,9 +2,9 @@
 //! them.
 //!
 //! As long as lanes share their TLBs, each lane makes the same walks, and the entries lie in the same lines of the same
-//! pages. So the accesses of a walk are accesses like those of rows, by another agent. Each lane has frames of its own
-//! for the pages of the tables. Cycles that the processor waits for an agent, and the level that serves an access after
-//! a walk, are counted by the bits.
+//! pages. So the accesses of a walk are handled like the accesses of rows, but another agent makes them. Each lane has
+//! frames of its own for the pages of the tables. Cycles that the processor waits for an agent, and the level that
+//! serves an access after a walk, are counted by the bits.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(super) struct BundleWalks {
     first: MappingId,
     /// Logarithms of the bytes of the lines that are fetched and loaded, at the cache that walks ask.
     line_log2: [u32; 2],
-    /// What is the same in every lane.
+    /// The counts that are the same in every lane.
     counts: TranslationCounts,
     /// The cycles waited for handlers' instructions and second-level TLBs, which are the same in every lane.
     waited: u64,
-    /// True if the next access of the user is that before which a walk was made.
+    /// True if a walk was made just before the next access of the user.
     awaits: bool,
     /// For each page of the tables and handlers, whether the bits know its frames. A page whose lines nobody asks for
     /// would only take a place in its bin.
@@ -76,8 +76,8 @@ impl BundleWalks {
         counts
     }
 
-    /// Counts a walk. Appends its accesses, unless a shared front makes them. `frame` returns the frame that a page of
-    /// the tables has in a lane, of which there are so many.
+    /// Counts a walk. Appends its accesses, unless a shared front makes them. `lanes` is the number of lanes, and
+    /// `frame` returns the frame that a page of the tables has in a lane.
     pub(super) fn walk(
         &mut self,
         walk: &Walk,
@@ -88,7 +88,9 @@ impl BundleWalks {
     ) {
         let (spared, root) = match walk.decision {
             Some(Decision::Walk { spared, root }) => (spared, root),
-            Some(Decision::Second) => return self.wait(Cause::SecondLevel, self.config.second_level),
+            Some(Decision::Second) => {
+                return self.wait(Cause::SecondLevel, self.config.second_level);
+            }
             _ => unreachable!("lanes of a bundle share TLBs, and hear of no hit in a first-level TLB"),
         };
         self.counts.walked(walk.kind, spared, root);
@@ -122,7 +124,7 @@ impl BundleWalks {
         if std::mem::take(&mut self.awaits) { By::UserAfterWalk } else { By::User }
     }
 
-    /// The access behind a walk missed a shared front, and its requests come next.
+    /// Notes that the access after a walk missed a shared front, and that its requests come next.
     pub(super) fn await_request(&mut self) {
         self.awaits = true;
     }
@@ -143,8 +145,8 @@ impl BundleWalks {
         self.counts.waited(Cause::Entries, loads);
     }
 
-    /// The access behind a walk is done. Counts the level that has served it, if the bits did not hear of it. `missed`
-    /// says whether it missed a shared front.
+    /// Ends the access after a walk. Counts the level that served the access, if the bits did not simulate the access.
+    /// `missed` says whether the access missed a shared front.
     pub(super) fn after_walk(&mut self, kind: Kind, missed: Option<bool>) {
         let unheard = std::mem::take(&mut self.awaits);
         match missed {

@@ -40,7 +40,7 @@ pub type OpenSteered<'a> = &'a (dyn Fn() -> Result<Box<dyn Steered>> + Sync);
 
 /// The interval at which the calling thread reports progress while it waits for the lanes.
 const LISTEN: Duration = Duration::from_millis(50);
-/// The pieces between two checks of a lane's memory and of the wish to stop.
+/// The number of pieces between two checks whether a lane's memory suffices and whether the run was interrupted.
 const PIECES_BETWEEN_CHECKS: u64 = 1 << 12;
 
 /// Simulates a steered source on machines, each under one placement for each seed. Each machine and seed has a stream
@@ -92,7 +92,7 @@ pub(crate) fn apart(machines: &[Machine], options: &RunOptions) -> Result<Vec<(M
     machines.iter().map(one).collect()
 }
 
-/// Checks that the cycles of a quantum mean something on a machine.
+/// Checks that a machine counts cycles, if quanta are cycles.
 ///
 /// # Errors
 /// The machine has no `[cost]`.
@@ -254,7 +254,7 @@ impl Jobs<'_> {
         let groups = vec![(0, None)];
         let mut meta = source.meta().clone();
         if self.options.seeds.len() > 1 {
-            // Under each placement the inputs of a mix end at other times.
+            // The inputs of a mix end at different times under each placement.
             meta.mixed.clear();
         }
         let mut reports =
@@ -291,10 +291,10 @@ struct SteeredLane {
     prepare: Prepare,
     worker: Worker,
     worst_case: WorstCase,
-    /// True if rows go one by one although several would surely fit. Tests show that this changes nothing.
+    /// True if rows are simulated one by one although several would surely fit. Tests check that this changes nothing.
     one_by_one: bool,
     page_log2: u32,
-    /// The number of rows that go next at most, and the cycle by which they are done.
+    /// The largest number of rows in the next piece, and the cycle by which they are done.
     promised: Option<(usize, u64)>,
 }
 

@@ -88,7 +88,8 @@ impl FrontTap {
             let whole = cache.line.log2() == self.line_log2;
             let in_page = u64::from(removed.at.line) << cache.line.log2() >> self.line_log2;
             let line = self.physical(page, in_page, translation);
-            // The dirty data of a whole line have been told, and those of a part leave the line where it is.
+            // The dirty data of a whole line have been noted before, and the dirty data of a part leave the line where
+            // it is.
             if (!removed.dirty || !whole)
                 && !self.told.contains(&line)
                 && !self.holds(page, in_page, front, back, translation)

@@ -6,7 +6,7 @@ use binhop_base::{LineAddr, MappingId, Result, Rng, Translation};
 use binhop_hw::{Access, BitsAccess, LaneBits, MOST_LANES};
 
 use super::bundle_walks::BundleWalks;
-use super::lane::{Lane, PlacedPage};
+use super::lane::{Lane, PageInFrame};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries, Row};
@@ -120,7 +120,7 @@ impl LaneBundle {
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(block, number, tables, recency, (bits, place, walks.as_ref()))?;
-                let Some(PlacedPage { page, frame, flushed }) = placed else { continue };
+                let Some(PageInFrame { page, frame, flushed }) = placed else { continue };
                 if let Some(held) = flushed {
                     bits.flush_page(place, held);
                     if *has_other_backs {

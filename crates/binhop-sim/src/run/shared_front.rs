@@ -16,7 +16,7 @@ use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::Subscription;
 use crate::options::RunOptions;
 use crate::prepare::{
-    Block, Control, Emit, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
+    Block, Control, EmitBlock, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts,
 };
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
@@ -74,7 +74,7 @@ impl SharedFront {
     }
 
     /// Simulates a block of rows and emits the requests that pass.
-    pub(crate) fn pass(&mut self, block: Arc<Block>, emit: Emit<'_>) -> Result<()> {
+    pub(crate) fn pass(&mut self, block: Arc<Block>, emit: EmitBlock<'_>) -> Result<()> {
         self.tables.extend(&block.mappings);
         if self.front.is_none() {
             return emit(block);

@@ -31,8 +31,8 @@ pub enum Seen {
 
 pub type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// `Hands` are the actions of a unit, in either model.
-pub trait Hands {
+/// `Actions` are the actions of a unit, in either model.
+pub trait Actions {
     fn is_resident(&self, mapping: u32) -> bool;
     fn access(&mut self, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
     fn ask(&mut self, cache: usize, agent: Agent, kind: Kind, mapping: u32, offset: u64) -> u64;
@@ -72,30 +72,30 @@ impl Synthetic {
         self.log.lock().unwrap().push(seen);
     }
 
-    fn act(&mut self, kind: OccasionKind, numbers: Vec<u64>, names: Option<u32>, hands: &mut impl Hands) {
+    fn act(&mut self, kind: OccasionKind, numbers: Vec<u64>, names: Option<u32>, actions: &mut impl Actions) {
         let Some(touched) = self.subscription.touched(kind).cloned() else { return };
         if let Some(mapping) = names {
-            assert!(hands.is_resident(mapping), "a page that an occasion names is resident");
+            assert!(actions.is_resident(mapping), "a page that an occasion names is resident");
             self.met.push(mapping);
         }
         let look = kind == OccasionKind::Syscall && numbers == [u64::from(LOOK)];
         self.log(Seen::MachineInLane(kind.name(), numbers));
         if self.draw(2) == 0 {
             for _ in 0..=self.draw(2) {
-                self.inject(&touched, hands);
+                self.inject(&touched, actions);
             }
         }
         if look || !touched.is_nothing() && self.draw(16) == 0 {
-            self.log(Seen::Contents(hands.contents()));
+            self.log(Seen::Contents(actions.contents()));
         }
     }
 
-    fn inject(&mut self, touched: &TouchedLines, hands: &mut impl Hands) {
-        let mapping = self.page(hands);
+    fn inject(&mut self, touched: &TouchedLines, actions: &mut impl Actions) {
+        let mapping = self.page(actions);
         let agent = self.one_of(&Agent::ALL[1..]);
         match self.draw(8) {
-            0 => hands.wait(self.draw(30)),
-            1 => self.ask(touched, agent, mapping, hands),
+            0 => actions.wait(self.draw(30)),
+            1 => self.ask(touched, agent, mapping, actions),
             2 => {
                 // The unit invalidates bytes that it may touch behind both ports.
                 let Some(bytes) = common_bytes(&touched.fetch, &touched.data) else { return };
@@ -108,19 +108,19 @@ impl Synthetic {
                 };
                 let all = [DirtyData::WriteBack, DirtyData::Discard, DirtyData::Clean];
                 let data = all[self.draw(3) as usize];
-                hands.invalidate(agent, mapping, bytes, data);
+                actions.invalidate(agent, mapping, bytes, data);
             }
             _ => {
                 let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store, Kind::Store]);
                 let Some(offset) = self.offset(touched.of(Port::of(kind))) else { return };
-                let cycles = hands.access(agent, kind, mapping, offset);
+                let cycles = actions.access(agent, kind, mapping, offset);
                 self.log(Seen::Cycles(cycles));
             }
         }
     }
 
     /// Accesses a line of any cache, if the unit may touch it.
-    fn ask(&mut self, touched: &TouchedLines, agent: Agent, mapping: u32, hands: &mut impl Hands) {
+    fn ask(&mut self, touched: &TouchedLines, agent: Agent, mapping: u32, actions: &mut impl Actions) {
         let config = self.tree.config().clone();
         let cache = self.draw(config.caches.len() as u64) as usize;
         let kind = self.one_of(&[Kind::Fetch, Kind::Load, Kind::Store]);
@@ -132,19 +132,19 @@ impl Synthetic {
             (false, false) => Some(Lines::All),
         };
         let Some(offset) = offset.and_then(|lines| self.offset(&lines)) else { return };
-        let cycles = hands.ask(cache, agent, kind, mapping, offset);
+        let cycles = actions.ask(cache, agent, kind, mapping, offset);
         self.log(Seen::Cycles(cycles));
     }
 
     /// Draws a page: one of the unit's own, or a resident page of which an occasion told the unit.
-    fn page(&mut self, hands: &impl Hands) -> u32 {
+    fn page(&mut self, actions: &impl Actions) -> u32 {
         if self.draw(2) == 0 && !self.met.is_empty() {
             let met = self.met.clone();
             // The last pages are drawn more often: earlier pages have often been evicted, or belong to another
             // address space.
             let recent = if self.draw(2) == 0 { &met[met.len().saturating_sub(4)..] } else { &met };
             let mapping = self.one_of(recent);
-            if hands.is_resident(mapping) {
+            if actions.is_resident(mapping) {
                 return mapping;
             }
         }
@@ -177,7 +177,7 @@ pub fn common_bytes(a: &Lines, b: &Lines) -> Option<std::ops::Range<u64>> {
 /// `Fast` lets the unit act on the fast model.
 pub struct Fast<'a, 'b>(&'a mut Injector<'b>, &'a Tree);
 
-impl Hands for Fast<'_, '_> {
+impl Actions for Fast<'_, '_> {
     fn is_resident(&self, mapping: u32) -> bool {
         self.0.is_resident(MappingId(mapping))
     }
@@ -225,7 +225,7 @@ impl Unit for Synthetic {
 /// `Slow` lets the unit act on the oracle.
 pub struct Slow<'a>(&'a mut oracle::Lane, &'a Tree);
 
-impl Hands for Slow<'_> {
+impl Actions for Slow<'_> {
     fn is_resident(&self, mapping: u32) -> bool {
         self.0.is_resident(mapping)
     }

@@ -21,9 +21,9 @@ use crate::prepare::{INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
 use crate::results::account::broken;
 use crate::results::spill::Records;
 
-/// `Totals` are what the measured part of a run took, counted apart from the segments.
+/// `MeasuredTotals` are what the measured part of a run took, counted apart from the segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Totals {
+pub(crate) struct MeasuredTotals {
     pub(crate) instructions: u64,
     /// The cycles of the shared and of the private caches.
     pub(crate) cycles: [u64; 2],
@@ -53,7 +53,7 @@ fn sums_of<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> IntervalSums {
 ///
 /// # Errors
 /// An invariant is broken, which is a defect of the simulator; or a log cannot be read.
-pub(super) fn check(readings: &SwitchReadings, totals: &Totals, seed: u64) -> Result<()> {
+pub(super) fn check(readings: &SwitchReadings, totals: &MeasuredTotals, seed: u64) -> Result<()> {
     check_totals(readings, totals, seed)?;
     let all = sums_of([&readings.all]);
     let mut by_life = IntervalSums::new();
@@ -98,7 +98,7 @@ pub(super) fn check(readings: &SwitchReadings, totals: &Totals, seed: u64) -> Re
 }
 
 /// Checks the sums over segments against the totals of the run.
-fn check_totals(readings: &SwitchReadings, totals: &Totals, seed: u64) -> Result<()> {
+fn check_totals(readings: &SwitchReadings, totals: &MeasuredTotals, seed: u64) -> Result<()> {
     let sums = readings.sum_of_costs()?;
     let [shared, private] = totals.cycles;
     for (what, sum, total) in [
@@ -162,12 +162,13 @@ mod tests {
 
     use super::*;
     use crate::results::switches::curves::Piece;
-    use crate::results::switches::{Access, SegmentKey, SwitchTally};
+    use crate::results::switches::{SegmentKey, SideAccess, SwitchTally};
 
     /// Returns the tally of two segments of two lives, with the totals.
-    fn counted() -> (SwitchTally, Totals) {
+    fn counted() -> (SwitchTally, MeasuredTotals) {
         let mut tally = SwitchTally::new(1, false, &Arc::default());
-        let waits = |shared, private| [shared, private].map(|cycles| Access { level: 1, cycles, stalled: 0 });
+        let waits =
+            |shared, private| [shared, private].map(|cycles| SideAccess { level: 1, cycles, stalled: 0 });
         tally.end_segment(0, CauseOfSegment::Involuntary).unwrap();
         for (asid, start) in [(1, 0), (2, 2_500)] {
             let cause = if asid == 1 { CauseOfSegment::Start } else { CauseOfSegment::Involuntary };
@@ -179,10 +180,10 @@ mod tests {
             tally.access(true, waits(7, 7));
             tally.end_segment(start + 2_500, CauseOfSegment::Involuntary).unwrap();
         }
-        (tally, Totals { instructions: 5_000, cycles: [5_000 + 254, 5_000 + 94] })
+        (tally, MeasuredTotals { instructions: 5_000, cycles: [5_000 + 254, 5_000 + 94] })
     }
 
-    fn problem(tally: SwitchTally, totals: &Totals) -> String {
+    fn problem(tally: SwitchTally, totals: &MeasuredTotals) -> String {
         tally.finish(totals, 3).unwrap_err().to_string()
     }
 
@@ -196,7 +197,7 @@ mod tests {
     fn each_sum_can_be_wrong_and_is_named() {
         let (tally, totals) = counted();
         let cycles = [totals.cycles[0], totals.cycles[1] + 1];
-        assert!(problem(tally, &Totals { cycles, ..totals }).contains("cycles in private caches"));
+        assert!(problem(tally, &MeasuredTotals { cycles, ..totals }).contains("cycles in private caches"));
         let piece =
             Piece { length: 0, number: 1, complete: true, instructions: 1_000, cycles: [1_060, 1_020] };
         let (mut tally, totals) = counted();

@@ -21,9 +21,9 @@ mod readings;
 mod tables;
 mod tally;
 
-pub(crate) use checks::Totals;
+pub(crate) use checks::MeasuredTotals;
 pub(crate) use counts::{CauseOfSegment, Side};
 pub(crate) use readings::{SegmentKey, SwitchReadings};
 pub use tables::SwitchTables;
 pub(crate) use tables::{SwitchSource, tables};
-pub(crate) use tally::{Access, SwitchTally};
+pub(crate) use tally::{SideAccess, SwitchTally};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, PageId, Result};
 
-use super::checks::{Totals, check};
+use super::checks::{MeasuredTotals, check};
 use super::counts::{
     BUFFER, CYCLES, CauseOfSegment, HELD, INSTRUCTIONS, KERNEL, LOST, Layout, MISSES, REORDERED, REPLACED,
     RESTORED, SAME, SEGMENTS, SHORT, Side, TRUNCATED,
@@ -15,9 +15,9 @@ use super::readings::{CodePage, POINT_RECORD, SegmentKey, SwitchReadings};
 use crate::prepare::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
 use crate::results::spill::{Log, Spill};
 
-/// `Access` is what one access cost in the caches of one side.
+/// `SideAccess` is what one access cost in the caches of one side.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Access {
+pub(crate) struct SideAccess {
     /// The level that served the access; the level after all caches is memory.
     pub(crate) level: usize,
     /// The cycles that the processor waited, including the stalls of write buffers.
@@ -105,7 +105,7 @@ impl SwitchTally {
 
     /// Adds what an access of the program cost.
     #[inline]
-    pub(crate) fn access(&mut self, data: bool, sides: [Access; 2]) {
+    pub(crate) fn access(&mut self, data: bool, sides: [SideAccess; 2]) {
         for (side, access) in [Side::Shared, Side::Private].into_iter().zip(sides) {
             if access.cycles > 0 {
                 self.waited[side as usize] += access.cycles;
@@ -306,7 +306,7 @@ impl SwitchTally {
     /// # Errors
     /// The sums over the segments are not the totals of the measured part, or do not agree with each other, which is a
     /// defect of the simulator; or the log cannot be written.
-    pub(crate) fn finish(mut self, totals: &Totals, seed: u64) -> Result<SwitchReadings> {
+    pub(crate) fn finish(mut self, totals: &MeasuredTotals, seed: u64) -> Result<SwitchReadings> {
         for (key, counts) in std::mem::take(&mut self.costs) {
             log_cost(&mut self.ended_costs, key, &counts)?;
         }

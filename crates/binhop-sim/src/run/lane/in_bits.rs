@@ -19,7 +19,7 @@ pub(super) struct InBits {
     /// The fast paths that the lane takes when it leaves the bundle.
     paths: FastPaths,
     /// The page that was placed last, until the bundle takes it.
-    pub(super) placed: Option<PlacedPage>,
+    pub(super) placed: Option<PageInFrame>,
     /// The final counts of level 1, and of each back that was simulated in bits.
     pub(super) front: CountsOfLane,
     pub(super) backs: Vec<CountsOfLane>,
@@ -31,9 +31,9 @@ impl InBits {
     }
 }
 
-/// `PlacedPage` is a page that has got a frame.
+/// `PageInFrame` is a page that has got a frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedPage {
+pub(crate) struct PageInFrame {
     pub(crate) page: PageId,
     pub(crate) frame: FrameNo,
     /// The page whose lines must leave, because the frame was its frame.
@@ -50,7 +50,7 @@ impl Lane {
         tables: &Tables,
         recency: &mut BlockRecency,
         (bits, place, walks): (&LaneBits, usize, Option<&BundleWalks>),
-    ) -> Result<Option<PlacedPage>> {
+    ) -> Result<Option<PageInFrame>> {
         let controls = &*block.controls;
         let here = Here { controls, number, tables, recency, bits: Some((bits, place)), walks };
         self.control(&controls[number].1, here, &mut Vec::new())?;

@@ -37,7 +37,7 @@ use crate::sharing::LaneCells;
 use crate::softvm::Synonym;
 use crate::unit::{InLane, Injector, PrivateSide};
 use in_bits::InBits;
-pub(crate) use in_bits::PlacedPage;
+pub(crate) use in_bits::PageInFrame;
 use softvm::MissHandlers;
 use translate::LaneTranslator;
 
@@ -535,7 +535,7 @@ impl Lane {
         // the frame.
         let held = placed.evicted.or_else(|| self.frame_map.take_dead(placed.frame));
         if let Some(in_bits) = &mut self.bits {
-            in_bits.placed = Some(PlacedPage { page: request.page, frame: placed.frame, flushed: held });
+            in_bits.placed = Some(PageInFrame { page: request.page, frame: placed.frame, flushed: held });
         } else if let Some(held) = held {
             self.miss_handlers.iter_mut().for_each(|handlers| handlers.flushed());
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };

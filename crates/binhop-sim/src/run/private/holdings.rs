@@ -1,4 +1,4 @@
-//! `Holdings` knows for each page the lives whose computers may hold its lines, and keeps marks of these lines.
+//! `LineHoldings` knows for each page the lives whose computers may hold its lines, and keeps marks of these lines.
 //!
 //! A *holding* is a page with one life. Each cache that names its lines by mapping has holdings of mappings in place of
 //! pages; a *name* is the number of either. A line that the life's private cache holds may have two marks:
@@ -50,9 +50,9 @@ struct Names {
     lines: usize,
 }
 
-/// `Holdings` knows the lives that may hold lines, by page and by mapping.
+/// `LineHoldings` knows the lives that may hold lines, by page and by mapping.
 #[derive(Debug)]
-pub(super) struct Holdings {
+pub(super) struct LineHoldings {
     by_page: Names,
     by_mapping: Names,
     /// For each cache, true if it names lines by mapping, and the place of its first line among the lines of a name.
@@ -124,7 +124,7 @@ impl Names {
     }
 }
 
-impl Holdings {
+impl LineHoldings {
     pub(super) fn new(tree: &Tree) -> Self {
         let config = tree.config();
         let (mut by_page, mut by_mapping) = (Names::default(), Names::default());
@@ -167,7 +167,7 @@ impl Holdings {
         mappings.iter().for_each(|mapping| self.by_mapping.clear(mapping.0));
     }
 
-    /// Returns the first holding of the page or mapping of a line in a cache. [`Holdings::next`] goes on from there.
+    /// Returns the first holding of the page or mapping of a line in a cache. [`LineHoldings::next`] goes on from there.
     pub(super) fn first(&self, cache: usize, at: LineAddr) -> Option<HoldingId> {
         let by_mapping = self.caches[cache].0;
         self.names(by_mapping).first(at.id).map(|at| HoldingId { by_mapping, at })
@@ -214,7 +214,7 @@ impl Holdings {
             && of.marks.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Gives a line of a holding a mark, or takes the mark away. `left` is as in [`Holdings::has`]. Returns whether the
+    /// Gives a line of a holding a mark, or takes the mark away. `left` is as in [`LineHoldings::has`]. Returns whether the
     /// line had the mark.
     pub(super) fn set(
         &mut self,

@@ -4,7 +4,7 @@ use binhop_base::Asid;
 use binhop_hw::{Computer, Tree};
 
 use super::evictors::Evictors;
-use super::holdings::{HolderId, Holdings};
+use super::holdings::{HolderId, LineHoldings};
 use crate::results::switches::{CauseOfSegment, SwitchTally};
 
 /// `PrivateLife` is one life with its computer.
@@ -51,7 +51,7 @@ pub(crate) struct PrivateBytes {
 impl PrivateBytes {
     pub(crate) fn of(tree: &Tree) -> Self {
         let caches = Computer::sparse_bytes(tree);
-        let [lists, page_in_marks] = Holdings::bytes_of_page(tree);
+        let [lists, page_in_marks] = LineHoldings::bytes_of_page(tree);
         let counts = 3 * tree.config().caches.len() * size_of::<u64>();
         let known = 2 * size_of::<PrivateLife>() + size_of::<((Asid, u32), usize)>() + counts;
         Self {

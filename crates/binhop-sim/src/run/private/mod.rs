@@ -33,12 +33,12 @@ use binhop_hw::{Answer, Computer, Invalidation, Level, Tree};
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{StreamCounts, Turn};
 use crate::results::switches::{
-    Access, CauseOfSegment, SegmentKey, Side, SwitchReadings, SwitchTally, Totals,
+    CauseOfSegment, MeasuredTotals, SegmentKey, Side, SideAccess, SwitchReadings, SwitchTally,
 };
 use crate::unit::{PrivateSide, SharedCaches};
 use evictors::Evictors;
 use happenings::{Happenings, Move};
-use holdings::{HolderId, HoldingId, Holdings, LineMark};
+use holdings::{HolderId, HoldingId, LineHoldings, LineMark};
 pub(crate) use life::PrivateBytes;
 use life::PrivateLife;
 
@@ -54,7 +54,7 @@ pub(crate) struct PrivateCaches {
     running: usize,
     /// The instructions of the stream up to which the clock of the running life has come.
     instructions: u64,
-    holdings: Holdings,
+    holdings: LineHoldings,
     /// For each cache, the last life whose accesses evicted each line; `None` for a cache that only the processor
     /// asks. There the marks of reordered lines suffice.
     evictors: Box<[Option<Evictors>]>,
@@ -79,7 +79,7 @@ impl PrivateCaches {
             free: Vec::new(),
             running: 0,
             instructions: 0,
-            holdings: Holdings::new(tree),
+            holdings: LineHoldings::new(tree),
             evictors: (0..tree.config().caches.len()).map(|cache| Evictors::of(tree, cache)).collect(),
             born: 0,
             cycles_of_ended: 0,
@@ -181,7 +181,7 @@ impl PrivateCaches {
         }
         if agent == Agent::User {
             let caches = self.evictors.len();
-            let access = |answer: Answer, stalled| Access {
+            let access = |answer: Answer, stalled| SideAccess {
                 level: if let Level::Cache(cache) = answer.served { cache } else { caches },
                 cycles: answer.cycles,
                 stalled,
@@ -459,7 +459,7 @@ impl PrivateCaches {
         life.times_left += 1;
         life.lost.fill(0);
         if life.ended {
-            self.bury(self.running)?;
+            self.retire(self.running)?;
         }
         Ok(())
     }
@@ -468,11 +468,11 @@ impl PrivateCaches {
     pub(crate) fn life_ended(&mut self, asid: Asid, life: u32) -> Result<()> {
         let Some(&place) = self.places.get(&(asid, life)) else { return Ok(()) };
         self.lives[place].ended = true;
-        if place == self.running { Ok(()) } else { self.bury(place) }
+        if place == self.running { Ok(()) } else { self.retire(place) }
     }
 
     /// Gives back the computer of a life that has ended and left.
-    fn bury(&mut self, place: usize) -> Result<()> {
+    fn retire(&mut self, place: usize) -> Result<()> {
         let life = &mut self.lives[place];
         if let Some(computer) = life.computer.take() {
             computer.check()?;
@@ -534,7 +534,7 @@ impl PrivateCaches {
             .filter(|&cache| config.caches[cache].ways == 1 && self.evictors[cache].is_none() && !inclusive)
             .collect();
         let cycles = [instructions + waited, self.clocks() - self.cycles_before];
-        let readings = self.tally.finish(&Totals { instructions, cycles }, seed)?;
+        let readings = self.tally.finish(&MeasuredTotals { instructions, cycles }, seed)?;
         for cache in direct {
             let reordered = readings.reordered(cache)?;
             if reordered > 0 {
