@@ -41,7 +41,7 @@ fn run(config: DramConfig, requests: &[DramRequest]) -> (Dram, Heard) {
     (dram, heard)
 }
 
-/// Returns the least distance from one command to a later one of the same channel (JESD79-4, §4; see `timing.rs`).
+/// Returns the least distance from a command to a later command of the same channel (JESD79-4, §4; see `timing.rs`).
 fn distance(timing: &DramTiming, banks: u32, one: &DramCommand, other: &DramCommand) -> u64 {
     let (same_rank, same_bank) = (one.rank == other.rank, one.rank == other.rank && one.bank == other.bank);
     let same_group = same_rank && one.bank / banks == other.bank / banks;
@@ -294,13 +294,13 @@ fn streams_are_bound_by_bus_groups_and_activates() {
     assert_eq!(span(&run(config, &lines).1), 99 * timing.ccd_l, "one bank group");
     config.mapping = AddressMapping::parse("row-rank-column-bank-group-channel", "dram.mapping").unwrap();
     let (dram, heard) = run(config, &lines);
-    // Sixteen rows are opened first, of which four fit into a window. From then on the bus is busy.
+    // Sixteen rows are opened first, at most four in a window. From then on the bus is busy.
     let first = *heard.done.values().min().unwrap();
     let busy = heard.done.values().filter(|&&cycle| cycle > first + 4 * timing.faw).count() as u64;
     let late = heard.done.values().filter(|&&cycle| cycle > first + 4 * timing.faw);
     assert_eq!(late.clone().max().unwrap() - late.min().unwrap(), (busy - 1) * timing.burst);
     assert_eq!(dram.counters().bus, 100 * timing.burst);
-    // A row for each line: every transfer needs an activate, and four take a window.
+    // Each line has a row of its own, so every transfer needs an activate, and four activates take a window.
     let banks = u64::from(config.organisation.banks_of_rank());
     let rows: Vec<_> = (0..64).map(|at| read(0, at % banks + at / banks * banks * 128)).collect();
     let (_, heard) = run(config, &rows[..16]);
@@ -360,7 +360,7 @@ fn a_read_takes_data_from_the_queue_of_writes() {
 #[test]
 fn a_write_does_not_pass_an_older_read_of_its_line() {
     for preset in DRAM_PRESETS {
-        // Writes go first as soon as a write waits.
+        // Writes are served first as soon as a write waits.
         let config = DramConfig { drain_high: 1, drain_low: 0, ..config(preset.name) };
         let DramTiming { rcd, cl, burst, turn, .. } = preset.timing;
         let (_, heard) = run(config, &[read(0, 7), DramRequest { write: true, ..read(0, 7) }]);
@@ -384,7 +384,7 @@ fn the_last_reference_ends_with_its_read_and_the_cycles_of_its_caches() {
         (data, data + 4),
         "20 cycles are 3 and a third"
     );
-    // Caches serve the processor on, and a device after it, while memory has nothing to do.
+    // Caches serve the processor, and then a device, while memory has nothing to do.
     memory.pass(TapClass::CpuWrite, 100);
     assert_eq!((memory.finish(), memory.end_of_references()), (data, data + 20));
     memory.pass(TapClass::DmaRead, 300);
@@ -449,7 +449,7 @@ fn each_contradiction_of_a_timing_is_refused_with_its_rule() {
     }
 }
 
-/// The remedy says in which unit a value that is too long is given.
+/// The remedy for a value that is too long names the unit of the value.
 #[test]
 fn the_remedy_of_a_value_that_is_too_long_names_its_unit() {
     let refused = |change: fn(&mut DramTiming)| {
@@ -574,8 +574,8 @@ fn compare(config: DramConfig, requests: &[DramRequest]) {
     }
 }
 
-/// A read waits for a row of its own, while more and more younger reads of the open row pass it. The next of them is
-/// known when the gaps that they leave are closed.
+/// A read waits for a row of its own, while more and more younger reads of the open row pass it. The next younger read
+/// is known already when the gaps are closed that the others leave.
 #[test]
 fn the_known_command_is_found_anew_when_the_gaps_are_closed() {
     let config = config("ddr4-2400");

@@ -1,6 +1,6 @@
-//! Tests of `Mmu`. A caller that drops every reference that it may drop is compared with the oracle, which every
-//! reference asks: outcomes, counts and contents are equal after each event. The rules that have a table in a textbook
-//! are tested beside it.
+//! These tests check `Mmu`. They compare a caller that drops every reference that it may drop with the oracle, which
+//! every reference asks: outcomes, counts and contents are equal after each event. Further tests follow tables of a
+//! textbook.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ enum Event {
         port: usize,
         base_page: u64,
     },
-    /// The port refers to the page that it referred to last.
+    /// The port refers again to the page of its last reference.
     Again {
         port: usize,
     },
@@ -122,7 +122,7 @@ enum Event {
     InvalidateSpace(u32),
 }
 
-/// `Pair` tells the same events to an `Mmu` that does not hear of every reference, and to the oracle.
+/// `Pair` tells the same events to the oracle and to an `Mmu`, which is not told of every reference.
 struct Pair<'a> {
     machine: &'a Machine,
     mmu: Mmu,
@@ -249,7 +249,7 @@ impl<'a> Pair<'a> {
         self.fill(port, page, false);
     }
 
-    /// Returns whether the page was missed.
+    /// Returns whether the look-up missed the page.
     fn look_up(&mut self, port: usize, page: TlbPage) -> bool {
         let outcome = match self.oracle.look_up(port, (page.space, page.number, page.size_log2)) {
             Lookup::First(tlb) => TlbOutcome::First(tlb),
@@ -285,7 +285,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Tells the events to both, and tells them again where uses of known pages are noted, if they may be. Returns the
+/// Tells the events to a pair and, if uses of known pages may be noted, to a second pair, which notes them. Returns the
 /// numbers of dropped references.
 fn compare(machine: &Machine, events: &[Event]) -> [u64; 2] {
     let may_know = Mmu::new(&machine.config).uses_are_times();

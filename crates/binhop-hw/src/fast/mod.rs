@@ -148,7 +148,7 @@ fn refuse(refused: bool, why: &'static str) -> Verdict {
     if refused { Err(why) } else { Ok(()) }
 }
 
-/// Requests may be recorded, and handled after later requests were made.
+/// Checks that requests may be recorded, and handled after later requests were made.
 fn may_wait(tree: &Tree) -> Verdict {
     refuse(
         tree.config().rules == Rules::Cachegrind,
@@ -188,8 +188,9 @@ fn is_asked_alone(tree: &Tree, number: usize) -> Verdict {
     is_plain(cache)
 }
 
-/// The processor alone asks the front's caches, and each is write-back and allocating. A miss only brings its line and
-/// evicts a victim. The first phase has a loop for the ways and the replacement, and two caches have the same shape.
+/// Checks that the processor alone asks the front's caches, and that each is write-back and allocating. A miss only
+/// brings its line and evicts a victim. The first phase has a loop for the ways and the replacement, and two caches
+/// have the same shape.
 fn two_phase(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     let config = tree.config();
@@ -214,14 +215,14 @@ fn two_phase(tree: &Tree) -> Verdict {
     )
 }
 
-/// Returns the caches behind the front in the order in which they ask each other. Each asks the next, the last asks
-/// memory, and [`crate::fast::chain`] has a loop for each.
+/// Returns the caches behind the front in the order in which they ask each other. Each cache asks the next cache, the
+/// last cache asks memory, and [`crate::fast::chain`] has a loop for each.
 pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
     by_the_user(tree)?;
     levels(tree)
 }
 
-/// [`chain`] for any agents.
+/// Does what [`chain`] does, for any agents.
 fn levels(tree: &Tree) -> Verdict<Box<[usize]>> {
     may_wait(tree)?;
     let config = tree.config();
@@ -261,7 +262,7 @@ fn by_the_user(tree: &Tree) -> Verdict {
     refuse(tree.config().agents != Agents::USER, "an agent other than the user makes accesses")
 }
 
-/// The user makes accesses, and perhaps one agent more, for which the processor waits.
+/// Checks that the user alone makes accesses, or the user and one further agent for which the processor waits.
 fn by_two_agents(tree: &Tree) -> Verdict {
     let others = || tree.config().agents.others();
     refuse(others().count() > 1, "several agents other than the user make accesses")?;
@@ -276,8 +277,8 @@ fn only_behind(tree: &Tree) -> Verdict<usize> {
 }
 
 /// Returns the caches behind the front in the order in which they ask each other, if both caches of level 1 ask the
-/// first of them for the lines of pages, and the frame chooses the set of each: then a set holds lines of one line
-/// number within the page only.
+/// first cache behind them for the lines of pages, and the frame chooses the set in each cache behind the front: then a
+/// set holds lines of one line number within the page only.
 fn by_line_number(tree: &Tree) -> Verdict<Box<[usize]>> {
     by_two_agents(tree)?;
     let (chain, config) = (levels(tree)?, tree.config());
@@ -345,8 +346,8 @@ pub(crate) fn lru_stack(tree: &Tree) -> Verdict<usize> {
     Ok(number)
 }
 
-/// The front's caches are direct-mapped, write-back and allocating, and the frame or the offset within the page chooses
-/// a line's set.
+/// Checks that the front's caches are direct-mapped, write-back and allocating, and that the frame or the offset within
+/// the page chooses a line's set.
 pub(crate) fn lane_bits(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     by_two_agents(tree)?;

@@ -1,4 +1,4 @@
-//! A walk of each form is followed by hand: addresses, table pages, bytes, levels.
+//! These tests follow a walk of each form by hand: addresses, table pages, bytes, levels.
 
 use binhop_base::{Asid, PageId};
 use binhop_os::page_table::{Step, TableKind};
@@ -90,7 +90,7 @@ fn a_walk_to_a_huge_page() {
     let (found, steps) = walk(&tables, SPACE, 0x401f_f000);
     assert_eq!(found, Some((PageId(0), 21)));
     assert_eq!(steps, [entry(0, 0, 0), entry(1, 8, 1), entry(2, 0, 2)]);
-    // A part of the page cannot leave; the whole page can.
+    // A part of the page cannot be unmapped; the whole page can.
     tables.unmap(SPACE, page_no(0x4000_1000), page_no(0x401f_f000));
     assert_eq!(tables.entries(), 1);
     tables.unmap(SPACE, page_no(0x4000_0000), page_no(0x401f_f000));
@@ -142,7 +142,7 @@ fn a_walk_of_the_inverted_table() {
     assert_eq!(tables.used(), 6);
 }
 
-/// A root table with more groups maps more regions. Entries of the global table lie where they lay.
+/// A root table with more groups maps more regions. Entries of the global table stay in their places.
 #[test]
 fn the_root_tables_of_spaces_with_more_regions() {
     let mut tables = tables(TableKind::Disjunct { segments: 16, regions: 16 }, 4);
@@ -172,7 +172,7 @@ fn a_walk_of_the_disjunct_table() {
     let (found, steps) = walk(&tables, SPACE, 0x0040_3abc);
     assert_eq!(found, Some((PageId(0), 12)));
     assert_eq!(steps, [entry(1, 4, 0), entry(9 + 1, 3 * 4, 1)]);
-    // Another space with the same region has segment 1. Its root table is the second in page 1.
+    // Another space with the same region has segment 1. Its root table is the second root table in page 1.
     tables.map(Asid(8), page_no(0x0040_3000), PageId(1), PAGE_LOG2).unwrap();
     assert_eq!(walk(&tables, Asid(8), 0x0040_3000).1, [entry(1, 2048 + 4, 0), entry(9 + 64 + 1, 3 * 4, 1)]);
     // The stack's region is region 1 of the first space, and segment 2: page 0xff12 in it is entry 0x312 of page 0x3f.

@@ -125,7 +125,7 @@ impl DramSetup {
 /// The preset of a machine whose memory has a fixed latency.
 const OFF: &str = "off";
 
-/// Returns the parts that the keys state; those of the preset otherwise.
+/// Returns the parts of the memory: each as its key states it, or as the preset has it.
 fn organisation(keys: &DramKeys, preset: &DramOrganisation) -> DramOrganisation {
     fn part<const MOST: u32>(given: &Option<At<UpTo<MOST, 1>>>, preset: u32) -> u32 {
         given.as_ref().map_or(preset, |at| at.value.0)
@@ -140,7 +140,7 @@ fn organisation(keys: &DramKeys, preset: &DramOrganisation) -> DramOrganisation 
     }
 }
 
-/// Returns the times that the keys state; those of the preset otherwise.
+/// Returns the times of the memory: each as its key states it, or as the preset has it.
 fn timing(keys: &DramKeys, preset: &DramTiming) -> DramTiming {
     let time =
         |given: &Option<At<MemoryCycles>>, preset| given.as_ref().map_or(preset, |at| u64::from(at.value.0));

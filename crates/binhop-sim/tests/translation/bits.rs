@@ -1,4 +1,5 @@
-//! Lanes that are bits walk page tables as each lane by itself does: in ample memory, and until a page may be evicted.
+//! These tests check that lanes that are bits walk page tables as each lane does by itself: in ample memory, and until
+//! a page may be evicted.
 
 use super::design::{Design, design};
 use super::{agree, designed};
@@ -88,7 +89,7 @@ proptest! {
     }
 }
 
-/// More accesses of walks wait than a bundle keeps, and no row of the user is simulated between them.
+/// More accesses of walks wait than a bundle keeps, and no row of the user is simulated among them.
 #[test]
 fn walks_without_other_accesses_are_made_in_time() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -8,18 +8,17 @@ use crate::whole_engine::counts;
 use binhop_sim::{Machine, RunOptions, simulate};
 use binhop_trace::Op;
 
-/// Returns the counts of a machine of 4 KiB pages with huge pages of so many bytes.
+/// Returns the counts of a machine of 4 KiB pages with huge pages of `size` bytes.
 fn with_huge_pages(size: &str, events: &[Event]) -> BTreeMap<String, f64> {
     with_huge_pages_and(size, "placement.fragmentation=0", events)
 }
 
-/// Returns the counts of a machine of 4 KiB pages with huge pages of so many bytes and a further setting.
+/// Returns the counts of a machine of 4 KiB pages with huge pages of `size` bytes and a further setting.
 fn with_huge_pages_and(size: &str, setting: &str, events: &[Event]) -> BTreeMap<String, f64> {
     counts(&run(&huge(size, setting), &batch(events), 500, &RunOptions::default()), 0, 1)
 }
 
-/// Returns a machine of 4 KiB pages with huge pages of so many bytes and a further setting. A table page has 16
-/// entries.
+/// Returns a machine of 4 KiB pages with huge pages of `size` bytes and a further setting. A table page has 16 entries.
 fn huge(size: &str, setting: &str) -> Machine {
     let settings = [
         "translation=on",
@@ -58,7 +57,7 @@ fn a_huge_page_is_one_fault_one_walk_and_one_entry_of_the_tlb() {
     };
     assert_eq!(of(&with_huge_pages("4KiB", &events)), [18.0, 34.0, 34.0, 170.0, 0.0, 0.0]);
     // The huge page of page 35 reaches beyond the map, so pages of the usual size are taken there. The first huge page
-    // is used as a whole. Of the second, one page is used.
+    // is used as a whole. One page of the second huge page is used.
     let pages = 15.0 * PAGE as f64;
     assert_eq!(of(&with_huge_pages("64KiB", &events)), [3.0, 3.0, 3.0, 4.0 + 4.0 + 5.0, 2.0, pages]);
 }
@@ -77,7 +76,8 @@ fn huge_pages_end_where_a_part_of_them_changes() {
     // The pages of a part are unmapped: the run is split, page 2 keeps its frame, and page 1 is a new page.
     let unmap = Event::Unmap { page: 1, pages: 1 };
     assert_eq!(with(&[unmap, store(2), store(1)]), [2.0, 3.0, 1.0]);
-    // The child writes to page 1: it gets a page of the usual size, and maps pages of this size. The parent does not.
+    // The child writes to page 1, gets a page of the usual size, and maps pages of this size. The parent still maps the
+    // huge page.
     let child = [
         Event::Fork(1),
         Event::Switch(1),
@@ -87,7 +87,7 @@ fn huge_pages_end_where_a_part_of_them_changes() {
     assert_eq!(with(&child), [2.0, 3.0, 0.0]);
     let back = [Event::Switch(0), Event::Data { op: Op::Load, page: 2, offset: 0, size: 8 }];
     assert_eq!(with(&[&child[..], &back[..]].concat()), [2.0, 4.0, 0.0]);
-    // A protected part ends the one entry, and the run stays whole.
+    // Protecting a part ends the one entry, and the run stays whole.
     let protect = Event::Protect { page: 1, pages: 1 };
     assert_eq!(with(&[protect, store(1), store(2)]), [1.0, 3.0, 0.0]);
     assert_eq!(with(&[Event::Exit]), [1.0, 1.0, 1.0]);
@@ -115,7 +115,7 @@ fn faults_of_huge_pages_have_causes() {
     assert_eq!(of("64KiB", old, &events), [7.0, 3.0, 1.0, 0.0]);
 }
 
-/// The place of the tables changes nothing about huge pages.
+/// Huge pages do not depend on the place of the tables.
 #[test]
 fn huge_pages_are_the_same_under_every_placement_of_tables() {
     let map = Event::Map { page: 0, pages: 40, segment: None, shared: false };
