@@ -14,6 +14,7 @@ from binhop.reproduce import claims as claim_files
 from binhop.reproduce import mb90
 from binhop.reproduce.mb90 import study
 from binhop.reproduce.mb90.data import Mb90Data
+from binhop.reproduce.mb90.page import shares_of_excess
 from binhop.reproduce.mb90.paper import (
     DESIGNS,
     SWITCHES,
@@ -177,6 +178,31 @@ def test_the_page_holds_every_trial_of_both(smoke: Path) -> None:
         assert f"| {trial.design} | {trial.workload} | {trial.name} |" in page
     for link in re.findall(r"\((figure-\d\.png)\)", page):
         assert (smoke / link).exists()
+
+
+def test_a_placement_with_little_excess_adds_little_to_shares() -> None:
+    """The first placement has an excess of 1,000 cycles, and the second an excess of 10; a row may lack."""
+    rows = pl.DataFrame(
+        {
+            "seed": [0, 0, 0, 1, 1],
+            "level": ["l2", "memory", "write-buffer", "l2", "memory"],
+            "kind": ["fetch", "data", None, "fetch", "data"],
+            "excess": [900, 200, -100, 0, 10],
+        }
+    )
+    found = shares_of_excess(rows, ["level", "kind"])
+    means = {key: samples.mean() for key, samples in found.items()}
+    assert means == {
+        ("l2", "fetch"): pytest.approx(900 / 1_110),
+        ("memory", "data"): pytest.approx(210 / 1_110),
+        ("write-buffer", None): pytest.approx(-100 / 1_110),
+    }
+    assert sum(means.values()) == pytest.approx(1_010 / 1_110)
+
+
+def test_without_excess_there_are_no_shares() -> None:
+    rows = pl.DataFrame({"seed": [0, 1], "cause": ["page-fault"] * 2, "excess": [5, -5]})
+    assert shares_of_excess(rows, ["cause"]) == {}
 
 
 def test_the_page_is_redrawn_from_the_tables_alone(smoke: Path, tmp_path: Path) -> None:

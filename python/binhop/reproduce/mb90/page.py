@@ -5,9 +5,11 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from binhop.lazy_imports import pl
 from binhop.numbers import grouped, percent
-from binhop.reproduce.judge import Measure, measure
+from binhop.reproduce.judge import Measure, measure, ratios
 from binhop.reproduce.markdown import claims_table, grid, judged
 from binhop.reproduce.mb90.data import DOCUMENT, EXACT
 from binhop.reproduce.mb90.paper import DESIGNS, SWITCHES, WORKLOADS, Mb90Paper, figure
@@ -16,6 +18,8 @@ from binhop.tables.switches import KNOWN_TIMES, short
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from binhop.reproduce.claims import Claim
     from binhop.reproduce.mb90.data import Mb90Data
@@ -342,12 +346,18 @@ def _costs(data: Mb90Data) -> str:
     return grid(head, rows, 2) + f"\nTo compare with, on a DECstation 5000 (§6): {constants}.\n"
 
 
+SHARE = (
+    "A *share* divides the excess under all placements and trials by the sum of all rows above zero. "
+    "So a placement with little excess counts little.\n\n"
+)
+
+
 def _causes(data: Mb90Data) -> str:
-    return _grouped(data, data.causes, ["cause"], ["switches", "length", "cost", "share"])
+    return SHARE + _grouped(data, data.causes, ["cause"], ["switches", "length", "cost", "share"])
 
 
 def _levels(data: Mb90Data) -> str:
-    return _grouped(data, data.levels, ["level", "kind"], ["cost", "share"])
+    return SHARE + _grouped(data, data.levels, ["level", "kind"], ["cost", "share"])
 
 
 def _caches(data: Mb90Data) -> str:
@@ -356,7 +366,8 @@ def _caches(data: Mb90Data) -> str:
         "Misses and lines per switch. *Extra* is shared less private. A *replaced* miss is on a line that "
         "other processes evicted; a *reordered* miss is on a line that was still there when its process "
         "returned. *Lost* is the share of the lines held at a switch that are gone at the return, and "
-        "*restored* the share of the lost lines that come back before the next switch.\n\n"
+        "*restored* the share of the lost lines that come back before the next switch. Both are means of the "
+        "placements' own shares.\n\n"
     )
     return text + _grouped(data, data.caches, ["cache"], columns)
 
@@ -365,25 +376,55 @@ def _grouped(data: Mb90Data, frame: pl.DataFrame, keys: Sequence[str], columns: 
     """Returns a table of means over trials, with intervals over placements."""
     rows = []
     own = frame.filter(drain=1)
+    means = [name for name in columns if name != "share"]
     by_placement = own.group_by("design", "workload", *keys, "seed", maintain_order=True).agg(
-        pl.col(name).cast(pl.Float64).mean() for name in columns
+        pl.col(name).cast(pl.Float64).mean() for name in means
     )
     for design in DESIGNS:
         for workload in WORKLOADS:
             cell = by_placement.filter(design=design, workload=workload)
+            shares = {}
+            if "share" in columns:
+                shares = shares_of_excess(own.filter(design=design, workload=workload), keys)
             for key, of in cell.group_by(keys, maintain_order=True):
                 names = [str(name).replace("-", " ") if name is not None else "" for name in key]
-                cells = [_cell(of[name], name, data.confidence) for name in columns]
+                samples = {name: of[name].drop_nulls().to_numpy() for name in means}
+                samples["share"] = shares.get(key, np.array([]))
+                cells = [_cell(samples[name], name, data.confidence) for name in columns]
                 rows.append([design, workload, *names, *cells])
     head = ["design", "workload", *keys, *("instructions" if name == "length" else name for name in columns)]
     return grid(head, rows, 2 + len(keys))
 
 
-def _cell(values: pl.Series, name: str, confidence: float) -> str:
-    known = values.drop_nulls()
-    if known.is_empty():
+def shares_of_excess(
+    rows: pl.DataFrame, keys: Sequence[str]
+) -> dict[tuple[object, ...], NDArray[np.float64]]:
+    """Returns the share of each group of rows in the excess of the groups above zero.
+
+    The mean of a group's samples, one for each placement, is the ratio of the sums over all placements and
+    trials. No group has samples if no group's excess is above zero.
+    """
+    seeds = rows["seed"].unique().sort()
+    excess = {
+        key: of.group_by("seed")
+        .agg(pl.col("excess").sum())
+        .join(seeds.to_frame(), on="seed", how="right")
+        .sort("seed")["excess"]
+        .fill_null(0)
+        .to_numpy()
+        for key, of in rows.group_by(keys, maintain_order=True)
+    }
+    positive = [samples for samples in excess.values() if samples.sum() > 0]
+    if not positive:
+        return {}
+    whole = np.sum(positive, axis=0)
+    return {key: ratios(samples, whole) for key, samples in excess.items()}
+
+
+def _cell(samples: NDArray[np.float64], name: str, confidence: float) -> str:
+    if len(samples) == 0:
         return "-"
-    return _with(measure(known.to_numpy(), confidence), percent if name in SHARES else short)
+    return _with(measure(samples, confidence), percent if name in SHARES else short)
 
 
 SHARES = ("share", "lost", "restored")
