@@ -6,7 +6,19 @@
 
 #include "pub_tool_basics.h"
 #include "pub_tool_tooliface.h"
+#include "pub_tool_vkiscnums.h"
 #include "wire.h"
+
+/* Valgrind's headers may lack these numbers. */
+#ifndef __NR_copy_file_range
+#define __NR_copy_file_range 326
+#endif
+#ifndef __NR_statx
+#define __NR_statx 332
+#endif
+#ifndef __NR_openat2
+#define __NR_openat2 437
+#endif
 
 #define BH_(name) binhop_##name
 
@@ -57,8 +69,27 @@ void BH_(fix_random)(ThreadId tid);
 void BH_(track_calls)(void);
 /* Allocates the table of threads. Called once the largest number of threads is known. */
 void BH_(prepare_threads)(void);
+
+/* files.c: the files of system calls and mappings. */
+
+/* The state of a thread, with the system call that it is in. */
+typedef struct {
+   Bool in_call, ended, regular, direct;
+   UInt number;
+   UWord arguments[6];
+   ULong device, inode, offset;
+   /* The file that a call between two files writes to. */
+   ULong to_device, to_inode, to_offset;
+   UInt ranges, room;
+   ULong *range;
+} Thread;
+
+/* Finds the files of the call that a thread is about to make, and writes their names. */
+void BH_(find_file)(Thread *thread);
 /* Writes the path, the length and the birth of a mapped file, if they were not written lately. If `bytes` is
    WIRE_NO_BYTES, the path may lead to another file, so the birth is written as unknown. */
 void BH_(name_mapped_file)(ULong device, ULong inode, ULong bytes, const HChar *path);
+/* Forgets which names this image has written. A forked child writes its names anew. */
+void BH_(forget_names)(void);
 
 #endif

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from binhop.trust import Distrusted
 
-SOURCES = ("main.c", "pipe.c", "instrument.c", "memory.c", "calls.c")
+SOURCES = ("main.c", "pipe.c", "instrument.c", "memory.c", "calls.c", "files.c")
 HEADERS = ("recorder.h", "wire.h")
 TOOL = "binhop-amd64-linux"
 GET_VALGRIND = "install it: `apt install valgrind`, `dnf install valgrind-devel`, or from valgrind.org"
