@@ -185,10 +185,10 @@ def metrics() -> str:
     """Returns the page on the metrics of a result."""
     text = "# Metrics\n\n" + MADE
     text += (
-        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB, and `<kind>`\n"
-        "for a [kind of access](#kinds-of-access). Counts are whole numbers. A ratio whose denominator is 0 is null, never 0.\n"
-        "A result does not contain metrics that its machine cannot have, and metrics of TLBs and translation only with\n"
-        "`translation.active = true`.\n\n"
+        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB, `<kind>` for\n"
+        "a [kind of access](#kinds-of-access), and `<agent>` for an [agent](glossary.md#agents) other than the program. Counts\n"
+        "are whole numbers. A ratio whose denominator is 0 is null, never 0. A result does not contain metrics that its\n"
+        "machine cannot have, and metrics of TLBs and translation only with `translation.active = true`.\n\n"
     )
     text += table(binhop.counters())
     text += (

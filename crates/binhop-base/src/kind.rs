@@ -39,7 +39,7 @@ kinds! {
     Store = "store", true, "A store by the processor; below the first level, the fill that a store's miss caused: it reads, and leaves no dirty line.";
     Write = "write", false, "Data passed down by a write-through cache, or by a store that missed and does not allocate.";
     Writeback = "writeback", false, "A dirty line leaving the level above.";
-    Fill = "fill", false, "The rest of a line, read because a write or write-back smaller than the line allocates it.";
+    Fill = "fill", false, "The rest of a line, read because a write, or a write-back of a shorter line, allocates the line. A write counts as a part of a line, however many bytes the store has.";
     System = "system", false, "A dirty line written out by the operating system because its frame changes hands.";
 }
 

@@ -239,13 +239,22 @@ impl Mmu {
 
     /// Looks up a page for a reference.
     pub fn look_up(&mut self, port: usize, page: VirtualPage) -> Lookup {
+        self.look_up_for(port, page, false)
+    }
+
+    /// Looks up a page of a page table. A hit in the second level fills a wired slot of the first level.
+    pub fn look_up_wired(&mut self, port: usize, page: VirtualPage) -> Lookup {
+        self.look_up_for(port, page, true)
+    }
+
+    fn look_up_for(&mut self, port: usize, page: VirtualPage, wired: bool) -> Lookup {
         let first = self.first_level(port, page);
         if self.ask(first, port, page) {
             return Lookup::First(first);
         }
         match self.second_level(first, page) {
             Some(second) if self.ask(second, port, page) => {
-                self.put(first, page, false);
+                self.put(first, page, wired);
                 Lookup::Second(second)
             }
             _ => Lookup::Nowhere,

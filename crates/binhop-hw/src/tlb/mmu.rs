@@ -341,6 +341,21 @@ impl Mmu {
     /// The port has no TLB for pages of this size.
     #[inline(always)]
     pub fn look_up(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
+        self.look_up_levels(port, page, false)
+    }
+
+    /// Does what [`Mmu::look_up`] does for a page of a page table: a hit in a second-level TLB fills a wired slot of the
+    /// first level, if the first level has wired slots.
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    #[inline]
+    pub fn look_up_wired(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
+        self.look_up_levels(port, page, true)
+    }
+
+    #[inline(always)]
+    fn look_up_levels(&mut self, port: usize, page: TlbPage, wired: bool) -> TlbOutcome {
         self.note_pending();
         let key = PageKey::new(page);
         let first = self.first_level(port, key);
@@ -351,12 +366,12 @@ impl Mmu {
             self.set_last(port, first, slot, key);
             return TlbOutcome::First(first);
         }
-        self.look_behind(port, first, key)
+        self.look_behind(port, first, key, wired)
     }
 
-    /// Continues a lookup that has missed the first level.
+    /// Continues a lookup that has missed the first level. `wired` says whether a hit fills a wired slot there.
     #[inline(never)]
-    fn look_behind(&mut self, port: usize, first: usize, key: PageKey) -> TlbOutcome {
+    fn look_behind(&mut self, port: usize, first: usize, key: PageKey, wired: bool) -> TlbOutcome {
         self.tlbs[first].counts.ports[port].misses += 1;
         let Some(second) = self.second_level(first, key) else { return TlbOutcome::Miss };
         let Tlb { counts, array, .. } = &mut self.tlbs[second];
@@ -366,7 +381,7 @@ impl Mmu {
             return TlbOutcome::Miss;
         };
         array.touch(slot, &mut self.times);
-        let slot = self.put(first, key, false);
+        let slot = self.put(first, key, wired);
         self.set_last(port, first, slot, key);
         TlbOutcome::Second(second)
     }

@@ -24,7 +24,7 @@ keys! {
             "what identifies a line: its physical address, its virtual address with the address space, or its global virtual address";
         write: WritePolicy = "write", absent "back", "whether written data stays in the cache until its line is evicted, or goes to the next level at once";
         allocate: bool = "allocate", absent "true", "whether a write that misses allocates the line";
-        replacement: Replacement = "replacement", form "a replacement's name", absent "lru",
+        replacement: Replacement = "replacement", absent "lru",
             "the policy that chooses the victim of a set";
         writeback_order: WritebackOrder = "writeback-order", absent "after-fill",
             "whether a dirty victim is written back before or after the new line is read";

@@ -433,7 +433,7 @@ impl Prepare {
                     huge.fork(Asid(addr as u32), Asid(parent));
                 }
                 self.tell_tlbs(TlbEvent::Space(parent));
-                self.tell_tlbs(TlbEvent::Space(addr as u32));
+                self.tell_tlbs(TlbEvent::SpaceEnds(addr as u32));
             }
             Op::Exec | Op::Exit => {
                 if let Some(tables) = self.tables() {
@@ -443,7 +443,7 @@ impl Prepare {
                 if let Some(huge) = self.huge_pages() {
                     huge.forget(Asid(addr as u32), [0, u64::MAX]);
                 }
-                self.tell_tlbs(TlbEvent::Space(addr as u32));
+                self.tell_tlbs(TlbEvent::SpaceEnds(addr as u32));
             }
             _ => {}
         }

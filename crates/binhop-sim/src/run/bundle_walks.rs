@@ -86,8 +86,8 @@ impl BundleWalks {
         tables: &Tables,
         into: &mut Vec<BitsAccess>,
     ) {
-        let (spared, root) = match walk.decision {
-            Some(Decision::Walk { spared, root }) => (spared, root),
+        let (spared, root, second) = match walk.decision {
+            Some(Decision::Walk { spared, root, second }) => (spared, root, second),
             Some(Decision::Second) => {
                 return self.wait(Cause::SecondLevel, self.config.second_level);
             }
@@ -99,6 +99,9 @@ impl BundleWalks {
         accesses(config, *first, &walk.steps, (spared, root), 1 << self.line_log2[0], no_frame, room);
         self.counts.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
         self.wait(Cause::Handler, handler_instructions(&self.config, root));
+        if second {
+            self.wait(Cause::SecondLevel, self.config.second_level);
+        }
         self.awaits = bits.has_fronts();
         let by_front = !bits.has_fronts() && self.config.reads_level_1();
         let translation = LaneTranslation { tables, frames: None };

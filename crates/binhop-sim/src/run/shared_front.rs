@@ -153,7 +153,8 @@ impl SharedFront {
 
     /// Counts a walk of which no lane is told. Its fetches and its loads took so many cycles.
     fn count_walk(&mut self, walk: &Walk, [fetches, loads]: [u64; 2]) {
-        let (Some((config, _)), Some(Decision::Walk { spared, root })) = (&self.translation, walk.decision)
+        let (Some((config, _)), Some(Decision::Walk { spared, root, second })) =
+            (&self.translation, walk.decision)
         else {
             unreachable!("the walk has been made")
         };
@@ -163,7 +164,9 @@ impl SharedFront {
         self.walks.waited(Cause::Handler, instructions);
         self.walks.waited(Cause::HandlerFetch, fetches);
         self.walks.waited(Cause::Entries, loads);
-        self.waited += instructions;
+        let of_entry = if second { config.second_level } else { 0 };
+        self.walks.waited(Cause::SecondLevel, of_entry);
+        self.waited += instructions + of_entry;
     }
 
     /// Makes the accesses of a walk, if they go through level 1. Returns the cycles that its fetches and
@@ -172,7 +175,7 @@ impl SharedFront {
         let Some((config, first)) = &self.translation else {
             unreachable!("walks are for machines that translate")
         };
-        let Some(Decision::Walk { spared, root }) = walk.decision else { return None };
+        let Some(Decision::Walk { spared, root, .. }) = walk.decision else { return None };
         let agent = config.agent();
         if agent == Agent::Walk && config.reads != WalkEntry::Data {
             return None;

@@ -21,7 +21,11 @@ pub(crate) enum Cause {
 impl Cause {
     /// Every cause, with its name in metrics and its meaning.
     pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Self::SecondLevel, "second-level", "Cycles of hits in a second-level TLB."),
+        (
+            Self::SecondLevel,
+            "second-level",
+            "Cycles of hits in a second-level TLB, those of handlers and walkers included.",
+        ),
         (Self::Handler, "handler", "Cycles of the handlers' instructions, one each."),
         (
             Self::HandlerFetch,
@@ -74,7 +78,11 @@ impl Fault {
             "unmapped",
             "Page faults at the first reference to a page outside every map, where the trace has mapped something.",
         ),
-        (Self::Copied, "copied", "Page faults at a store that copied a shared page."),
+        (
+            Self::Copied,
+            "copied",
+            "Page faults at a store that copied a shared page to which the process had a translation; without a translation, the fault counts as first.",
+        ),
     ];
 }
 

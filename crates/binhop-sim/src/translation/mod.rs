@@ -82,8 +82,10 @@ pub(crate) enum Decision {
     Walk {
         /// The entries that walk caches spare.
         spared: u32,
-        /// True if the entry's own page missed the TLB, too (MIPS).
+        /// True if the entry's own page missed the TLBs, too (MIPS).
         root: bool,
+        /// True if a second-level TLB held the entry's own page (MIPS).
+        second: bool,
     },
 }
 
@@ -121,31 +123,30 @@ impl Walk {
                 }
             }
         }
-        let mut decision = (0, false);
+        let (mut spared, mut of_entry) = (0, TlbOutcome::First(0));
         if config.table.kind == TableKind::Mips {
-            let of_entry = Self::page_of_entry(config, page);
-            let data = Port::Data as usize;
-            let outcome = mmu.look_up(data, of_entry);
+            let (data, page) = (Port::Data as usize, Self::page_of_entry(config, page));
+            of_entry = mmu.look_up_wired(data, page);
             let first = config.serving[data];
-            if !matches!(outcome, TlbOutcome::First(_)) {
+            if !matches!(of_entry, TlbOutcome::First(_)) {
                 counts.missed_entry(first);
             }
-            decision.1 = outcome == TlbOutcome::Miss;
-            if decision.1 {
+            if of_entry == TlbOutcome::Miss {
                 config.mmu.tlbs[first].next.into_iter().for_each(|second| counts.missed_entry(second));
-                mmu.fill_wired(data, of_entry);
+                mmu.fill_wired(data, page);
             }
         } else if !config.mmu.walk_caches.is_empty() {
-            let spared = mmu.walk_from(base.space, base.number, shifts);
-            mmu.fill_walk_caches(base.space, base.number, shifts, spared);
-            decision.0 = spared as u32;
+            let from_caches = mmu.walk_from(base.space, base.number, shifts);
+            mmu.fill_walk_caches(base.space, base.number, shifts, from_caches);
+            spared = from_caches as u32;
         }
         mmu.fill(port as usize, page);
         match whole {
             Some(run) => tlbs.runs.fill((page.space, page.number), run),
             None => tlbs.pages.fill((page.space, page.number), self.mapped),
         }
-        Decision::Walk { spared: decision.0, root: decision.1 }
+        let second = matches!(of_entry, TlbOutcome::Second(_));
+        Decision::Walk { spared, root: of_entry == TlbOutcome::Miss, second }
     }
 }
 
@@ -171,9 +172,14 @@ impl<T: Copy + Ord> Told<T> {
         Self { last: BTreeMap::new(), places: BTreeMap::new(), recent: vec![None; RECENT] }
     }
 
+    /// Returns the place in [`Told::recent`].
+    fn place((space, number): (u32, u64)) -> usize {
+        (number ^ u64::from(space) << 4) as usize % RECENT
+    }
+
     /// Notes that TLBs were told of something.
     fn fill(&mut self, of_space: (u32, u64), what: T) {
-        let recent = &mut self.recent[(of_space.1 ^ u64::from(of_space.0) << 4) as usize % RECENT];
+        let recent = &mut self.recent[Self::place(of_space)];
         if recent.replace((of_space, what)) == Some((of_space, what)) {
             return;
         }
@@ -182,6 +188,16 @@ impl<T: Copy + Ord> Told<T> {
             if !places.contains(&of_space) {
                 places.push(of_space);
             }
+        }
+    }
+
+    /// Notes that a space has nothing under its pages from the first to the last any more.
+    fn forget(&mut self, space: u32, [first, last]: [u64; 2]) {
+        let gone: Vec<_> =
+            self.last.range((space, first)..=(space, last)).map(|(&of_space, _)| of_space).collect();
+        for of_space in gone {
+            self.last.remove(&of_space);
+            self.recent[Self::place(of_space)] = None;
         }
     }
 
@@ -212,6 +228,15 @@ impl Tlbs {
         Self { mmu, pages: Told::new(), runs: Told::new() }
     }
 
+    /// Notes that a space does not map its pages from the first to the last any more. Of huge pages, the space maps none
+    /// of which it has lost a part.
+    fn unmap(&mut self, space: u32, pages: [u64; 2], huge_log2: Option<u32>) {
+        self.pages.forget(space, pages);
+        if let Some(log2) = huge_log2 {
+            self.runs.forget(space, pages.map(|page| page >> log2));
+        }
+    }
+
     /// Removes every translation of a page that has left memory. The page keeps its places. When the page leaves memory
     /// again, its translations are removed again, together with what walk caches hold of their entries.
     pub(crate) fn evict(&mut self, page: PageId) {
@@ -240,13 +265,21 @@ pub enum TlbEvent {
     /// A space's pages are no longer mapped, from the first to the last. The pages of the table that held their entries
     /// may be free.
     Unmapped(u32, [u64; 2]),
-    /// The translations of a whole space end.
+    /// The translations of a whole space end. Its pages stay mapped.
     Space(u32),
+    /// A space has no pages any more.
+    SpaceEnds(u32),
 }
 
 impl TlbEvent {
     /// Applies the event to TLBs.
-    pub(crate) fn apply(&self, Tlbs { mmu, .. }: &mut Tlbs, config: &TranslationConfig) {
+    pub(crate) fn apply(&self, tlbs: &mut Tlbs, config: &TranslationConfig) {
+        match *self {
+            Self::Unmapped(space, pages) => tlbs.unmap(space, pages, config.huge_log2()),
+            Self::SpaceEnds(space) => tlbs.unmap(space, [0, u64::MAX], config.huge_log2()),
+            _ => {}
+        }
+        let mmu = &mut tlbs.mmu;
         match *self {
             Self::Own(_) => unreachable!("TLBs become a lane's own once"),
             Self::Switch(space) => mmu.switch(space),
@@ -259,7 +292,7 @@ impl TlbEvent {
                     mmu.invalidate(space, of(pages[0]).number, of(pages[1]).number);
                 }
             }
-            Self::Space(space) => mmu.invalidate_space(space),
+            Self::Space(space) | Self::SpaceEnds(space) => mmu.invalidate_space(space),
         }
     }
 }

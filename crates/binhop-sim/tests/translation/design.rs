@@ -58,7 +58,6 @@ prop_compose! {
         random in any::<bool>(),
         huge in prop::option::of((prop::sample::select(vec![4, 4, 4, 8]), prop::sample::select(vec![0, 0, 30]))),
     ) -> Design {
-        let wired = if second.is_some() { 0 } else { wired };
         let mut tlbs = vec![tlb(first.0 + wired, first.0 + wired, wired, first.1)];
         let mut names = vec!["tlb"];
         if let Some(rule) = split {

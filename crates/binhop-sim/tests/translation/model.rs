@@ -197,6 +197,16 @@ impl SlowTranslation {
         }
     }
 
+    /// Notes that a space does not map the pages from the first to the last any more.
+    fn unmapped(&mut self, Asid(space): Asid, [first, last]: [u64; 2]) {
+        let of_huge = |number: u64| {
+            let pages = self.huge.pages(number);
+            pages.start <= last && first < pages.end
+        };
+        self.filled_huge.retain(|&(asid, number), _| asid != space || !of_huge(number));
+        self.filled.retain(|&(asid, number), _| asid != space || number < first || number > last);
+    }
+
     fn add(&mut self, name: &str, count: u64) {
         *self.counts.entry(name.to_string()).or_default() += count;
     }
@@ -306,8 +316,12 @@ impl Observer for SlowTranslation {
                 let (mut spared, mut root) = (0, false);
                 if self.design.kind == TableKind::Mips {
                     let entry = (self.asid.0, OF_TABLE | next.page_no.0 >> 10, 12);
-                    let found = self.mmu.look_up(1, entry);
+                    let found = self.mmu.look_up_wired(1, entry);
                     root = found == Lookup::Nowhere;
+                    if matches!(found, Lookup::Second(_)) {
+                        self.add("translation.cycles.second-level", self.design.second_level);
+                        tree.now += self.design.second_level;
+                    }
                     let agent = if self.design.software { "handler" } else { "walk" };
                     let of_data = self.design.mmu.ports[1][0];
                     self.add(&format!("{}.{agent}.load.accesses", names[of_data]), 1);
@@ -413,6 +427,7 @@ impl Observer for SlowTranslation {
                     self.mmu.invalidate(self.asid.0, pages[0], pages[1]);
                     if op != Op::Protect {
                         self.tables.unmap(self.asid, PageNo(pages[0]), PageNo(pages[1]));
+                        self.unmapped(self.asid, pages);
                         if self.design.kind == TableKind::Mips {
                             let of = |page: u64| OF_TABLE | page >> 10;
                             self.mmu.invalidate(self.asid.0, of(pages[0]), of(pages[1]));
@@ -423,11 +438,13 @@ impl Observer for SlowTranslation {
             Op::Fork => {
                 let parent = Asid(events.arg0(row).unwrap() as u32);
                 self.tables.drop_space(asid);
+                self.unmapped(asid, [0, u64::MAX]);
                 self.mmu.invalidate_space(parent.0);
                 self.mmu.invalidate_space(asid.0);
             }
             Op::Exec | Op::Exit => {
                 self.tables.drop_space(asid);
+                self.unmapped(asid, [0, u64::MAX]);
                 self.mmu.invalidate_space(asid.0);
             }
             _ => {}

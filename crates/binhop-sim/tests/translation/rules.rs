@@ -138,6 +138,46 @@ fn a_page_that_is_mapped_again_is_looked_up_again() {
     assert_eq!((counts["tlb.load.misses"], counts["os.faults"]), (2.0, 1.0));
 }
 
+/// A page that leaves memory takes along what walk caches hold for its own addresses. Addresses that it had before
+/// belong to other pages.
+#[test]
+fn a_page_that_leaves_memory_ends_walks_to_its_own_addresses_alone() {
+    const SMALL: &str = r#"
+memory = { page = "4KiB", size = "16KiB" }
+placement = { policy = "first", pool = "4KiB" }
+cost = { memory = 40 }
+[cache.l1]
+serves = "all"
+size = "1KiB"
+line = "32B"
+next = "memory"
+[tlb.tlb]
+serves = "all"
+entries = 8
+[walk-cache.3]
+entries = 8
+[translation]
+active = true
+table = "radix"
+levels = 5
+entry = "128B"
+placement = "fixed"
+"#;
+    let machine = Machine::parse(SMALL, "small", &[]).unwrap();
+    let load = |page| Event::Data { op: Op::Load, page, offset: 8, size: 4 };
+    // A page of the segment is at two addresses, and the first of them is unmapped. Then other pages push it out.
+    let spared = |first: u8, other: u8| {
+        let map = |page| Event::Map { page, pages: 1, segment: Some(0), shared: true };
+        let mut events = vec![map(first), load(first), map(other), Event::Unmap { page: first, pages: 1 }];
+        events.extend([2, 2, 3, 4, 5, 6].map(load));
+        let counts = counts(&run(&machine, &batch(&events), 3, &RunOptions::default()), 0, 1);
+        assert!(counts["os.evictions"] > 0.0);
+        counts["translation.entries.spared"]
+    };
+    // A table page has 32 entries: for page 1 and the pages that push it out, but not for pages 100 and 200.
+    assert_eq!(spared(1, 100), spared(200, 100));
+}
+
 #[test]
 fn what_units_reference_is_not_translated() {
     let machine = walking_in_memory("random", "1MiB", Some("fixed"));

@@ -27,9 +27,9 @@ keys! {
         reads: Option<At<String>> = "reads", form "a cache's name or \"memory\"",
             absent "the cache that serves data", "the level that a page walker asks first";
         tags: bool = "tags", absent "true",
-            "whether entries of TLBs and walk caches carry the address space; without tags a switch flushes them";
+            "whether entries of TLBs and walk caches carry the address space; without tags a switch removes all entries but wired entries";
         asids: UpTo<{ 1 << 16 }> = "asids", absent "0",
-            "the numbers that hardware has for address spaces; when they are used up, everything is flushed. 0: no limit";
+            "the numbers that hardware has for address spaces; when they are used up, all entries are removed, wired entries included. 0: no limit";
         handler: UpTo<1000> = "handler", absent "10", "instructions of the handler that refills a TLB in software";
         root_handler: UpTo<1000> = "root-handler", absent "10",
             "instructions of the handler for a page of the page table itself";

@@ -5,13 +5,16 @@ mod softvm;
 mod translation;
 
 use binhop_base::{Agents, Kind};
-use binhop_hw::{CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy};
+use binhop_hw::{
+    AgentCounters, AgentMemoryCounters, CacheCounters, MemoryCounters, Next, Rules, TreeConfig, WritePolicy,
+};
 
 use super::tally::Tally;
 use crate::machine::Machine;
 use crate::translation::Cause;
 
-/// `MetricInfo` is a metric, or a pattern of metrics: `<cache>` and `<kind>` stand for every cache and kind.
+/// `MetricInfo` is a metric, or a pattern of metrics: `<cache>`, `<kind>` and `<agent>` stand for every cache, every kind
+/// and every agent other than the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricInfo {
     /// The metric's name.
@@ -74,6 +77,8 @@ pub fn metrics() -> Vec<MetricInfo> {
     of_run
         .chain(counters("<cache>", CacheCounters::LIST))
         .chain(counters("memory", MemoryCounters::LIST))
+        .chain(counters("<cache>.<agent>", AgentCounters::LIST))
+        .chain(counters("memory.<agent>", AgentMemoryCounters::LIST))
         .chain(translation::metrics())
         .chain(softvm::metrics())
         .collect()
@@ -348,7 +353,11 @@ mod tests {
             let agent = machine.translation().map_or("", |translation| translation.agent().name());
             let counts = machine.translation().map(|_| TranslationCounts::default());
             let at_misses = machine.softvm().map(|_| SoftvmCounts::default());
-            let tally = Tally { translation: counts, at_misses, ..Tally::zero(caches.len()) };
+            let agents = machine.tree().config().agents;
+            let none = vec![AgentCounters::default(); agents.others().count()];
+            let by_cache = (0..caches.len()).map(|_| none.as_slice());
+            let agents = ByAgent::of(agents, by_cache, &vec![AgentMemoryCounters::default(); none.len()]);
+            let tally = Tally { translation: counts, at_misses, agents, ..Tally::zero(caches.len()) };
             each(&machine, &tally, |reported, unit, _| {
                 let is_of = |info: &&MetricInfo| {
                     let with_kind = |name: &str| {
@@ -357,8 +366,8 @@ mod tests {
                     };
                     let of_caches = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
                     let of_tlbs = tlbs.iter().map(|tlb| info.name.replace("<tlb>", &tlb.name));
-                    let of_tlbs = of_tlbs.map(|name| name.replace("<agent>", agent));
-                    of_caches.chain(of_tlbs).any(|name| with_kind(&name))
+                    let names = of_caches.chain(of_tlbs).map(|name| name.replace("<agent>", agent));
+                    names.into_iter().any(|name| with_kind(&name))
                 };
                 let found = listed.iter().find(is_of);
                 let info = found.unwrap_or_else(|| panic!("{name}: {reported} is reported and not listed"));

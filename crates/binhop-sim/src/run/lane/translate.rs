@@ -146,13 +146,13 @@ impl Lane {
             }
             (None, None) => unreachable!("preparation decides while lanes share TLBs"),
         };
-        let (spared, root) = match decision {
+        let (spared, root, second) = match decision {
             Decision::First => return Ok(()),
             Decision::Second => {
                 self.wait_for_translation(Cause::SecondLevel, config.second_level);
                 return Ok(());
             }
-            Decision::Walk { spared, root } => (spared, root),
+            Decision::Walk { spared, root, second } => (spared, root, second),
         };
         let translator = self.translator.as_mut().expect("as above");
         translator.counts.walked(walk.kind, spared, root);
@@ -165,6 +165,9 @@ impl Lane {
         accesses(&config, first, steps, (spared, root), 1 << line_log2, frame, &mut all);
         translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
         self.wait_for_translation(Cause::Handler, handler_instructions(&config, root));
+        if second {
+            self.wait_for_translation(Cause::SecondLevel, config.second_level);
+        }
         let in_level_1 = config.agent() == Agent::Handler || config.reads == WalkEntry::Data;
         if in_level_1 && self.front.is_none() {
             self.translator.as_mut().expect("as above").passing = true;
