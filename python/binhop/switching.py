@@ -60,8 +60,8 @@ class SwitchResult:
 
     Attributes:
         results: The counts of the run, as `binhop.simulate` returns them: those of the shared caches.
-        costs: Sums over the segments of each life: one row for each workload, seed, asid, life, cause, system
-            call and metric.
+        costs: Sums over the segments of each life: one row for each workload, seed, asid, life, cause and
+            system call, with a column for each metric.
         curves: Sums over the intervals after a switch: one row for each workload, seed, life or all (null),
             cause or all (null), length of interval, and number of interval.
         pages: The waits of each code page in the first 10,000 instructions after a switch.

@@ -22,7 +22,7 @@ counters! {
 counters! {
     /// `DeviceDataCounters` holds the counts of device data in the caches.
     DeviceDataCounters {
-        io_accesses: u64 = "io.accesses", "references", "References to I/O data: all references of devices, and the processor's reads of lines that a device wrote and the processor has not updated since.";
+        io_accesses: u64 = "io.accesses", "references", "References to I/O data: all references of devices, and the processor's reads of lines that a device wrote and the processor has not updated since. A store that hits in a cache of the front updates the line here when that cache writes it back.";
         io_hits: u64 = "io.hits", "references", "References to I/O data that the last-level cache or the DMA cache served.";
         writes_replacing_dirty: u64 = "dma-write.replaced-dirty", "references", "Writes of devices that replaced a dirty line.";
         prefetches: u64 = "prefetches", "lines", "Lines that were prefetched.";
