@@ -25,7 +25,7 @@ use super::routes::{Route, Routes};
 use super::{Control, FETCH, Prepare};
 use crate::machine::{Refill, TranslationConfig, WalkEntry};
 use crate::occasion::Port;
-use crate::translation::{Cause, Decision, Fault, TlbEvent, Tlbs, Walk, WalkStep};
+use crate::translation::{Decision, Fault, TlbEvent, Tlbs, TranslationCause, Walk, WalkStep};
 
 /// `Translator` is what preparation knows of TLBs and page tables.
 pub(super) struct Translator {
@@ -297,7 +297,7 @@ impl Prepare {
             match decision {
                 Decision::First => return Ok(false),
                 Decision::Second if !self.timed => {
-                    counts.waited(Cause::SecondLevel, translator.config.second_level);
+                    counts.waited(TranslationCause::SecondLevel, translator.config.second_level);
                     return Ok(false);
                 }
                 Decision::Second | Decision::Walk { .. } => walk.decision = Some(decision),

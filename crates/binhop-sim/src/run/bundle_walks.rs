@@ -13,7 +13,9 @@ use binhop_hw::{BitsAccess, By, LaneBits, Request, Tree};
 
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{TranslationConfig, WalkEntry};
-use crate::translation::{Cause, Decision, Level, TranslationCounts, Walk, accesses, handler_instructions};
+use crate::translation::{
+    Decision, ServedLevel, TranslationCause, TranslationCounts, Walk, accesses, handler_instructions,
+};
 
 /// `BundleWalks` is what a bundle knows of walks.
 pub(super) struct BundleWalks {
@@ -64,11 +66,12 @@ impl BundleWalks {
     pub(super) fn counts(&self, bits: &LaneBits, lane: usize) -> TranslationCounts {
         let mut counts = self.counts;
         let [fetches, loads] = bits.waited_for_agent(lane, 0);
-        counts.waited(Cause::HandlerFetch, fetches);
-        counts.waited(Cause::Entries, loads);
+        counts.waited(TranslationCause::HandlerFetch, fetches);
+        counts.waited(TranslationCause::Entries, loads);
         for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
             let [first, behind, memory] = bits.served(lane, kind);
-            for (level, accesses) in [(Level::First, first), (Level::Behind, behind), (Level::Memory, memory)]
+            for (level, accesses) in
+                [(ServedLevel::First, first), (ServedLevel::Behind, behind), (ServedLevel::Memory, memory)]
             {
                 counts.add_served(kind, level, accesses);
             }
@@ -89,7 +92,7 @@ impl BundleWalks {
         let (spared, root, second) = match walk.decision {
             Some(Decision::Walk { spared, root, second }) => (spared, root, second),
             Some(Decision::Second) => {
-                return self.wait(Cause::SecondLevel, self.config.second_level);
+                return self.wait(TranslationCause::SecondLevel, self.config.second_level);
             }
             _ => unreachable!("lanes of a bundle share TLBs, and hear of no hit in a first-level TLB"),
         };
@@ -98,9 +101,9 @@ impl BundleWalks {
         let no_frame = |_| unreachable!("the entries depend on no frame where lanes are bits");
         accesses(config, *first, &walk.steps, (spared, root), 1 << self.line_log2[0], no_frame, room);
         self.counts.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
-        self.wait(Cause::Handler, handler_instructions(&self.config, root));
+        self.wait(TranslationCause::Handler, handler_instructions(&self.config, root));
         if second {
-            self.wait(Cause::SecondLevel, self.config.second_level);
+            self.wait(TranslationCause::SecondLevel, self.config.second_level);
         }
         self.awaits = bits.has_fronts();
         let by_front = !bits.has_fronts() && self.config.reads_level_1();
@@ -144,8 +147,8 @@ impl BundleWalks {
 
     /// Notes the cycles that the fetches and the loads of a walk took within a shared front.
     pub(super) fn passed(&mut self, [fetches, loads]: [u64; 2]) {
-        self.counts.waited(Cause::HandlerFetch, fetches);
-        self.counts.waited(Cause::Entries, loads);
+        self.counts.waited(TranslationCause::HandlerFetch, fetches);
+        self.counts.waited(TranslationCause::Entries, loads);
     }
 
     /// Ends the access after a walk. Counts the level that served the access, if the bits did not simulate the access.
@@ -154,15 +157,15 @@ impl BundleWalks {
         let unheard = std::mem::take(&mut self.awaits);
         match missed {
             // Preparation knows that the access hits, and has skipped it.
-            None if unheard => self.counts.served(kind, Level::First),
-            Some(false) => self.counts.served(kind, Level::First),
+            None if unheard => self.counts.served(kind, ServedLevel::First),
+            Some(false) => self.counts.served(kind, ServedLevel::First),
             // A store missed a cache that does not allocate: its data was passed down, and no demand request came.
-            Some(true) if unheard => self.counts.served(kind, Level::Behind),
+            Some(true) if unheard => self.counts.served(kind, ServedLevel::Behind),
             None | Some(true) => {}
         }
     }
 
-    fn wait(&mut self, cause: Cause, cycles: u64) {
+    fn wait(&mut self, cause: TranslationCause, cycles: u64) {
         self.counts.waited(cause, cycles);
         self.waited += cycles;
     }

@@ -20,7 +20,9 @@ use crate::prepare::{
 };
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
-use crate::translation::{Cause, Decision, Level, TranslationCounts, Walk, accesses, handler_instructions};
+use crate::translation::{
+    Decision, ServedLevel, TranslationCause, TranslationCounts, Walk, accesses, handler_instructions,
+};
 
 /// `SharedFront` is the front that all lanes share.
 pub(crate) struct SharedFront {
@@ -121,7 +123,7 @@ impl SharedFront {
                     let missed = self.misses() > before_walk;
                     match untold.take() {
                         Some(_) if !missed => {
-                            self.walks.served(*kind, Level::First);
+                            self.walks.served(*kind, ServedLevel::First);
                             continue;
                         }
                         Some(requests) => controls.push((requests, Control::WalkPassed([0; 2]))),
@@ -161,11 +163,11 @@ impl SharedFront {
         let instructions = handler_instructions(config, root);
         self.walks.walked(walk.kind, spared, root);
         self.walks.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
-        self.walks.waited(Cause::Handler, instructions);
-        self.walks.waited(Cause::HandlerFetch, fetches);
-        self.walks.waited(Cause::Entries, loads);
+        self.walks.waited(TranslationCause::Handler, instructions);
+        self.walks.waited(TranslationCause::HandlerFetch, fetches);
+        self.walks.waited(TranslationCause::Entries, loads);
         let of_entry = if second { config.second_level } else { 0 };
-        self.walks.waited(Cause::SecondLevel, of_entry);
+        self.walks.waited(TranslationCause::SecondLevel, of_entry);
         self.waited += instructions + of_entry;
     }
 

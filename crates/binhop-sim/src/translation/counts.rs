@@ -4,10 +4,10 @@ use binhop_base::Kind;
 
 use crate::machine::MOST_TLBS;
 
-/// `Cause` is a cause of cycles that translation takes.
+/// `TranslationCause` is a cause of cycles that translation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Cause {
+pub(crate) enum TranslationCause {
     /// Hits in a second-level TLB.
     SecondLevel,
     /// The handlers' instructions, one cycle each.
@@ -18,7 +18,7 @@ pub(crate) enum Cause {
     Entries,
 }
 
-impl Cause {
+impl TranslationCause {
     /// Every cause, with its name in metrics and its meaning.
     pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (
@@ -36,10 +36,10 @@ impl Cause {
     ];
 }
 
-/// `Level` is the level that serves an access after its translation.
+/// `ServedLevel` is the level that serves an access after its translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Level {
+pub(crate) enum ServedLevel {
     /// Level 1.
     First,
     /// A cache behind level 1.
@@ -48,7 +48,7 @@ pub(crate) enum Level {
     Memory,
 }
 
-impl Level {
+impl ServedLevel {
     /// Every level, with its name in metrics and its meaning.
     pub(crate) const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::First, "level-1", "Accesses after a walk that level 1 served."),
@@ -92,8 +92,8 @@ const READS: usize = WALKS + KINDS;
 const SPARED: usize = READS + 1;
 const ROOTS: usize = SPARED + 1;
 const CYCLES: usize = ROOTS + 1;
-const SERVED: usize = CYCLES + Cause::ALL.len();
-const OF_ENTRIES: usize = SERVED + KINDS * Level::ALL.len();
+const SERVED: usize = CYCLES + TranslationCause::ALL.len();
+const OF_ENTRIES: usize = SERVED + KINDS * ServedLevel::ALL.len();
 const FAULTS: usize = OF_ENTRIES + MOST_TLBS;
 const ALL: usize = FAULTS + Fault::ALL.len();
 
@@ -151,18 +151,18 @@ impl TranslationCounts {
     }
 
     /// Adds cycles of a cause.
-    pub(crate) fn waited(&mut self, cause: Cause, cycles: u64) {
+    pub(crate) fn waited(&mut self, cause: TranslationCause, cycles: u64) {
         self.0[CYCLES + cause as usize] += cycles;
     }
 
     /// Counts an access that a level served after a walk.
-    pub(crate) fn served(&mut self, kind: Kind, level: Level) {
+    pub(crate) fn served(&mut self, kind: Kind, level: ServedLevel) {
         self.add_served(kind, level, 1);
     }
 
     /// Counts accesses that a level served after walks.
-    pub(crate) fn add_served(&mut self, kind: Kind, level: Level, accesses: u64) {
-        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize] += accesses;
+    pub(crate) fn add_served(&mut self, kind: Kind, level: ServedLevel, accesses: u64) {
+        self.0[SERVED + kind as usize * ServedLevel::ALL.len() + level as usize] += accesses;
     }
 
     /// Returns the walks for accesses of a kind.
@@ -177,13 +177,13 @@ impl TranslationCounts {
     }
 
     /// Returns the cycles of a cause.
-    pub(crate) fn cycles(&self, cause: Cause) -> u64 {
+    pub(crate) fn cycles(&self, cause: TranslationCause) -> u64 {
         self.0[CYCLES + cause as usize]
     }
 
     /// Returns the accesses of a kind that a level served after a walk.
-    pub(crate) fn served_by(&self, kind: Kind, level: Level) -> u64 {
-        self.0[SERVED + kind as usize * Level::ALL.len() + level as usize]
+    pub(crate) fn served_by(&self, kind: Kind, level: ServedLevel) -> u64 {
+        self.0[SERVED + kind as usize * ServedLevel::ALL.len() + level as usize]
     }
 }
 

@@ -36,7 +36,7 @@ use crate::machine::{HANDLER_ALIGNMENT, Refill, TranslationConfig};
 use crate::occasion::Port;
 
 pub(crate) use bytes::{HUGE_PAGE, RUN, TranslationBytes};
-pub(crate) use counts::{Cause, Fault, Level, TranslationCounts};
+pub(crate) use counts::{Fault, ServedLevel, TranslationCause, TranslationCounts};
 
 /// The bit that tells a page of the MIPS user table, as a TLB names it, from a page of the program.
 const OF_TABLE: u64 = 1 << 60;

@@ -11,7 +11,7 @@ use binhop_hw::{
 
 use super::tally::Tally;
 use crate::machine::Machine;
-use crate::translation::Cause;
+use crate::translation::TranslationCause;
 
 /// `MetricInfo` is a metric, or a pattern of metrics: `<cache>`, `<kind>` and `<agent>` stand for every cache, every kind
 /// and every agent other than the user.
@@ -196,7 +196,8 @@ pub(crate) fn each(
     visit(INSTRUCTIONS.name.into(), INSTRUCTIONS.unit, count(instructions));
     visit(REFERENCES.name.into(), REFERENCES.unit, count(tally.stream.references));
     if machine.has_cost() {
-        let cycles = instructions + tally.waited + tally.stream.translation.cycles(Cause::SecondLevel);
+        let cycles =
+            instructions + tally.waited + tally.stream.translation.cycles(TranslationCause::SecondLevel);
         visit(CYCLES.name.into(), CYCLES.unit, count(cycles));
         visit(CPI.name.into(), CPI.unit, ratio(cycles, instructions));
     }

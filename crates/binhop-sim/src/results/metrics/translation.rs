@@ -7,7 +7,7 @@ use binhop_os::page_table::TableKind;
 use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
 use crate::machine::{Machine, Refill, TranslationConfig};
 use crate::results::tally::Tally;
-use crate::translation::{Cause, Fault, Level, TranslationCounts};
+use crate::translation::{Fault, ServedLevel, TranslationCause, TranslationCounts};
 
 const KINDS: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];
 
@@ -78,12 +78,12 @@ const LIST: &[(&str, &str, &str)] = &[
 pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
     let fixed =
         LIST.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning });
-    let causes = Cause::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
+    let causes = TranslationCause::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
         name: format!("translation.cycles.{name}"),
         unit: "cycles",
         meaning,
     });
-    let levels = Level::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
+    let levels = ServedLevel::ALL.iter().map(|&(_, name, meaning)| MetricInfo {
         name: format!("translation.<kind>.tlb-miss.{name}"),
         unit: "accesses",
         meaning,
@@ -156,7 +156,7 @@ pub(super) fn each(
         huge_pages(machine, tally, visit);
     }
     for kind in KINDS {
-        for &(level, name, _) in Level::ALL {
+        for &(level, name, _) in ServedLevel::ALL {
             let name = format!("translation.{}.tlb-miss.{name}", kind.name());
             visit(name, "accesses", Some(whole(counts.served_by(kind, level))));
         }
@@ -164,9 +164,9 @@ pub(super) fn each(
     if machine.has_cost() {
         let software = config.refill == Refill::Software;
         let mut all = 0;
-        for &(cause, name, _) in Cause::ALL {
+        for &(cause, name, _) in TranslationCause::ALL {
             all += counts.cycles(cause);
-            if software || !matches!(cause, Cause::Handler | Cause::HandlerFetch) {
+            if software || !matches!(cause, TranslationCause::Handler | TranslationCause::HandlerFetch) {
                 let cycles = Some(whole(counts.cycles(cause)));
                 visit(format!("translation.cycles.{name}"), "cycles", cycles);
             }

@@ -13,7 +13,8 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::translation::{
-    Cause, Decision, Fault, Level, TlbEvent, Tlbs, TranslationCounts, Walk, accesses, handler_instructions,
+    Decision, Fault, ServedLevel, TlbEvent, Tlbs, TranslationCause, TranslationCounts, Walk, accesses,
+    handler_instructions,
 };
 use crate::unit::Injector;
 
@@ -113,13 +114,17 @@ impl LaneTranslator {
     /// took in the shared front.
     pub(super) fn passed(&mut self, [fetches, entries]: [u64; 2]) {
         self.passing = false;
-        self.counts.waited(Cause::HandlerFetch, fetches);
-        self.counts.waited(Cause::Entries, entries);
+        self.counts.waited(TranslationCause::HandlerFetch, fetches);
+        self.counts.waited(TranslationCause::Entries, entries);
     }
 
     /// Adds the cycles that the processor waited for a request of a walk.
     pub(super) fn waited_for(&mut self, request: &Request, cycles: u64) {
-        let cause = if request.kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
+        let cause = if request.kind == Kind::Fetch {
+            TranslationCause::HandlerFetch
+        } else {
+            TranslationCause::Entries
+        };
         self.counts.waited(cause, cycles);
     }
 }
@@ -136,7 +141,7 @@ impl Lane {
         let decision = match (walk.decision, &mut translator.tlbs) {
             (Some(decision), _) => {
                 if decision == Decision::Second {
-                    self.wait_for_translation(Cause::SecondLevel, config.second_level);
+                    self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
                     return Ok(());
                 }
                 decision
@@ -149,7 +154,7 @@ impl Lane {
         let (spared, root, second) = match decision {
             Decision::First => return Ok(()),
             Decision::Second => {
-                self.wait_for_translation(Cause::SecondLevel, config.second_level);
+                self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
                 return Ok(());
             }
             Decision::Walk { spared, root, second } => (spared, root, second),
@@ -164,9 +169,9 @@ impl Lane {
         let mut all = std::mem::take(&mut translator.room);
         accesses(&config, first, steps, (spared, root), 1 << line_log2, frame, &mut all);
         translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
-        self.wait_for_translation(Cause::Handler, handler_instructions(&config, root));
+        self.wait_for_translation(TranslationCause::Handler, handler_instructions(&config, root));
         if second {
-            self.wait_for_translation(Cause::SecondLevel, config.second_level);
+            self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
         }
         let in_level_1 = config.agent() == Agent::Handler || config.reads == WalkEntry::Data;
         if in_level_1 && self.front.is_none() {
@@ -176,7 +181,11 @@ impl Lane {
         } else {
             for &(kind, mapping, byte) in &all {
                 let cycles = self.access_table(&config, kind, mapping, byte, tables)?;
-                let cause = if kind == Kind::Fetch { Cause::HandlerFetch } else { Cause::Entries };
+                let cause = if kind == Kind::Fetch {
+                    TranslationCause::HandlerFetch
+                } else {
+                    TranslationCause::Entries
+                };
                 let translator = self.translator.as_mut().expect("as above");
                 translator.counts.waited(cause, cycles);
             }
@@ -208,17 +217,17 @@ impl Lane {
         let Some(translator) = &mut self.translator else { return };
         let Some(before) = translator.before.take() else { return };
         let level = if now[1] > before[1] {
-            Level::Memory
+            ServedLevel::Memory
         } else if missed.unwrap_or(now[0] > before[0]) {
-            Level::Behind
+            ServedLevel::Behind
         } else {
-            Level::First
+            ServedLevel::First
         };
         translator.counts.served(kind, level);
     }
 
     /// Makes the processor wait for a cause that is no access.
-    fn wait_for_translation(&mut self, cause: Cause, cycles: u64) {
+    fn wait_for_translation(&mut self, cause: TranslationCause, cycles: u64) {
         self.clock.now += cycles;
         self.waited += cycles;
         self.translator.as_mut().expect("called where addresses are translated").counts.waited(cause, cycles);
@@ -248,8 +257,8 @@ impl Lane {
             self.backs[0].tapped(&translation, tap);
         }
         if let Some(translator) = &mut self.translator {
-            translator.counts.waited(Cause::HandlerFetch, cycles[0]);
-            translator.counts.waited(Cause::Entries, cycles[1]);
+            translator.counts.waited(TranslationCause::HandlerFetch, cycles[0]);
+            translator.counts.waited(TranslationCause::Entries, cycles[1]);
         }
     }
 
