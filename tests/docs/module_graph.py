@@ -8,8 +8,10 @@ uses ``run::lane`` means that ``prepare`` uses ``run``. A module may use its par
 Test modules (``#[cfg(test)]``) and comments are left out.
 """
 
+import functools
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +94,7 @@ class Crate:
                     else:
                         self._imports[module][name] = path
 
+    @functools.cached_property
     def types(self) -> dict[str, list[tuple[Module, bool]]]:
         """Where each type, trait and alias is defined, and whether it is public."""
         found: dict[str, list[tuple[Module, bool]]] = defaultdict(list)
@@ -140,6 +143,21 @@ class Crate:
         return arrows
 
 
+def names_shared_with(crate: Crate, below: list[Crate]) -> dict[str, set[str]]:
+    """The type names that mean two types to a reader of ``crate``, with the crates that define each.
+
+    Such a name is defined in the crate and public in a crate below it, or public in two crates below it.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for other in below:
+        for name, places in other.types.items():
+            if any(public for _, public in places):
+                found[name].add(other.name)
+    for name in crate.types:
+        found[name].add(crate.name)
+    return {name: owners for name, owners in found.items() if len(owners) > 1}
+
+
 def siblings(graph: Graph) -> Graph:
     """The arrows between modules under one parent; what lies inside a module counts as that module."""
     lifted: Graph = defaultdict(lambda: defaultdict(set))
@@ -183,9 +201,17 @@ def cycles(graph: Graph) -> list[list[Module]]:
     return found
 
 
+@functools.cache
 def crates() -> list[Crate]:
     """All crates of the workspace."""
     return [Crate(directory) for directory in sorted((ROOT / "crates").iterdir())]
+
+
+def below(name: str) -> set[str]:
+    """The names of the workspace's crates that a crate depends on, directly or through others."""
+    manifest = tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text())
+    direct = {crate for crate in manifest.get("dependencies", {}) if (ROOT / "crates" / crate).is_dir()}
+    return direct.union(*(below(crate) for crate in direct))
 
 
 def main(names: list[str]) -> None:
@@ -200,7 +226,7 @@ def main(names: list[str]) -> None:
             for source in group:
                 for target in set(lifted[source]) & set(group):
                     print("".join(f"    {line}\n" for line in sorted(lifted[source][target])), end="")
-        for name, places in sorted(crate.types().items()):
+        for name, places in sorted(crate.types.items()):
             if len(places) > 1:
                 print(f"  {name} is defined in {', '.join(_text(module) for module, _ in places)}")
 

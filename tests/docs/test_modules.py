@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs.module_graph import Crate, crates, cycles, siblings
+from tests.docs.module_graph import Crate, below, crates, cycles, names_shared_with, siblings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
@@ -23,8 +27,15 @@ def test_no_two_modules_use_each_other(crate: Crate) -> None:
 
 @pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
 def test_a_type_name_is_defined_once(crate: Crate) -> None:
-    twice = {name: places for name, places in crate.types().items() if len(places) > 1}
+    twice = {name: places for name, places in crate.types.items() if len(places) > 1}
     assert not twice, "a reader of the crate looks for one type of a name"
+
+
+@pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
+def test_a_type_name_stands_for_one_type_in_the_crates_that_a_crate_uses(crate: Crate) -> None:
+    used = below(crate.name)
+    shared = names_shared_with(crate, [other for other in crates() if other.name in used])
+    assert not shared, "give the type of the crate above a name of its own"
 
 
 @pytest.mark.parametrize("crate", crates(), ids=lambda crate: crate.name)
@@ -41,8 +52,8 @@ def test_every_file_of_rust_tests_is_compiled(crate: Crate) -> None:
     assert not missing, f"list these in {tests / 'integration.rs'} (as modules) or Cargo.toml (as programs)"
 
 
-def test_a_cycle_and_a_second_definition_are_found(tmp_path: object) -> None:
-    source = ROOT.__class__(str(tmp_path)) / "made-up" / "src"
+def test_a_cycle_and_a_second_definition_are_found(tmp_path: Path) -> None:
+    source = tmp_path / "made-up" / "src"
     (source / "b").mkdir(parents=True)
     (source / "lib.rs").write_text("mod a;\nmod b;\n")
     (source / "a.rs").write_text(
@@ -54,4 +65,17 @@ def test_a_cycle_and_a_second_definition_are_found(tmp_path: object) -> None:
     )
     crate = Crate(source.parent)
     assert cycles(siblings(crate.graph())) == [[("a",), ("b",)]]
-    assert [name for name, places in crate.types().items() if len(places) > 1] == ["One"]
+    assert [name for name, places in crate.types.items() if len(places) > 1] == ["One"]
+
+
+def test_a_name_that_two_crates_give_their_types_is_found(tmp_path: Path) -> None:
+    def crate(name: str, text: str) -> Crate:
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src" / "lib.rs").write_text(text)
+        return Crate(tmp_path / name)
+
+    low = crate("low", "pub struct Page;\nstruct Hidden;\npub enum Kind { A }\n")
+    beside = crate("beside", "pub type Kind = u8;\n")
+    top = crate("top", "struct Page;\nstruct Hidden;\n")
+    assert names_shared_with(top, [low, beside]) == {"Page": {"low", "top"}, "Kind": {"low", "beside"}}
+    assert names_shared_with(low, []) == {}
