@@ -26,7 +26,7 @@ use binhop_base::LineAddr;
 
 use crate::StreamConfig;
 
-/// `BufferedStream` holds the lines of one buffer: successive lines of a mapping or page, named as the keys of the cache
+/// `BufferedStream` holds the lines of one buffer: successive lines of a mapping or page, named as the cache's keys
 /// name it.
 #[derive(Clone, Debug)]
 struct BufferedStream {

@@ -344,8 +344,8 @@ impl Mmu {
         self.look_up_levels(port, page, false)
     }
 
-    /// Does what [`Mmu::look_up`] does for a page of a page table: a hit in a second-level TLB fills a wired slot of the
-    /// first level, if the first level has wired slots.
+    /// Does what [`Mmu::look_up`] does, for a page of a page table: a hit in a second-level TLB fills a wired slot of
+    /// the first level, if the first level has wired slots.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.

@@ -228,8 +228,8 @@ impl Tlbs {
         Self { mmu, pages: Told::new(), runs: Told::new() }
     }
 
-    /// Notes that a space does not map its pages from the first to the last any more. Of huge pages, the space maps none
-    /// of which it has lost a part.
+    /// Notes that a space does not map its pages from the first to the last any more. A huge page of which the space
+    /// has lost a part is no longer mapped as a whole.
     fn unmap(&mut self, space: u32, pages: [u64; 2], huge_log2: Option<u32>) {
         self.pages.forget(space, pages);
         if let Some(log2) = huge_log2 {

@@ -214,8 +214,8 @@ impl LineHoldings {
             && of.marks.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Gives a line of a holding a mark, or takes the mark away. `left` is as in [`LineHoldings::has`]. Returns whether the
-    /// line had the mark.
+    /// Gives a mark to a line of a holding, or takes the mark away. `left` is as in [`LineHoldings::has`]. Returns
+    /// whether the line had the mark.
     pub(super) fn set(
         &mut self,
         holding: HoldingId,
