@@ -188,6 +188,14 @@ impl Tree {
         cache.sets() == 1 || (!cache.hashed && cache.sets() <= lines_per_page)
     }
 
+    /// Returns the number of places at which a cache may hold lines with one number within their pages.
+    #[must_use]
+    pub fn places_of_line_number(&self, cache: &CacheConfig) -> u64 {
+        let lines_per_page = self.config().page.bytes() >> cache.line.log2();
+        let sets = if cache.hashed { cache.sets() } else { (cache.sets() / lines_per_page).max(1) };
+        sets * u64::from(cache.ways)
+    }
+
     fn front(&self) -> impl Iterator<Item = &CacheConfig> {
         self.config().caches.iter().enumerate().filter(|&(i, _)| self.in_front(i)).map(|(_, cache)| cache)
     }

@@ -18,4 +18,5 @@ pub mod scheduler;
 pub mod segments;
 pub mod softvm;
 pub mod spaces;
+pub mod synonyms;
 pub mod tlb;

@@ -13,6 +13,7 @@ use crate::cache::{Config, Name};
 use crate::cache_tree::CacheTree;
 use crate::placements::{Memory, PageRequest};
 use crate::spaces::Spaces;
+use crate::synonyms::{NamedAccess, Synonyms};
 
 /// `Event` is an event of a trace.
 #[allow(missing_docs)] // Each variant's sentence tells of its fields.
@@ -318,6 +319,8 @@ pub struct Lane {
     dead_in: BTreeMap<u64, u32>,
     /// The mappings that were referenced last: by instructions, by data.
     last: [Option<u32>; 2],
+    /// The copies of memory in caches with virtual tags, if there is such a cache and pages have frames.
+    pub synonyms: Option<Synonyms>,
 }
 
 impl Lane {
@@ -338,7 +341,9 @@ impl Lane {
             None => steps.mappings[number as usize].1,
         };
         let frames = (0..owned).map(|number| (number, own(number))).collect();
+        let has_virtual_tags = caches.iter().any(|cache| cache.tag != "physical");
         Self {
+            synonyms: (has_virtual_tags && memory.is_some()).then(Synonyms::default),
             tree: CacheTree::new(caches, page, memory_cost, add_costs, Rng::new(seed)),
             faults: 0,
             evictions: 0,
@@ -485,9 +490,12 @@ impl Lane {
             unit.act(Occasion::PageChange { fetch: port == 0, mapping }, self);
         }
         let cache = self.serving[port];
+        let access = NamedAccess { kind, cache, mapping, offset };
+        self.synonyms.iter_mut().for_each(|all| all.before(&access, &self.tree, &self.os));
         if !self.tree.holds(cache, mapping, offset, &self.os) {
             unit.act(Occasion::Miss { kind, mapping, offset }, self);
         }
         self.tree.access(cache, kind, mapping, offset, &self.os);
+        self.synonyms.iter_mut().for_each(|all| all.after(&access, &self.tree, &self.os));
     }
 }

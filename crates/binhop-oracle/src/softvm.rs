@@ -15,8 +15,6 @@
 //!   written back into it, waits in a queue. A read of the line that the access itself asks for does not: a handler has
 //!   just translated it. When the access of the program is done, the handler of write-backs runs once
 //!   for each waiting line, the first come first. The accesses of a handler may add lines to the queue.
-//! - The caches hold two different copies of a byte if they hold lines of two mappings of its page, and one of these lines is
-//!   dirty. An access of one of these mappings that brings this about is counted.
 //! - A line that leaves because its frame changes hands is not translated.
 //! - Lines keep the protection of their page: see [`Protection`].
 //! - While a superpage is mapped as a whole and its run of frames is whole, the user entry of its first page serves all of
@@ -134,8 +132,8 @@ pub struct SoftVm {
     pages: Vec<u64>,
     /// The mappings of the lines that wait for the handler of write-backs.
     waiting: VecDeque<u32>,
-    /// The access that is being made, and whether copies of its line differed before it.
-    access: Option<(Reference, bool)>,
+    /// The access that is being made.
+    access: Option<Reference>,
     /// Every count that adds up, by its metric's name.
     pub counts: BTreeMap<String, u64>,
     /// The maximum number of lines that waited at one time.
@@ -175,11 +173,7 @@ impl SoftVm {
         let place = self.table.map(next.asid, next.page_no, page, next.segment);
         self.check_protection(next);
         self.forget_older(tree, program);
-        let known = |&mapping: &u32| program.page(MappingId(mapping)) == page;
-        if !self.places.contains_key(&next.mapping) && self.places.keys().any(known) {
-            self.add("aliases", 1);
-        }
-        self.access = Some((*next, self.copies_differ(next, tree, program)));
+        self.access = Some(*next);
         self.places.insert(next.mapping, (place, next.run));
         let first = self.serving(next.kind);
         tree.written_back.clear();
@@ -194,7 +188,7 @@ impl SoftVm {
     /// # Panics
     /// The queue does not end.
     pub fn after(&mut self, tree: &mut CacheTree, program: &impl Translation) {
-        if let Some((access, _)) = self.access {
+        if let Some(access) = self.access.take() {
             self.queue(tree, access.kind, (access.mapping, access.offset));
             self.forget_older(tree, program);
             self.update_line(&access, tree);
@@ -210,30 +204,6 @@ impl SoftVm {
             self.add("write-backs", 1);
             self.run_handler(Run::WriteBack, mapping, tree, program);
         }
-        if let Some((access, false)) = self.access.take()
-            && self.copies_differ(&access, tree, program)
-        {
-            self.add("synonyms", 1);
-        }
-    }
-
-    /// Returns whether the caches hold a copy of an access's line under its mapping, and a different copy under
-    /// another.
-    fn copies_differ(&self, access: &Reference, tree: &CacheTree, program: &impl Translation) -> bool {
-        let line = tree.caches[self.serving(access.kind)].config.line;
-        let (page, byte) = (program.page(MappingId(access.mapping)), access.offset / line * line);
-        let mut copies: BTreeMap<u32, bool> = BTreeMap::new();
-        for cache in &tree.caches {
-            for held in cache.sets.iter().flatten().flatten() {
-                let Name::Mapping(mapping) = held.name else { panic!("every line is named by its mapping") };
-                let covers = (held.offset..held.offset + cache.config.line).contains(&byte);
-                if mapping < OF_HANDLERS && program.page(MappingId(mapping)) == page && covers {
-                    *copies.entry(mapping).or_default() |= held.dirty;
-                }
-            }
-        }
-        let Some(own) = copies.remove(&access.mapping) else { return false };
-        copies.values().any(|&dirty| dirty || own)
     }
 
     /// Takes note of the lines that went to memory, or came from it, because of a write-back. `own` is the byte that

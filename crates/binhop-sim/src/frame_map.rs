@@ -15,8 +15,6 @@ pub(crate) struct Tables {
     virtual_page: Vec<PageNo>,
     /// For each mapping, the previous mapping of the same page. A page's first mapping names itself.
     before: Vec<MappingId>,
-    /// For each page, its first mapping.
-    first: Vec<MappingId>,
     /// For each page, its newest mapping.
     newest: Vec<MappingId>,
 }
@@ -32,19 +30,12 @@ impl Tables {
                 // Pages are numbered in the order of their first mappings.
                 None => {
                     debug_assert_eq!(mapped.page.index(), self.newest.len());
-                    self.first.push(mapping);
                     self.newest.push(mapping);
                     mapping
                 }
             };
             self.before.push(before);
         }
-    }
-
-    /// Returns whether a page has, or had, several mappings.
-    #[inline]
-    pub(crate) fn has_aliases(&self, page: PageId) -> bool {
-        self.newest[page.index()] != self.first[page.index()]
     }
 
     /// Returns every mapping of a page, newest first.

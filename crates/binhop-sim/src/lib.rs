@@ -25,6 +25,7 @@ mod run;
 mod sharing;
 mod soft_tlb;
 mod softvm;
+mod synonyms;
 mod translation;
 pub mod unit;
 

@@ -150,6 +150,8 @@ pub(crate) struct SharedPreparation {
     /// True if some placement reads the segments of the address space that faults. Only then does preparation
     /// list segments.
     pub(crate) lists_segments: bool,
+    /// True if some machine looks for synonyms.
+    pub(crate) looks_for_synonyms: bool,
     pub(crate) groups: Vec<FrontGroup>,
 }
 
@@ -264,6 +266,7 @@ impl SharingPlan {
             needs: needs[cells[0]].clone(),
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
             lists_segments: cells.iter().any(|&cell| machines[cell].placement().reads_segments()),
+            looks_for_synonyms: cells.iter().any(|&cell| machines[cell].looks_for_synonyms()),
             groups: group(&cells, |a, b| {
                 share && machines[a].tree().front_differs(machines[b].tree()).is_none()
             })

@@ -79,12 +79,12 @@ impl Trace {
     }
 
     fn outcome(self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
-        self.outcome_on("softvm", settings)
+        self.outcome_on("softvm", &[settings, &["translation=on"]].concat())
     }
 
     fn outcome_on(mut self, machine: &str, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
-        let all = settings.iter().chain(&["translation=on"]).map(ToString::to_string).collect::<Vec<_>>();
-        let machine = Machine::load(machine, &all)?;
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let machine = Machine::load(machine, &settings)?;
         let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
         let source = Fixed::new(self.events.finish(), 100).with_pages_of(self.page.unwrap_or(4096));
         simulate(&machine, Box::new(source), &options, None, &mut |_| Ok(()))
@@ -93,6 +93,16 @@ impl Trace {
     /// Runs the trace on softvm, and returns its counts and notes.
     fn run(self, settings: &[&str]) -> (BTreeMap<String, f64>, Vec<String>) {
         let outcome = self.outcome(settings).unwrap();
+        (counts(&outcome, 0, 1), outcome.notes)
+    }
+
+    /// Runs the trace on a machine, and returns its counts and notes.
+    fn run_on(
+        self,
+        (machine, translation): (&str, &str),
+        settings: &[&str],
+    ) -> (BTreeMap<String, f64>, Vec<String>) {
+        let outcome = self.outcome_on(machine, &[settings, &[translation]].concat()).unwrap();
         (counts(&outcome, 0, 1), outcome.notes)
     }
 }
@@ -123,53 +133,105 @@ fn aliased(second: u64) -> Trace {
     map(map(Trace::default().switch(1), 3 * REGION), second)
 }
 
+/// The machines with virtual caches: without a TLB, with a TLB, and without translation.
+const VIRTUAL: [(&str, &str); 3] =
+    [("softvm", "translation=on"), ("jm97", "translation=on"), ("jm97", "translation=off")];
+
 /// Memory is shared at two virtual addresses: a store through one leaves an old copy behind the other (§3.1).
 #[test]
 fn an_alias_shows_the_synonym_problem_and_is_detected() {
     let second = 4 * REGION + (3 << 12);
-    let trace = aliased(second).load(second + 64).store(3 * REGION + 64).load(second + 64);
-    let (counts, notes) = trace.run(&[]);
-    let of = |name: &str| of(&counts, name);
-    assert_eq!([of("translation.aliases"), of("translation.aliases.writable")], [1, 1]);
-    assert_eq!(of("translation.synonyms"), 1);
-    let note = notes.iter().find(|note| note.contains("two different copies")).unwrap();
-    assert!(note.contains("a store of 0x30000040 in asid 1"), "{note}");
-    assert!(note.contains("0x40003040 in asid 1"), "{note}");
-    // A load that reads an old copy from memory brings a synonym about, too.
-    let (counts, notes) = aliased(second).store(3 * REGION + 64).load(second + 64).run(&[]);
-    assert_eq!(crate::features_of_jm97::of(&counts, "translation.synonyms"), 1);
-    assert!(notes.iter().any(|note| note.contains("a load of 0x40003040")), "{notes:?}");
+    for machine in VIRTUAL {
+        let trace = aliased(second).load(second + 64).store(3 * REGION + 64).load(second + 64);
+        let (counts, notes) = trace.run_on(machine, &[]);
+        let of = |name: &str| of(&counts, name);
+        assert_eq!([of("translation.aliases"), of("translation.aliases.writable")], [1, 1], "{machine:?}");
+        assert_eq!(of("translation.synonyms"), 1);
+        let note = notes.iter().find(|note| note.contains("two different copies")).unwrap();
+        assert!(note.contains("a store of 0x30000040 in asid 1"), "{note}");
+        assert!(note.contains("0x40003040 in asid 1"), "{note}");
+        // A load that reads an old copy from memory brings a synonym about, too.
+        let trace = aliased(second).store(3 * REGION + 64).load(second + 64);
+        let (counts, notes) = trace.run_on(machine, &[]);
+        assert_eq!(crate::features_of_jm97::of(&counts, "translation.synonyms"), 1);
+        assert!(notes.iter().any(|note| note.contains("a load of 0x40003040")), "{notes:?}");
+    }
 }
 
 /// An alias that is only read is counted, and does no harm.
 #[test]
 fn an_alias_that_is_only_read_is_no_synonym() {
-    let read = |trace: Trace, addr| trace.map(addr, 8, READ | SHARED, 7, 0).load(addr);
-    let trace = read(read(Trace::default().switch(1), 3 * REGION), 4 * REGION + (3 << 12));
-    let (counts, _) = trace.run(&[]);
-    let of = |name: &str| of(&counts, name);
-    assert_eq!(
-        [of("translation.aliases"), of("translation.aliases.writable"), of("translation.synonyms")],
-        [1, 0, 0]
-    );
-    assert_eq!(of("translation.load.cache-misses"), 2);
+    for machine in VIRTUAL {
+        let read = |trace: Trace, addr| trace.map(addr, 8, READ | SHARED, 7, 0).load(addr);
+        let trace = read(read(Trace::default().switch(1), 3 * REGION), 4 * REGION + (3 << 12));
+        let (counts, _) = trace.run_on(machine, &[]);
+        let of = |name: &str| of(&counts, name);
+        assert_eq!(
+            [of("translation.aliases"), of("translation.aliases.writable"), of("translation.synonyms")],
+            [1, 0, 0]
+        );
+        assert_eq!(of("l2d.load.misses"), 2);
+    }
+}
+
+/// Physical tags name memory by its frame: there is one copy, and no alias.
+#[test]
+fn physical_tags_know_no_synonyms() {
+    let second = 4 * REGION + (3 << 12);
+    let make = |key: &str, caches: &[&str]| -> Vec<String> {
+        caches.iter().map(|cache| format!("cache.{cache}.{key}=physical")).collect()
+    };
+    let physical = [make("tag", &["l1i", "l1d", "l2i", "l2d"]), make("index", &["l2i", "l2d"])].concat();
+    let physical: Vec<&str> = physical.iter().map(String::as_str).collect();
+    let trace = aliased(second).load(second + 64).store(3 * REGION + 64).load(second + 64);
+    let (counts, notes) = trace.run_on(("jm97", "translation=off"), &physical);
+    assert_eq!([of(&counts, "translation.aliases"), of(&counts, "translation.synonyms")], [0, 0]);
+    assert!(!notes.iter().any(|note| note.contains("two different copies")), "{notes:?}");
+}
+
+/// Where physical = virtual, two spaces that use one address do not share memory: equal addresses are no aliases.
+#[test]
+fn machines_without_frames_know_no_synonyms() {
+    let trace = Trace::default().switch(1).store(3 * REGION).switch(2).load(3 * REGION).store(3 * REGION);
+    let by_asid = ["l1i", "l1d", "l2i", "l2d"].map(|cache| format!("cache.{cache}.tag=asid"));
+    let by_asid: Vec<&str> =
+        by_asid.iter().map(String::as_str).chain(["placement.policy=identity"]).collect();
+    let (counts, notes) = trace.run_on(("jm97", "translation=off"), &by_asid);
+    assert!(!counts.keys().any(|name| name.starts_with("translation.")), "{counts:?}");
+    assert!(!notes.iter().any(|note| note.contains("two different copies")), "{notes:?}");
+}
+
+/// Where caches write through, no line is dirty: each store that leaves an old copy is counted.
+#[test]
+fn a_store_that_is_written_through_leaves_an_old_copy() {
+    let second = 4 * REGION + (3 << 12);
+    let through = ["cache.l1d.write=through", "cache.l2d.write=through"];
+    let trace =
+        aliased(second).store(3 * REGION).load(second).store(3 * REGION).store(3 * REGION).load(second);
+    let (counts, notes) = trace.run_on(("jm97", "translation=off"), &through);
+    assert_eq!(of(&counts, "translation.synonyms"), 2);
+    assert!(notes.iter().any(|note| note.contains("a store of 0x30000000")), "{notes:?}");
 }
 
 /// Aliases that are aligned to the size of the cache meet in one set (§3.1, footnote 1). A direct-mapped cache holds
 /// one of them, if a dirty victim is written back before its successor is read. A set-associative cache holds both.
 #[test]
 fn aligned_aliases_are_safe_in_direct_mapped_caches_alone() {
-    let before = [
-        "translation.sharing=aliases",
-        "cache.l1d.writeback-order=before-fill",
-        "cache.l2d.writeback-order=before-fill",
-    ];
+    for machine in VIRTUAL {
+        aligned_aliases_on(machine);
+    }
+}
+
+fn aligned_aliases_on(machine: (&str, &str)) {
+    let by_asid = ["l1i", "l1d", "l2i", "l2d"].map(|cache| format!("cache.{cache}.tag=asid"));
+    let orders = ["cache.l1d.writeback-order=before-fill", "cache.l2d.writeback-order=before-fill"];
+    let before: Vec<&str> = by_asid.iter().map(String::as_str).chain(orders).collect();
     let accesses = |trace: Trace| {
         let (here, there) = (3 * REGION + 64, 4 * REGION + 64);
         trace.store(here).load(there).store(there).load(here).store(here).store(there).load(here)
     };
     let synonyms = |settings: &[&str]| {
-        let (counts, _) = accesses(aliased(4 * REGION)).run(&[&before[..], settings].concat());
+        let (counts, _) = accesses(aliased(4 * REGION)).run_on(machine, &[&before[..], settings].concat());
         of(&counts, "translation.synonyms")
     };
     assert_eq!(synonyms(&[]), 0);
@@ -177,7 +239,7 @@ fn aligned_aliases_are_safe_in_direct_mapped_caches_alone() {
     assert!(synonyms(&["cache.l2d.ways=2"]) > 0);
     // Aliases that are not aligned are not safe there either.
     let trace = aliased(4 * REGION + (1 << 12)).store(3 * REGION).load(4 * REGION + (1 << 12));
-    assert!(of(&trace.run(&before).0, "translation.synonyms") > 0);
+    assert!(of(&trace.run_on(machine, &before).0, "translation.synonyms") > 0);
 }
 
 /// Two spaces map one segment alone in a region, at different addresses.
@@ -268,7 +330,7 @@ fn a_fork_onto_a_living_number_ends_the_tables_of_the_earlier_space() {
     };
     for machine in ["softvm", "jm97"] {
         let tables =
-            |trace: Trace| of(&counts(&trace.outcome_on(machine, &[]).unwrap(), 0, 1), "translation.tables");
+            |trace: Trace| of(&trace.run_on((machine, "translation=on"), &[]).0, "translation.tables");
         let forked = stores(Trace::default().switch(2), 8).switch(1).fork(2, 1).switch(2);
         let once = stores(Trace::default().switch(2), 8);
         assert_eq!(tables(stores(forked, 20)), tables(once), "{machine}");

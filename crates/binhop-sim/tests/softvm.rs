@@ -245,6 +245,10 @@ impl Observer for SlowSoftVm {
         self.softvm.before(&next, tree, world);
     }
 
+    fn injects_at_misses(&self) -> bool {
+        true
+    }
+
     fn follow(&mut self, tree: &mut CacheTree, world: &World) {
         self.softvm.after(tree, world);
     }
@@ -394,6 +398,8 @@ fn compare_part(design: &Design, events: &EventBatch, warmup: u64, instructions:
     let mut slow = design.slow(&machine, 3);
     (slow.warmup, slow.most_instructions) = (warmup, instructions);
     slow.run(events);
+    let of_measured_synonyms =
+        (slow.synonyms.as_ref().unwrap().synonyms - slow.synonyms_before_measured) as f64;
     let SlowSoftVm { softvm, before_measured, .. } = slow.observer;
     let results = &outcome.results;
     let column = |name: &str| results.column_by_name(name).unwrap().as_string::<i32>().clone();
@@ -412,6 +418,7 @@ fn compare_part(design: &Design, events: &EventBatch, warmup: u64, instructions:
         let before = before_measured.get(name).copied().unwrap_or(0);
         assert_eq!(value, (count - before) as f64, "{name}");
     }
+    assert_eq!(measured("translation.synonyms"), Some(of_measured_synonyms));
     let most_waiting = measured("translation.write-backs.most-waiting").unwrap_or(0.0);
     assert_eq!(most_waiting, softvm.most_waiting as f64);
 }

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
-use crate::common::{Event, SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run};
+use crate::common::{
+    Event, Fixed, SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run,
+};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -14,9 +16,10 @@ use binhop_hw::TagBy;
 use binhop_oracle::placements::{self, Memory, PageRequest, RunCounts, RunPlace};
 use binhop_oracle::segments::{Segment, Segments};
 use binhop_oracle::spaces::{Spaces, Touched};
+use binhop_oracle::synonyms::{NamedAccess, Synonyms};
 use binhop_oracle::{cache_tree::CacheTree, frames::Frames};
 use binhop_sim::machine::Footprint;
-use binhop_sim::{Machine, Outcome, RunOptions};
+use binhop_sim::{Machine, Outcome, RunOptions, simulate_all};
 use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Op};
 use proptest::prelude::*;
@@ -27,6 +30,10 @@ use proptest::test_runner::TestRunner;
 pub trait Observer {
     /// Before an access whose page is in memory: accesses of other agents may come first.
     fn inject(&mut self, _next: &Injection, _tree: &mut CacheTree, _world: &mut World) {}
+    /// Returns whether the accesses that come first belong to the access itself, because its line misses.
+    fn injects_at_misses(&self) -> bool {
+        false
+    }
     /// A page has left memory, which had these places in address spaces.
     fn evicted(&mut self, _page: PageId, _mappings: &[(Asid, PageNo)]) {}
     /// A store has made a page.
@@ -145,6 +152,10 @@ pub struct Slow<O> {
     global: bool,
     /// The accesses to pages that another mapping names.
     renamed: u64,
+    /// The copies of memory in caches with virtual tags, if there is such a cache.
+    pub synonyms: Option<Synonyms>,
+    /// The accesses that had left different copies when the measured part began.
+    pub synonyms_before_measured: u64,
     frames: Frames,
     pool: u64,
     /// The memory of the placement `buddy`, which has no pool.
@@ -209,6 +220,10 @@ impl<O: Observer> Slow<O> {
             segments: Segments::new(REGION_PAGES, !machine.resolved().contains("sharing = \"aliases\"")),
             global: config.caches.iter().any(|cache| cache.tag == TagBy::Global),
             renamed: 0,
+            synonyms: (machine.memory().frames.is_some()
+                && config.caches.iter().any(|cache| cache.tag != TagBy::Physical))
+            .then(Synonyms::default),
+            synonyms_before_measured: 0,
             frames: Frames::new(&order, pool as usize),
             pool,
             memory: (machine.placement().policy == "buddy").then(|| buddy(machine, seed)),
@@ -236,6 +251,7 @@ impl<O: Observer> Slow<O> {
             } else if self.warms_up && self.references + references(op, count) > self.warmup {
                 self.warms_up = false;
                 self.observer.measure();
+                self.synonyms_before_measured = self.synonyms.as_ref().map_or(0, |all| all.synonyms);
             }
             if op == Op::Fetch && self.instructions + u64::from(count) > self.most_instructions {
                 return;
@@ -373,7 +389,14 @@ impl<O: Observer> Slow<O> {
         let mapping = if self.global { name.0 } else { touched.mapping.0 };
         let offset = addr % PAGE;
         let next = Injection { kind, page_no, page: touched.page, segment, mapping, offset };
-        self.observer.inject(&next, &mut self.tree, &mut self.world);
+        let named = NamedAccess { kind, cache, mapping, offset };
+        if self.observer.injects_at_misses() {
+            self.synonyms.iter_mut().for_each(|all| all.before(&named, &self.tree, &self.world));
+            self.observer.inject(&next, &mut self.tree, &mut self.world);
+        } else {
+            self.observer.inject(&next, &mut self.tree, &mut self.world);
+            self.synonyms.iter_mut().for_each(|all| all.before(&named, &self.tree, &self.world));
+        }
         self.tree.moved.clear();
         self.tree.missed.clear();
         self.observer.before(&self.tree);
@@ -381,6 +404,7 @@ impl<O: Observer> Slow<O> {
         let access = SlowAccess { cache, kind, mapping, offset, answer };
         self.observer.access(&access, &self.tree, &self.world);
         self.observer.follow(&mut self.tree, &self.world);
+        self.synonyms.iter_mut().for_each(|all| all.after(&named, &self.tree, &self.world));
     }
 
     fn place(&mut self, page: PageId) {
@@ -436,6 +460,10 @@ impl<O: Observer> Slow<O> {
         metrics.insert("references".into(), self.references as f64);
         metrics.insert("os.faults".into(), self.faults as f64);
         metrics.insert("os.evictions".into(), self.evictions as f64);
+        if let Some(all) = &self.synonyms {
+            metrics.insert("translation.aliases".into(), all.aliases as f64);
+            metrics.insert("translation.synonyms".into(), all.synonyms as f64);
+        }
         if self.machine.has_cost() {
             metrics.insert("cycles".into(), self.tree.now as f64);
         }
@@ -471,7 +499,9 @@ fn compare_batch(machine: &Machine, events: &EventBatch) {
         let mut slow = Slow::new(machine, seed, ());
         slow.run(events);
         let slow = slow.metrics();
-        let fast = counts(&fast, seed as usize, 2);
+        let mut fast = counts(&fast, seed as usize, 2);
+        // The slow model does not know what a mapping allows.
+        fast.remove("translation.aliases.writable");
         for name in slow.keys().chain(fast.keys()) {
             assert_eq!(fast.get(name), slow.get(name), "{}: {name}, seed {seed}", machine.name());
         }
@@ -535,6 +565,38 @@ pub fn virtual_machine(tag: &str, both: bool, ways: [u8; 2], memory: &str) -> Ma
     Machine::parse(&toml, tag, &[]).unwrap_or_else(|problem| panic!("{toml}\n{problem}"))
 }
 
+/// Checks that machines of one run count what each counts alone, without sharing: machines with virtual tags that
+/// differ in tags and in what is behind a front, and machines with physical tags that share their preparation.
+fn compare_together(ways: [u8; 2], memory: &str, events: &EventBatch) {
+    let mut machines: Vec<Machine> = ["global", "asid"]
+        .into_iter()
+        .flat_map(|tag| {
+            let of = |both, second| virtual_machine(tag, both, [ways[0], second], memory);
+            [of(true, ways[1]), of(true, 4), of(false, ways[1])]
+        })
+        .collect();
+    let like = virtual_machine("asid", false, ways, memory).resolved();
+    for index in ["virtual", "physical"] {
+        let settings = ["cache.l1.tag=physical".to_string(), format!("cache.l1.index={index}")];
+        machines.push(Machine::parse(&like, index, &settings).unwrap());
+    }
+    let options = RunOptions { seeds: vec![0, 1, 2], ..RunOptions::default() };
+    for threads in [1, 2] {
+        let options = RunOptions { threads, ..options.clone() };
+        let source = Box::new(Fixed::new(events.clone(), 100));
+        let together = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
+        let alone = RunOptions { share: false, ..options };
+        for (machine, together) in machines.iter().zip(together) {
+            let alone = run(machine, events, 100, &alone);
+            assert_eq!(together.results, alone.results, "{}", machine.resolved());
+            let synonyms = |outcome: &Outcome| {
+                outcome.notes.iter().find(|note| note.contains("two different copies")).cloned()
+            };
+            assert_eq!(synonyms(&together), synonyms(&alone));
+        }
+    }
+}
+
 /// Drawn spaces do share segments: otherwise the tests of global tags would show nothing.
 #[test]
 fn drawn_spaces_share_segments() {
@@ -563,6 +625,19 @@ proptest! {
         let events = apart(&events);
         compare_batch(&virtual_machine("global", both, ways, memory), &events);
         compare_batch(&virtual_machine("asid", both, ways, memory), &events);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn virtual_caches_of_several_machines_are_those_of_each_alone(
+        ways in [1..3u8, 1..3u8],
+        memory in prop::sample::select(vec!["96KiB", "256KiB", "1MiB"]),
+        events in sharing(600),
+    ) {
+        compare_together(ways, memory, &apart(&events));
     }
 }
 

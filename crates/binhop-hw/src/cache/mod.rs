@@ -196,6 +196,15 @@ impl Cache {
         self.state_in_set(self.set(self.upper_of_key(at.id, translation), at.line), key)
     }
 
+    /// Returns every line with this number within its page, named as keys name it, and whether it is dirty. Nothing
+    /// changes.
+    pub(crate) fn lines_with_number(&self, line: u32) -> impl Iterator<Item = (LineAddr, bool)> + '_ {
+        let words = self.sets_of_offset(line).flat_map(|set| self.lines.ways(set).iter());
+        let held = words.map(|&word| Word(word)).filter(|word| word.0 != EMPTY);
+        let named = held.map(|word| (self.line_of(word.key()), word.dirty()));
+        named.filter(move |(at, _)| at.line == line)
+    }
+
     fn set_holds(&self, set: usize, key: u64) -> bool {
         self.state_in_set(set, key).is_some()
     }

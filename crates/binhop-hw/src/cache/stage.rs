@@ -141,6 +141,20 @@ macro_rules! stage_queries {
             self.caches.get(cache).line_state(at, translation)
         }
 
+        /// Returns every line that a cache of this stage holds and that has this number within its page, and whether
+        /// the line is dirty. A line is named as in [`RemovedLine::at`](crate::RemovedLine::at). The search looks at
+        /// [`Tree::places_of_line_number`](crate::Tree::places_of_line_number) places. Nothing changes.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        pub fn lines_with_number(
+            &self,
+            cache: usize,
+            line: u32,
+        ) -> impl Iterator<Item = (LineAddr, bool)> + '_ {
+            self.caches.get(cache).lines_with_number(line)
+        }
+
         /// Lets a cache of this stage count repeated misses by page from now on. A back behind a
         /// [`DirectMappedFilter`](crate::DirectMappedFilter) cannot be watched: its replay does not see single
         /// misses.

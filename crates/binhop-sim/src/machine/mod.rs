@@ -192,6 +192,13 @@ impl Machine {
         self.tree().config().has_virtual_tags()
     }
 
+    /// Returns whether synonyms are looked for: a cache has virtual tags, and pages have frames. Where physical =
+    /// virtual (placement `identity`), equal addresses of two spaces would be taken for two names of one page.
+    #[must_use]
+    pub fn looks_for_synonyms(&self) -> bool {
+        self.has_virtual_tags() && self.memory().frames.is_some()
+    }
+
     /// Returns the longest line of this machine's caches. A device reads and writes memory by lines of this length. For
     /// a front ([`front`](Self::front)) this returns the longest line of the whole machine, which is the line of the
     /// last level.

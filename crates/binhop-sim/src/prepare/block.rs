@@ -10,6 +10,7 @@ use super::lives::Turn;
 use crate::machine::MOST_LINES;
 use crate::occasion::Occasion;
 use crate::softvm::{PageEntries, ProtectionChange, ProtectionCounts};
+use crate::synonyms::WatchedAccess;
 use crate::translation::{Fault, TlbEvent, TranslationCounts, Walk};
 
 /// `Row` is one access of one line at a first-level cache: a mapping, a line of its page, and a kind.
@@ -90,8 +91,7 @@ pub struct StreamCounts {
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
     pub tables: u64,
-    /// The names of pages beyond the first, and how many of these names lie in writable shared memory, where software
-    /// translates at cache misses.
+    /// Where caches have virtual tags: the names of pages beyond the first, and those of writable shared memory.
     pub aliases: [u64; 2],
     /// The changes of protection and the violations, if software translates at cache misses.
     pub protection: ProtectionCounts,
@@ -175,6 +175,8 @@ pub enum Control {
     /// From here on the entries that lead to this mapping's page lie here: software reads them when the last level
     /// misses.
     Entries(MappingId, Box<PageEntries>),
+    /// An access may leave two different copies in caches with virtual tags: it follows, or it has just been made.
+    Watch(Box<WatchedAccess>),
     /// The protection of these pages changes.
     Protect(Box<[ProtectionChange]>),
     /// Something happens to the TLBs of each lane, or lanes get TLBs of their own.

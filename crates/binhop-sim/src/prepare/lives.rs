@@ -111,6 +111,7 @@ next = "memory"
                 needs: Needs::of(&machine),
                 safe: machine.safe_frames(),
                 lists_segments: false,
+                looks_for_synonyms: false,
                 trace_page: binhop_base::Bytes(4096),
                 cuts: Cuts::default(),
                 subscription: None,

@@ -19,6 +19,7 @@
 //! - Cachegrind's rules count otherwise: see `cachegrind.rs`.
 //! - Before a reference to a page that some lane may not hold, every lane is asked to place the page.
 
+mod aliases;
 mod block;
 mod cachegrind;
 mod cuts;
@@ -56,6 +57,7 @@ use crate::events::Switch;
 use crate::io_path::HALF;
 use crate::occasion::{OccasionKind, Subscription};
 use crate::soft_tlb::SoftTlb;
+use aliases::Aliases;
 pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts};
 pub use cuts::Cuts;
 use devices::SharedMaps;
@@ -101,6 +103,8 @@ pub(crate) struct Setup {
     pub(crate) safe: Option<u64>,
     /// True if some placement reads the segments of the address space that faults.
     pub(crate) lists_segments: bool,
+    /// True if some machine looks for synonyms.
+    pub(crate) looks_for_synonyms: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// The occasions for which a unit asks, if there is a unit.
@@ -156,6 +160,8 @@ pub struct Prepare {
     translator: Option<Box<Translator>>,
     /// The page table, if software translates when the last level misses.
     miss_tables: Option<Box<MissTables>>,
+    /// The names of pages, if synonyms are looked for.
+    aliases: Option<Box<Aliases>>,
     /// The global addresses of pages, if caches or page tables need them.
     global: Option<Box<GlobalSpace>>,
     /// The lines of data that were accessed before this time may have left level 1 for a handler's lines.
@@ -276,6 +282,7 @@ impl Prepare {
                     MissTables::new(config, first, needs.shapes).map(Box::new)
                 })
                 .transpose()?,
+            aliases: setup.looks_for_synonyms.then(|| Box::new(Aliases::new(setup.subscription.is_some()))),
             global: needs
                 .segments
                 .map(|segments| Box::new(GlobalSpace::new(needs.page.log2(), segments.of_tags))),
@@ -580,12 +587,16 @@ impl Prepare {
     #[inline]
     fn push(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
         self.passed[kind as usize] += 1;
+        let watched = self.watch(port, line, mapping, kind);
         if self.timed {
             self.gaps.push(self.stream.instructions - self.instructions_at_row);
             self.instructions_at_row = self.stream.instructions;
         }
         let row = self.row(port, line, mapping, kind);
         self.rows.push(row);
+        if let Some(made) = watched {
+            self.control(Control::Watch(made));
+        }
     }
 
     /// Returns the mapping by which the caches know the page of a mapping.

@@ -44,8 +44,6 @@ pub(super) struct MissTables {
     first: MappingId,
     /// For each mapping of which lanes were told, the places of its entries.
     told: Vec<Option<PageEntries>>,
-    /// For each mapping, true if it has named a page.
-    named: Vec<bool>,
     /// For each name that several mappings have, the mapping of whose root table lanes were told last.
     told_of: BTreeMap<MappingId, MappingId>,
     /// The slots of the lines of the handlers' code.
@@ -80,7 +78,6 @@ impl MissTables {
             huge_pages: config.huge_log2.map(HugePages::new),
             first: MappingId(first),
             told: Vec::new(),
-            named: Vec::new(),
             told_of: BTreeMap::new(),
             code,
             last_level,
@@ -140,14 +137,6 @@ impl MissTables {
         }
         self.told[index] = entries;
         Ok(entries.filter(|_| changed))
-    }
-
-    /// Notes that a mapping names a page. Returns whether it has named none before.
-    fn is_new_name(&mut self, name: MappingId) -> bool {
-        if name.index() >= self.named.len() {
-            self.named.resize(name.index() + 1, false);
-        }
-        !std::mem::replace(&mut self.named[name.index()], true)
     }
 
     /// Returns the run of the superpage that a space maps around a page.
@@ -219,11 +208,6 @@ impl Prepare {
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
         tables.protection.touched(asid, page_no, tables.page_log2, touch.mapping);
         let told = tables.map(asid, page_no, touch, shared, name)?;
-        if tables.is_new_name(name) && !touch.new_page {
-            let flags = self.spaces.flags_of(self.spaces.segment_of(touch.page));
-            self.stream.aliases[0] += 1;
-            self.stream.aliases[1] += u64::from(flags.shared() && flags.write());
-        }
         self.stream.tables = tables.tables.most_used().into();
         if let Some(entries) = told {
             self.control(Control::Entries(touch.mapping, Box::new(entries)));

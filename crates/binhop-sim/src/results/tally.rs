@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) waited: u64,
     /// What translation has counted, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
+    /// The accesses that left two different copies in caches with virtual tags.
+    pub(crate) synonyms: u64,
     /// What handlers have counted that run when the last level misses, if software translates there.
     pub(crate) at_misses: Option<SoftvmCounts>,
 }
@@ -94,6 +96,7 @@ impl Tally {
             runs: RunCounts::default(),
             waited: 0,
             translation: None,
+            synonyms: 0,
             at_misses: None,
         }
     }
@@ -114,6 +117,7 @@ impl Tally {
             },
             waited: self.waited - earlier.waited,
             translation: self.translation.map(|now| now - earlier.translation.unwrap_or_default()),
+            synonyms: self.synonyms - earlier.synonyms,
             at_misses: self.at_misses.map(|now| now - earlier.at_misses.unwrap_or_default()),
         }
     }

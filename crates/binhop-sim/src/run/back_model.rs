@@ -11,12 +11,14 @@ use binhop_hw::{
 use binhop_os::RunCounts;
 use binhop_trace::export::MemoryAccess;
 
+use super::virtual_caches::VirtualCaches;
 use crate::frame_map::LaneTranslation;
 use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
 use crate::softvm::SoftvmCounts;
+use crate::synonyms::{HeldCopy, Synonym, SynonymCounts, WatchedAccess};
 use crate::translation::TranslationCounts;
 
 /// `Common` holds the counters of a lane that are the same for all its cells.
@@ -119,6 +121,8 @@ pub(crate) struct BackModel {
     pub(crate) account: Account,
     /// The pages in each bin, while a footprint is counted.
     pages: Vec<u64>,
+    virtual_caches: VirtualCaches,
+    synonyms: SynonymCounts,
 }
 
 /// `BackPlace` says where the back of a cell is simulated.
@@ -204,6 +208,8 @@ impl BackModel {
             sets: config.caches.iter().map(divide).collect(),
             account,
             pages: Vec::new(),
+            virtual_caches: VirtualCaches::of(tree),
+            synonyms: SynonymCounts::default(),
         }
     }
 
@@ -289,6 +295,45 @@ impl BackModel {
         let config = self.tree.config();
         let cache = if kind == Kind::Fetch { config.fetch } else { config.data };
         (cache, config.caches[cache].line.log2())
+    }
+
+    /// Returns whether some cache has virtual tags.
+    pub(crate) fn has_virtual_tags(&self) -> bool {
+        !self.virtual_caches.is_empty()
+    }
+
+    /// Returns the copies of a byte that a front of the lane's own holds in caches with virtual tags.
+    pub(crate) fn copies_in_front(
+        &self,
+        front: &Front,
+        access: &WatchedAccess,
+        translation: &LaneTranslation<'_>,
+    ) -> Vec<HeldCopy> {
+        self.virtual_caches.in_front(front, access, translation)
+    }
+
+    /// Looks for two different copies before or after an access. `of_front` are the copies in the front.
+    pub(crate) fn watch(
+        &mut self,
+        access: &WatchedAccess,
+        of_front: &[HeldCopy],
+        translation: &LaneTranslation<'_>,
+    ) {
+        let back = || match &self.kind_of_back {
+            BackKind::Own { back, .. } => &**back,
+            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+                unreachable!(
+                    "neither stacks nor bits hold lines with virtual tags where copies are looked for"
+                )
+            }
+        };
+        let behind = self.virtual_caches.behind(back, access, translation);
+        self.synonyms.follow(access, &[of_front, &behind].concat());
+    }
+
+    /// Returns the first access that left two different copies.
+    pub(crate) fn synonym(&self) -> Option<Synonym> {
+        self.synonyms.first
     }
 
     /// Returns the user's demand accesses to memory.
@@ -471,6 +516,7 @@ impl BackModel {
         tally.stream = common.stream;
         tally.translation = common.translation.map(|own| own + common.stream.translation);
         tally.at_misses = common.at_misses;
+        tally.synonyms = self.synonyms.count;
         tally
     }
 

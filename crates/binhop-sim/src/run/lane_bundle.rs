@@ -100,6 +100,11 @@ impl LaneBundle {
     ) -> Result<()> {
         let mut at = 0;
         for (number, (position, control)) in block.controls.iter().enumerate() {
+            // The caches of lanes that are bits have physical tags, and machines with virtual tags may share the
+            // preparation.
+            if matches!(control, Control::Watch(_)) {
+                continue;
+            }
             let position = *position;
             if let (Some(walks), Control::AfterWalk(_, Some(true))) = (&mut self.walks, control) {
                 walks.await_request();

@@ -68,6 +68,8 @@ const MAPPED_AT_MISSES: u64 = 256;
 /// region was measured at up to 49 B, and the only page of a shared region at 352 B. A list that grows may be twice as
 /// long as it needs to be.
 const IN_REGION: u64 = 512;
+/// The bytes of a page and of its names, where synonyms are looked for.
+const NAMED: u64 = 8;
 /// The bytes of a page of the program in what preparation knows of protection.
 const PROTECTED: u64 = 64;
 
@@ -272,6 +274,9 @@ impl MemoryEstimate {
                 stream.groups.iter().flat_map(|group| &group.lanes).next().map(|cells| cells.machines[0]);
             if first.is_some_and(|cell| SegmentNeeds::of(&machines[cell]).is_some()) {
                 estimate.shared.add(Sum { page_alone: IN_REGION, ..Sum::default() });
+            }
+            if stream.looks_for_synonyms {
+                estimate.shared.add(Sum { page_alone: NAMED, ..Sum::default() });
             }
             let walks = first.map_or(0, |cell| estimate.add_translation(&machines[cell]));
             for group in &stream.groups {

@@ -18,6 +18,7 @@ mod report;
 mod rounds;
 mod shared_front;
 mod threads;
+mod virtual_caches;
 mod worker;
 mod worst_case;
 

@@ -56,6 +56,7 @@ pub(crate) fn preparation(
             .safe
             .map(|safe| safe.saturating_sub(options.subscription().map_or(0, Subscription::owned).into())),
         lists_segments: stream.lists_segments,
+        looks_for_synonyms: stream.looks_for_synonyms,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: options.cuts(),
         subscription: options.subscription().cloned().map(Arc::new),

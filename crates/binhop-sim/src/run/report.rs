@@ -18,7 +18,7 @@ use crate::results::long_table::{LongTable, MachineRows};
 use crate::results::outcome::{Facts, MachineReport, results};
 use crate::results::switches::{self, SwitchReadings, SwitchSource, SwitchTables};
 use crate::results::tally::Tally;
-use crate::softvm::Synonym;
+use crate::synonyms::Synonym;
 
 /// `MachineInLane` is one machine in one lane.
 pub(crate) struct MachineInLane<'a> {
@@ -158,7 +158,7 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
             "{unaligned} pages do not lie wholly in one segment of the trace; they are simulated as private pages"
         ));
     }
-    if let Some(synonym) = run.parts.iter().find_map(|part| part.lane.synonym()) {
+    if let Some(synonym) = run.parts.iter().find_map(|part| part.back.synonym()) {
         notes.push(note_on(synonym, run.prepare.spaces(), run.machine.memory().page));
     }
     if let Some(violation) = run.prepare.violation() {
@@ -176,13 +176,13 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
 }
 
 /// Returns the note on the first access that left two different copies of a line.
-fn note_on(Synonym { kind, mappings, offset }: Synonym, spaces: &Spaces, size: PowerOfTwo) -> String {
+fn note_on(Synonym { kind, names, offset }: Synonym, spaces: &Spaces, size: PowerOfTwo) -> String {
     let name = |mapping| {
         let asid = spaces.asid_of(mapping).map_or("the kernel".to_string(), |asid| format!("asid {asid}"));
         let page = u128::from(spaces.virtual_page(mapping).0) * u128::from(size.bytes());
         format!("{:#x} in {asid}", page + u128::from(offset))
     };
-    let [here, there] = mappings.map(name);
+    let [here, there] = names.map(name);
     format!(
         "the caches held two different copies of memory that has two virtual addresses: the first time, a {} of {here} left \
          another copy at {there} (translation.synonyms counts them)",

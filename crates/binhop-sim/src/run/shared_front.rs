@@ -11,6 +11,7 @@ use binhop_hw::{
     AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree,
 };
 
+use super::virtual_caches::VirtualCaches;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::Subscription;
@@ -20,6 +21,7 @@ use crate::prepare::{
 };
 use crate::results::tally::{add_dropped, add_hits};
 use crate::sharing::FrontGroup;
+use crate::synonyms::WatchedAccess;
 use crate::translation::{
     Decision, ServedLevel, TranslationCause, TranslationCounts, Walk, accesses, handler_instructions,
 };
@@ -29,6 +31,7 @@ pub(crate) struct SharedFront {
     /// The front; `None` once each lane has a front of its own.
     front: Option<Front>,
     direct_mapped: Option<DirectMappedFilter>,
+    virtual_caches: VirtualCaches,
     /// The cycles waited within the front, for an inclusive cache behind level 1 that is part of the front.
     waited: u64,
     tables: Tables,
@@ -56,6 +59,7 @@ impl SharedFront {
             // A front that draws random victims is not shared, so the seed does not matter.
             front: Some(Front::with(tree, Rng::new(options.seeds[0]), paths)),
             direct_mapped: paths.takes(FastPath::DirectMapped).then(direct_mapped),
+            virtual_caches: VirtualCaches::of(tree),
             waited: 0,
             tables: Tables::default(),
             fetch: config.fetch,
@@ -89,6 +93,10 @@ impl SharedFront {
         // The number of requests before the access behind a walk of which no lane was told.
         let mut untold = None;
         for (index, (position, control)) in block.controls.iter().enumerate() {
+            // Machines with physical tags may share the preparation with machines that look for synonyms.
+            if matches!(control, Control::Watch(_)) && self.virtual_caches.is_empty() {
+                continue;
+            }
             let position = *position as usize;
             self.simulate(&rows[at..position], &mut passed);
             at = position;
@@ -135,12 +143,21 @@ impl SharedFront {
                     emit(Arc::new(passed.block(controls, mappings)))?;
                     return emit(Arc::new(self.end(&rows[at..], at, &block.controls[index..])));
                 }
+                Control::Watch(access) => Control::Watch(Box::new(self.watch(access))),
                 other => other.clone(),
             };
             controls.push((passed.requests.len() as u32, control));
         }
         self.simulate(&rows[at..], &mut passed);
         emit(Arc::new(passed.block(controls, mappings)))
+    }
+
+    /// Adds the copies that the front holds to an access that may leave two different copies.
+    fn watch(&self, access: &WatchedAccess) -> WatchedAccess {
+        let front = self.front.as_ref().expect("called while the front is shared");
+        let translation = LaneTranslation { tables: &self.tables, frames: None };
+        let copies = self.virtual_caches.in_front(front, access, &translation);
+        WatchedAccess { of_front: Some(copies.into()), ..access.clone() }
     }
 
     fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {

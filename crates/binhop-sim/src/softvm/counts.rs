@@ -68,8 +68,7 @@ impl MissCause {
 const KINDS: usize = 3;
 const NESTED: usize = KINDS;
 const WRITE_BACKS: usize = NESTED + 1;
-const SYNONYMS: usize = WRITE_BACKS + 1;
-const CYCLES: usize = SYNONYMS + 1;
+const CYCLES: usize = WRITE_BACKS + 1;
 const ALL: usize = CYCLES + MissCause::ALL.len();
 
 /// `SoftvmCounts` holds all counts, in one array so that they add up in one way.
@@ -112,16 +111,6 @@ impl SoftvmCounts {
     /// Returns the lines that were translated on their way back to memory, and the most that waited at one time.
     pub(crate) fn write_backs(&self) -> [u64; 2] {
         [self.counts[WRITE_BACKS], self.most_waiting]
-    }
-
-    /// Counts an access that left two different copies of a line.
-    pub(crate) fn made_synonym(&mut self) {
-        self.counts[SYNONYMS] += 1;
-    }
-
-    /// Returns the accesses that left two different copies of a line.
-    pub(crate) fn synonyms(&self) -> u64 {
-        self.counts[SYNONYMS]
     }
 
     /// Counts lines that a change of protection checked and updated. Returns the cycles.

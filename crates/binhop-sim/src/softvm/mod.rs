@@ -26,12 +26,8 @@
 //!   superpage's first page for every page of it. So one line of entries serves the superpage. (The first page's entry
 //!   always lies in the page of the global table that has the other entries: the root entry is the same.) Frames are in
 //!   runs because an entry names one frame. A page has the entry that it had when it was referenced last.
-//! - **Tags.** With `tag = "asid"` a page has a name for each of its mappings. With `tag = "global"` it has a name for each of
-//!   its global addresses: mappings that share a segment have one name (`prepare/global.rs`).
-//! - **Synonyms.** A page with several names has a line in the caches for each of them. If the caches hold
-//!   two such lines of one part of the page, and one of them is dirty, the copies differ: a *synonym*. An access that brings
-//!   this about is counted, and the first is reported with both addresses. It may be a store, or an access that reads an old
-//!   copy from memory. Nothing is flushed: the problem is shown, not solved (JM97 §3.1).
+//! - **Synonyms** are looked for as in all caches with virtual tags ([`crate::synonyms`]): before the handlers of an
+//!   access, and behind the handlers of its write-backs.
 //! - **Protection** changes, and violations of it: [`protection`] has the rules.
 //! - A flush of a page whose frame changes hands is the operating system's: it knows the frame.
 
@@ -39,7 +35,7 @@ mod counts;
 mod protection;
 mod tag_register;
 
-use binhop_base::{Kind, MappingId, PageNo};
+use binhop_base::{MappingId, PageNo};
 use binhop_os::page_table::Step;
 
 use crate::machine::SoftvmConfig;
@@ -86,17 +82,6 @@ impl PageEntries {
     pub(crate) fn of_huge(&self, config: &SoftvmConfig) -> Entry {
         Entry { offset: self.user.offset & !config.within_huge(), ..self.user }
     }
-}
-
-/// `Synonym` is a part of a page of which an access left two different copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Synonym {
-    /// The kind of the access.
-    pub(crate) kind: Kind,
-    /// The mapping that the access named, and the mapping that names the other copy.
-    pub(crate) mappings: [MappingId; 2],
-    /// The first byte of the line within the page.
-    pub(crate) offset: u32,
 }
 
 /// Returns the virtual page of a page of the tables or of the handlers, counted from the first: page 0 lies behind the

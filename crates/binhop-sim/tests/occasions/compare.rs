@@ -130,6 +130,8 @@ pub fn counts_of(outcome: &Outcome, seed: u64) -> BTreeMap<String, u64> {
         .filter(|&row| seeds.value(row) == seed)
         .map(|row| (names.value(row).to_string(), row))
         .filter(|(name, _)| !ratios.contains(&name.rsplit('.').next().unwrap()))
+        // The oracle does not know what a mapping allows.
+        .filter(|(name, _)| name != "translation.aliases.writable")
         .map(|(name, row)| (name, values.value(row) as u64))
         .filter(|&(_, value)| value > 0)
         .collect()
@@ -157,6 +159,10 @@ pub fn counts_of_oracle(machine: &Machine, lane: &oracle::Lane, stream: [u64; 2]
     counts.insert("cycles".into(), lane.tree.now);
     counts.insert("instructions".into(), stream[0]);
     counts.insert("references".into(), stream[1]);
+    if let Some(all) = &lane.synonyms {
+        counts.insert("translation.aliases".into(), all.aliases);
+        counts.insert("translation.synonyms".into(), all.synonyms);
+    }
     if machine.memory().frames.is_some() {
         counts.insert("os.faults".into(), lane.faults);
         counts.insert("os.evictions".into(), lane.evictions);

@@ -3,6 +3,7 @@
 
 mod softvm;
 mod translation;
+mod virtual_caches;
 
 use binhop_base::{Agents, Kind};
 use binhop_hw::{
@@ -80,6 +81,7 @@ pub fn metrics() -> Vec<MetricInfo> {
         .chain(counters("<cache>.<agent>", AgentCounters::LIST))
         .chain(counters("memory.<agent>", AgentMemoryCounters::LIST))
         .chain(translation::metrics())
+        .chain(virtual_caches::metrics())
         .chain(softvm::metrics())
         .collect()
 }
@@ -234,6 +236,9 @@ pub(crate) fn each(
     });
     if let (Some(config), Some(counts)) = (machine.translation(), &tally.translation) {
         translation::each(machine, config, tally, counts, &mut visit);
+    }
+    if machine.looks_for_synonyms() {
+        virtual_caches::each(tally, &mut visit);
     }
     if let (Some(config), Some(counts)) = (machine.softvm(), &tally.at_misses) {
         softvm::each(machine, config, tally, counts, &mut visit);

@@ -22,21 +22,6 @@ const LIST: &[(&str, &str, &str)] = &[
         "Loads of user entries whose line no cache held, so that the handler loaded the root entry first.",
     ),
     (
-        "translation.synonyms",
-        "accesses",
-        "Accesses that left two different copies of a line in the caches, under two virtual addresses (JM97 §3.1).",
-    ),
-    (
-        "translation.aliases",
-        "pages",
-        "Names of pages beyond the first: virtual pages that lead to a page which another virtual page led to before.",
-    ),
-    (
-        "translation.aliases.writable",
-        "pages",
-        "Names of pages beyond the first that share writable memory. A store through one of them may leave a synonym.",
-    ),
-    (
         "translation.protection.changes",
         "events",
         "Events that changed the protection of pages in the page table (JM97 §5.4).",
@@ -120,10 +105,6 @@ pub(super) fn each(
     }
     let misses = Some(whole(counts.misses_of_entries()));
     visit("translation.entries.user-misses".to_string(), "loads", misses);
-    visit("translation.synonyms".to_string(), "accesses", Some(whole(counts.synonyms())));
-    let [all, writable] = tally.stream.aliases;
-    visit("translation.aliases".to_string(), "pages", Some(whole(all)));
-    visit("translation.aliases.writable".to_string(), "pages", Some(whole(writable)));
     protection(machine, config, tally, counts, visit);
     if by_table {
         let [lines, most] = counts.write_backs();

@@ -34,7 +34,7 @@ use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::run::recency::BlockRecency;
 use crate::sharing::LaneCells;
-use crate::softvm::Synonym;
+use crate::synonyms::WatchedAccess;
 use crate::unit::{InLane, Injector, PrivateSide};
 use in_bits::InBits;
 pub(crate) use in_bits::PageInFrame;
@@ -204,6 +204,10 @@ impl Lane {
         let controls = &*block.controls;
         let mut at = 0;
         for (number, (position, control)) in controls.iter().enumerate() {
+            // Machines with physical tags may share the preparation with machines that look for synonyms.
+            if matches!(control, Control::Watch(_)) && !self.backs[0].has_virtual_tags() {
+                continue;
+            }
             self.advance(block, number, at..*position as usize, tables, requests)?;
             at = *position as usize;
             self.control(
@@ -434,6 +438,7 @@ impl Lane {
                     handlers.told(*mapping, **entries);
                 }
             }
+            Control::Watch(access) => self.watch(access, here.tables),
             Control::Protect(changes) => self.protect(changes, here.tables),
             Control::Tlb(event) => {
                 if let Some(translator) = &mut self.translator {
@@ -596,6 +601,19 @@ impl Lane {
         }
     }
 
+    /// Looks for two different copies before or after an access, in caches with virtual tags.
+    fn watch(&mut self, access: &WatchedAccess, tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let own = self.front.as_ref().filter(|_| access.of_front.is_none());
+        let own = own.map(|front| self.backs[0].copies_in_front(front, access, &translation));
+        let of_front = access.of_front.as_deref().or(own.as_deref());
+        let of_front =
+            of_front.expect("a front is shared, or the lane's own, where caches have virtual tags");
+        for back in &mut self.backs {
+            back.watch(access, of_front, &translation);
+        }
+    }
+
     /// Returns whether a page is in memory.
     pub(crate) fn holds(&self, page: PageId) -> bool {
         self.frames.frame_of(page).is_some()
@@ -619,12 +637,6 @@ impl Lane {
         if let Some(tap) = &mut self.front_tap {
             tap.take(out);
         }
-    }
-
-    /// Returns the first access that left two different copies of a line, where caches have virtual tags and software
-    /// translates at their misses.
-    pub(crate) fn synonym(&self) -> Option<Synonym> {
-        self.miss_handlers.as_ref()?.synonym()
     }
 
     /// Returns every placement in order, if placements are logged.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Agent, Kind, LineAddr, MappingId, Result, Translation};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, Result};
 use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, RemovedLine, Witness};
 use binhop_os::page_table::PageTables;
 
@@ -15,7 +15,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
 use crate::results::account::broken;
-use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, Synonym, TagRegister, own_code, own_frame};
+use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, TagRegister, own_code, own_frame};
 use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
@@ -43,8 +43,6 @@ pub(super) struct MissHandlers {
     whole: BTreeSet<u32>,
     /// The lines whose protection is older than that of their page.
     pub(super) old: OldProtection,
-    /// The first synonym of the lane.
-    synonym: Option<Synonym>,
 }
 
 /// `Leaving` notes the lines that an access lets the last level write to memory, or read for a write-back.
@@ -100,7 +98,6 @@ impl MissHandlers {
             tag: TagRegister::default(),
             whole: BTreeSet::new(),
             old: OldProtection::default(),
-            synonym: None,
             config,
         })
     }
@@ -126,11 +123,6 @@ impl MissHandlers {
     /// Returns what the lane has counted.
     pub(super) fn counts(&self) -> SoftvmCounts {
         self.counts
-    }
-
-    /// Returns the first synonym.
-    pub(super) fn synonym(&self) -> Option<Synonym> {
-        self.synonym
     }
 
     /// Checks that the tables have frames of their own, and that table pages in use and free ones make them up.
@@ -163,59 +155,9 @@ impl MissHandlers {
         Ok(())
     }
 
-    /// Returns whether an access of the program for which no handler runs changes nothing but the caches: its page has
-    /// one name, and no line has an older protection than its page.
-    #[inline]
-    fn may_pass(&self, at: LineAddr, translation: &LaneTranslation<'_>) -> bool {
-        self.old.is_empty() && !translation.tables.has_aliases(translation.page(MappingId(at.id)))
-    }
-
-    /// Makes an access of the program, with the handlers that it needs, and looks for two different copies of the line.
-    /// Returns the cycles that the processor waits.
-    #[inline]
-    fn refer(
-        &mut self,
-        computer: &mut SharedCaches<'_>,
-        kind: Kind,
-        at: LineAddr,
-        translation: &LaneTranslation<'_>,
-    ) -> Result<u64> {
-        let mapping = MappingId(at.id);
-        if !translation.tables.has_aliases(translation.page(mapping)) {
-            return self.refer_alone(computer, kind, at, translation);
-        }
-        let offset = at.line << self.line_log2[self.config.chains[usize::from(kind != Kind::Fetch)][0]];
-        let differed = self.other_copy(computer, Entry { mapping, offset }, translation).is_some();
-        let cycles = self.refer_alone(computer, kind, at, translation)?;
-        let other = self.other_copy(computer, Entry { mapping, offset }, translation);
-        if let (false, Some(other)) = (differed, other) {
-            self.counts.made_synonym();
-            self.synonym.get_or_insert(Synonym { kind, mappings: [mapping, other], offset });
-        }
-        Ok(cycles)
-    }
-
-    /// Returns another mapping of a byte's page under which the caches hold a different copy of the byte.
-    #[cold]
-    fn other_copy(
-        &self,
-        computer: &SharedCaches<'_>,
-        Entry { mapping, offset }: Entry,
-        translation: &LaneTranslation<'_>,
-    ) -> Option<MappingId> {
-        let state = |name: MappingId| {
-            let caches = self.line_log2.iter().enumerate();
-            let at = |log2: u32| LineAddr { id: name.0, line: offset >> log2 };
-            caches.filter_map(|(cache, &log2)| computer.line_state(cache, at(log2), translation)).max()
-        };
-        let own = state(mapping)?;
-        let names = translation.tables.mappings_of(translation.page(mapping));
-        names.filter(|&name| name != mapping).find(|&name| state(name).is_some_and(|dirty| dirty || own))
-    }
-
     /// Makes an access of the program, with the handlers that it needs. Returns the cycles that the processor waits.
     #[inline]
-    fn refer_alone(
+    fn refer(
         &mut self,
         computer: &mut SharedCaches<'_>,
         kind: Kind,
@@ -419,7 +361,7 @@ impl Lane {
                 computer.now += gap;
                 executed += gap;
             }
-            *waited += if row.is_without_handlers() && handlers.may_pass(row.at(), &translation) {
+            *waited += if row.is_without_handlers() && handlers.old.is_empty() {
                 computer.access(Agent::User, row.kind(), row.at(), &translation, &mut ()).cycles
             } else {
                 handlers.refer(&mut computer, row.kind(), row.at(), &translation)?
