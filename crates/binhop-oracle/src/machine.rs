@@ -12,6 +12,7 @@ use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Rng, Tr
 use crate::cache::{Config, Name};
 use crate::cache_tree::CacheTree;
 use crate::placements::{Memory, PageRequest};
+use crate::segments::Segments;
 use crate::spaces::Spaces;
 use crate::synonyms::{NamedAccess, Synonyms};
 
@@ -102,9 +103,16 @@ pub struct Steps {
 
 impl Steps {
     /// Expands a trace. `page` is the bytes of a page; `lines` are the bytes of a first-level line for instructions
-    /// and for data. A unit owns the first `owned` pages. If `identity`, physical = virtual.
+    /// and for data. A unit owns the first `owned` pages. If `identity`, physical = virtual. If `global`, a page is
+    /// known by the mapping that names its global address.
     #[must_use]
-    pub fn new(events: &[Event], page: u64, lines: [u64; 2], owned: u32, identity: bool) -> Self {
+    pub fn new(
+        events: &[Event],
+        page: u64,
+        lines: [u64; 2],
+        owned: u32,
+        [identity, global]: [bool; 2],
+    ) -> Self {
         let builder = StepsBuilder {
             page,
             lines,
@@ -112,6 +120,7 @@ impl Steps {
             owned,
             running: 0,
             spaces: Spaces::new(page, page, 0),
+            segments: (global && !identity).then(|| Segments::new(REGION / page, true)),
             of_memory: BTreeMap::new(),
             in_memory: BTreeMap::new(),
             result: Self { steps: Vec::new(), mappings: Vec::new() },
@@ -120,6 +129,9 @@ impl Steps {
     }
 }
 
+/// The bytes of a region that has one segment.
+const REGION: u64 = 1 << 28;
+
 struct StepsBuilder {
     page: u64,
     lines: [u64; 2],
@@ -127,6 +139,8 @@ struct StepsBuilder {
     owned: u32,
     running: u32,
     spaces: Spaces,
+    /// The segments, if pages are known by their global addresses.
+    segments: Option<Segments>,
     /// The number of each page, and of each mapping, where physical = virtual.
     of_memory: BTreeMap<u64, u32>,
     in_memory: BTreeMap<(u32, u64), u32>,
@@ -195,21 +209,32 @@ impl StepsBuilder {
                 }
             }
             Event::Map { start, pages, shared, segment } => {
+                self.end_pages(start, pages);
                 self.spaces.map(Asid(self.running), start, pages, (shared, false), segment);
                 self.changed();
             }
             Event::Unmap { start, pages } => {
+                self.end_pages(start, pages);
                 self.spaces.unmap(Asid(self.running), start, pages);
                 self.changed();
             }
             Event::Fork { child, parent } => {
+                self.segments.iter_mut().for_each(|segments| segments.drop_space(Asid(child)));
                 self.spaces.fork(Asid(child), Asid(parent));
                 self.changed();
             }
             Event::End { asid } => {
+                self.segments.iter_mut().for_each(|segments| segments.drop_space(Asid(asid)));
                 self.spaces.end(Asid(asid));
                 self.changed();
             }
+        }
+    }
+
+    /// Pages of the running space are mapped anew, or unmapped.
+    fn end_pages(&mut self, start: u64, pages: u64) {
+        if let (Some(segments), 1..) = (&mut self.segments, pages) {
+            segments.unmap(Asid(self.running), start / self.page, start / self.page + pages - 1);
         }
     }
 
@@ -245,8 +270,9 @@ impl StepsBuilder {
         (mapping, PageRequest { page, asid, page_no, segment: 0, segments: Vec::new(), run: None })
     }
 
-    /// Returns the mapping and the page of a virtual page of a space.
+    /// Returns the mapping that names a virtual page of a space, and the page.
     fn find(&mut self, asid: u32, page_no: u64, write: bool) -> (u32, u32) {
+        let mut name = None;
         let (mapping, page) = if self.identity {
             let next = self.of_memory.len() as u32;
             let page = *self.of_memory.entry(page_no).or_insert(next);
@@ -254,13 +280,17 @@ impl StepsBuilder {
             (*self.in_memory.entry((asid, page_no)).or_insert(next), page)
         } else {
             let touched = self.spaces.touch(Asid(asid), PageNo(page_no), write);
+            if let Some(segments) = &mut self.segments {
+                let (_, named) = segments.touch(Asid(asid), PageNo(page_no), &touched, &self.spaces);
+                name = Some(named.0);
+            }
             (touched.mapping.0, touched.page.0)
         };
         let mappings = &mut self.result.mappings;
         if mapping as usize == mappings.len() {
             mappings.push((page, page_no));
         }
-        (mapping, page)
+        (name.unwrap_or(mapping), page)
     }
 }
 

@@ -123,6 +123,19 @@ pub enum Occasion {
 }
 
 impl Occasion {
+    /// Returns the same occasion, with the mapping by which caches know its page.
+    pub(crate) fn renamed(mut self, name_of: impl Fn(MappingId) -> MappingId) -> Self {
+        match &mut self {
+            Self::Switch { .. } | Self::Syscall { .. } => {}
+            Self::FirstTouch { mapping }
+            | Self::Return { mapping }
+            | Self::PageChange { mapping, .. }
+            | Self::Miss { mapping, .. }
+            | Self::Device { mapping, .. } => *mapping = name_of(*mapping),
+        }
+        self
+    }
+
     /// Returns the occasion's kind.
     #[must_use]
     pub const fn kind(&self) -> OccasionKind {

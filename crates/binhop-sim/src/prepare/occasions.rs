@@ -84,6 +84,7 @@ impl Prepare {
             return;
         };
         occasions.disturb(occasion.kind(), &mut self.filters);
+        let occasion = occasion.renamed(|mapping| self.name_of(mapping));
         let touches_front = occasions.subscription.ends_sharing(occasion.kind());
         // A lane's clock is right at every occasion, because the next row counts its instructions from here.
         self.instructions_at_row = self.stream.instructions;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use binhop_hw::CostRule;
+use binhop_hw::{CostRule, TagBy};
 use binhop_oracle::machine as oracle;
 use binhop_oracle::placements::{self, Memory};
 use binhop_sim::occasion::Subscription;
@@ -208,7 +208,8 @@ pub fn compare(machine: &Machine, subscription: &Subscription, events: &[Event],
     let config = machine.tree().config();
     let lines = slow.serving.map(|cache| config.caches[cache].line.bytes());
     let listed = events_of(&events);
-    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, slow.frames.is_none());
+    let global = config.caches.iter().any(|cache| cache.tag == TagBy::Global);
+    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, [slow.frames.is_none(), global]);
     let executed =
         |event: &oracle::Event| if let oracle::Event::Fetch { count, .. } = event { *count } else { 0 };
     let instructions: u64 = listed.iter().map(executed).sum();

@@ -22,6 +22,8 @@ pub struct Raw {
     /// fill, and inclusive.
     flags: [bool; 6],
     tag: usize,
+    /// True if virtual tags are global addresses; that of the first cache counts for all.
+    global: bool,
     replacement: usize,
     buffer: Option<(u32, u32)>,
     cost: u32,
@@ -33,13 +35,15 @@ pub fn raw() -> impl Strategy<Value = Raw> {
     let [virtually, hashed, through, spare] = flags;
     let flags = (virtually, hashed, through, spare, any::<bool>(), prop::bool::weighted(0.15));
     let buffer = prop::option::weighted(0.7, (1u32..4, 0u32..12));
-    (0usize..6, 0u32..3, 0usize..4, flags, 0usize..3, 0..Replacement::ALL.len(), buffer, 1u32..20).prop_map(
-        |(size, wider, ways, (a, b, c, d, e, f), tag, replacement, buffer, cost)| Raw {
+    let tag = (0usize..3, any::<bool>());
+    (0usize..6, 0u32..3, 0usize..4, flags, tag, 0..Replacement::ALL.len(), buffer, 1u32..20).prop_map(
+        |(size, wider, ways, (a, b, c, d, e, f), (tag, global), replacement, buffer, cost)| Raw {
             size,
             wider,
             ways,
             flags: [a, b, c, d, e, f],
             tag,
+            global,
             replacement,
             buffer,
             cost,
@@ -96,12 +100,9 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
         let [virtually, hashed, through, spare, first, inclusive] = raw.flags;
         let first_level = !serves.is_empty();
         let knows_mapping = knows.get(name).copied().unwrap_or(true);
-        let tags: &[&str] = if knows_mapping { &["physical", "asid", "asid"] } else { &["physical"; 3] };
-        let tag = tags[raw.tag];
-        let index = match tag {
-            _ if virtually && knows_mapping => "virtual",
-            _ => "physical",
-        };
+        let virtual_tag = if raws[0].global { "global" } else { "asid" };
+        let tag = if knows_mapping && raw.tag > 0 { virtual_tag } else { "physical" };
+        let index = if knows_mapping && (virtually || tag == "global") { "virtual" } else { "physical" };
         let ways = [1, 1, 2, 4][raw.ways];
         let line = (lines.get(name).copied().unwrap_or(16) << raw.wider).min(128);
         let bytes = [256u64, 512, 1024, 2048, 4096, 8192][raw.size] << if first_level { 0 } else { 2 };
@@ -131,7 +132,7 @@ pub fn build(shape: usize, raws: &[Raw], memory: usize, add: bool) -> String {
         }
         let wide = lines.entry(next).or_insert(16);
         *wide = line.max(*wide);
-        *knows.entry(next).or_insert(true) &= tag == "asid";
+        *knows.entry(next).or_insert(true) &= tag != "physical";
     }
     text + &buffers + &costs
 }
