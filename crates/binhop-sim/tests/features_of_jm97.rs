@@ -174,6 +174,26 @@ fn an_alias_that_is_only_read_is_no_synonym() {
     }
 }
 
+/// LOAD&MAP takes the physical address of the data, and caches find lines by virtual tags. So data that are cached
+/// under another tag come from memory, and both lines stay (§4.1).
+#[test]
+fn load_and_map_does_not_find_a_line_under_another_tag() {
+    let (here, there) = (3 * REGION + 64, 4 * REGION + (3 << 12) + 64);
+    let both = |trace: Trace| trace.load(there).load(here).load(there);
+    let alias = || aliased(4 * REGION + (3 << 12));
+    for (trace, [loads, stores, synonyms]) in
+        [(both(alias().load(here)), [2, 0, 0]), (both(alias().store(here)), [1, 1, 1])]
+    {
+        let (counts, _) = trace.run(&[]);
+        let of = |name: &str| of(&counts, name);
+        assert_eq!([of("memory.load.accesses"), of("memory.store.accesses")], [loads, stores]);
+        let misses = [of("translation.load.cache-misses"), of("translation.store.cache-misses")];
+        assert_eq!(misses, [loads, stores]);
+        // The dirty line is not written back before memory is read: the data of the load are old.
+        assert_eq!((of("translation.write-backs"), of("translation.synonyms")), (0, synonyms));
+    }
+}
+
 /// Physical tags name memory by its frame: there is one copy, and no alias.
 #[test]
 fn physical_tags_know_no_synonyms() {

@@ -9,6 +9,11 @@
 //!   cache holds the entry's line, the load raises CACHEMISS, too: the handler is fetched again and loads the root entry,
 //!   which maps the page of the user entry. Then the user entry is loaded.
 //! - SPECIFYVTAG and LOAD&MAP are a pair, and pairs do not nest ([`TagRegister`]).
+//! - LOAD&MAP of the program's data takes their physical address (§4.2). Caches find lines by virtual tags, so LOAD&MAP
+//!   does not find a line that is cached under another tag. The data come from memory, and the line is inserted once
+//!   more, under the tag of SPECIFYVTAG. The other line stays. If it is dirty, the data from memory are old. Ours:
+//!   LOAD&MAP may also take a virtual address (§4.1), but the handler knows no other name of a page, so it moves no
+//!   line from tag to tag.
 //! - The handlers and what lies in physical memory (root tables, the segment map) are cached under physical addresses.
 //!   Such an access never raises CACHEMISS. So the depth is two at most.
 //! - A handler fetches each line of its code once, in order, before its loads. Its accesses are those of the agent
