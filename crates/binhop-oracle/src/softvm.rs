@@ -2,26 +2,28 @@
 //! the last level misses. The handlers' accesses are made one after the other in a slow cache tree.
 //!
 //! # Counting rules
-//! - Instructions and data have caches of their own at both levels. A program's line is named by a mapping: its own, or the
-//!   one that names its global address.
-//! - An access of the program raises CACHEMISS if none of the caches on its way holds its line. Nothing in the caches has
-//!   changed by then. The handler of misses runs. The access is made afterwards, and counts as every other access does.
+//! - Instructions and data have caches of their own at both levels. A program's line is named by a mapping: its own, or
+//!   the one that names its global address.
+//! - An access of the program raises CACHEMISS if none of the caches on its way holds its line. Nothing in the caches
+//!   has changed by then. The handler of misses runs. The access is made afterwards, and counts as every other access
+//!   does.
 //! - A run of a handler fetches each line of the handler's code once, in order, and takes a cycle for each instruction.
 //!   Then it loads the user entry of the page.
-//! - If no cache on the way holds the line of the user entry before that load, the load raises CACHEMISS itself: a *nested
-//!   run* fetches the same code again and loads the root entry. The nested run of a write-back loads the entry of the
-//!   segment map first. Root entries, the segment map and code have physical addresses, so loading them raises nothing.
-//! - A line that the last level writes to memory because it evicts the line, or reads from memory because a shorter line is
-//!   written back into it, waits in a queue. A read of the line that the access itself asks for does not: a handler has
-//!   just translated it. When the access of the program is done, the handler of write-backs runs once
-//!   for each waiting line, the first come first. The accesses of a handler may add lines to the queue.
+//! - If no cache on the way holds the line of the user entry before that load, the load raises CACHEMISS itself: a
+//!   *nested run* fetches the same code again and loads the root entry. The nested run of a write-back loads the entry
+//!   of the segment map first. Root entries, the segment map and code have physical addresses, so loading them raises
+//!   nothing.
+//! - A line that the last level writes to memory because it evicts the line, or reads from memory because a shorter
+//!   line is written back into it, waits in a queue. A read of the line that the access itself asks for does not: a
+//!   handler has just translated it. When the access of the program is done, the handler of write-backs runs once for
+//!   each waiting line, the first come first. The accesses of a handler may add lines to the queue.
 //! - A line that leaves because its frame changes hands is not translated.
 //! - Lines keep the protection of their page: see [`Protection`].
-//! - While a superpage is mapped as a whole and its run of frames is whole, the user entry of its first page serves all of
-//!   its pages.
-//! - A page has the entries that it had when it was referenced last. A mapping whose page was unmapped, or was copied on
-//!   write, keeps the place of its entries while its lines are in the caches. The copy is another mapping of the same
-//!   virtual page, and its entries lie at the same place.
+//! - While a superpage is mapped as a whole and its run of frames is whole, the user entry of its first page serves all
+//!   of its pages.
+//! - A page has the entries that it had when it was referenced last. A mapping whose page was unmapped, or was copied
+//!   on write, keeps the place of its entries while its lines are in the caches. The copy is another mapping of the
+//!   same virtual page, and its entries lie at the same place.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -35,7 +35,7 @@ const STARTS: [u64; 8] = [
     0xf_ffff_0000_0000,
 ];
 
-/// `Side` is the caches of instructions, or of data.
+/// `Side` describes the caches of instructions, or of data.
 #[derive(Clone, Debug)]
 struct Side {
     lines: [u64; 2],
@@ -118,7 +118,7 @@ prop_compose! {
     }
 }
 
-/// Draws a machine of direct-mapped caches with lines of one size, of whose last level preparation knows lines.
+/// Draws a machine of direct-mapped caches with lines of one size. Preparation knows lines of its last level.
 fn direct_mapped() -> impl Strategy<Value = Design> {
     let sets = [(0..5u32, 0..6u32), (0..5u32, 0..6u32)];
     (design(), sets, prop::bool::weighted(0.7)).prop_map(|(mut design, sets, large)| {
@@ -187,7 +187,7 @@ impl Design {
     }
 
     fn slow(&self, machine: &Machine, seed: u64) -> Slow<SlowSoftVm> {
-        // The handlers' code lies above memory, the table behind it.
+        // The handlers' code lies above memory, and the table lies behind the code.
         let above = machine.memory().frames.unwrap() * PAGE;
         let config = machine.tree().config();
         let design = SoftVmDesign {
@@ -393,7 +393,7 @@ fn compare_part(design: &Design, events: &EventBatch, warmup: u64, instructions:
     let options =
         RunOptions { seeds: vec![3], warmup, instructions: Some(instructions), ..RunOptions::default() };
     let source = Box::new(Fixed::new(events.clone(), 100));
-    // The run may hold nothing behind the warm-up.
+    // The run may end within the warm-up.
     let Ok(outcome) = simulate(&machine, source, &options, None, &mut |_| Ok(())) else { return };
     let mut slow = design.slow(&machine, 3);
     (slow.warmup, slow.most_instructions) = (warmup, instructions);
@@ -482,8 +482,8 @@ proptest! {
     }
 }
 
-/// Checks that machines that are simulated together count what each counts alone: the design with other costs,
-/// handlers, write-backs and last levels, and without translation.
+/// Checks that machines that are simulated together count what each machine counts alone. The machines are the design
+/// with other costs, handlers, write-backs and last levels, and without translation.
 fn compare_together(design: &Design, other: &Design, events: &EventBatch) {
     let [fetch, data] = design.sides.clone();
     let longer = |mut side: Side| {

@@ -6,11 +6,11 @@ use binhop_base::{Kind, MappingId, PageId};
 use super::{Control, Prepare};
 use crate::synonyms::WatchedAccess;
 
-/// The page has a name.
+/// The flag of a page that has a name.
 const NAMED: u8 = 1;
-/// The page has several names.
+/// The flag of a page that has several names.
 const ALIASED: u8 = 2;
-/// The page may have dirty lines.
+/// The flag of a page that may have dirty lines.
 const STORED: u8 = 4;
 
 /// `Aliases` knows the names of pages.
@@ -65,7 +65,8 @@ impl Aliases {
 
 impl Prepare {
     /// Counts the name of an access that is passed, if the name is a new alias. Asks lanes for the copies that their
-    /// caches hold before an access that may leave two different copies. Returns the question that follows the access.
+    /// caches hold before an access that may leave two different copies. Returns the access that lanes are asked about
+    /// once more when it has been made.
     #[inline]
     pub(super) fn watch(
         &mut self,

@@ -5,12 +5,12 @@
 //! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of
 //! its own, so lanes are told whose entries are the page's before a row of another space than the last.
 //!
-//! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a handler
-//! may disturb:
+//! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a
+//! handler may disturb:
 //! - the lines of the handlers' code, at every row;
 //! - the lines of the page's entries, if lines that go back to memory keep their translation;
-//! - otherwise every line of data, the row's own line included: the handler of write-backs runs behind the row, and loads
-//!   the entries of any page.
+//! - otherwise every line of data, the row's own line included: the handler of write-backs runs behind the row, and
+//!   loads the entries of any page.
 //!
 //! Nothing is forgotten where surely no handler runs (see [`super::last_level`]). Such a row is marked for the lanes.
 

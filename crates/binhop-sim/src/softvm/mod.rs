@@ -3,11 +3,11 @@
 //!
 //! # Rules
 //! - An access of the program whose line no cache on its way holds raises CACHEMISS, before anything in the caches
-//!   changes. A handler runs. Then the access is made as usual: it counts once, and its line takes the place that LOAD&MAP
-//!   gives it under the tag of SPECIFYVTAG.
-//! - The handler is fetched, then it loads the user entry of the line's page at the entry's global virtual address. If no
-//!   cache holds the entry's line, the load raises CACHEMISS, too: the handler is fetched again and loads the root entry,
-//!   which maps the page of the user entry. Then the user entry is loaded.
+//!   changes. A handler runs. Then the access is made as usual: it counts once, and its line takes the place that
+//!   LOAD&MAP gives it under the tag of SPECIFYVTAG.
+//! - The handler is fetched, then it loads the user entry of the line's page at the entry's global virtual address. If
+//!   no cache holds the entry's line, the load raises CACHEMISS, too: the handler is fetched again and loads the root
+//!   entry, which maps the page of the user entry. Then the user entry is loaded.
 //! - SPECIFYVTAG and LOAD&MAP are a pair, and pairs do not nest ([`TagRegister`]).
 //! - LOAD&MAP of the program's data takes their physical address (§4.2). Caches find lines by virtual tags, so LOAD&MAP
 //!   does not find a line that is cached under another tag. The data come from memory, and the line is inserted once
@@ -18,23 +18,24 @@
 //!   Such an access never raises CACHEMISS. So the depth is two at most.
 //! - A handler fetches each line of its code once, in order, before its loads. Its accesses are those of the agent
 //!   `handler`, for which the processor waits. Each instruction takes a cycle besides.
-//! - **Write-backs.** A dirty line that the last level evicts needs a translation, too; so does a line of the last level
-//!   that must be read from memory because a shorter line is written back into it, unless it is the line that the access
-//!   asks for. With `write-backs = "table"` these
-//!   lines wait until the access that caused them is done. Then a handler of its own translates each in turn. It loads the
-//!   line's user entry. If no cache holds the entry's line, it loads the segment's entry in the segment map, and the root
-//!   entry, because the line may belong to a space that does not run. What it evicts waits in the same queue.
-//! - The queue ends: a handler stores nothing, so each line that it translates is one dirty line less in the caches, and no
-//!   line becomes dirty. A lane stops if a queue is longer than the caches have lines.
-//! - **Superpages.** With `huge-pages` the page table keeps a user entry for each page, as all forms of page table do. But
-//!   while a space maps a superpage as a whole, and the superpage has its run of frames, the handlers load the entry of the
-//!   superpage's first page for every page of it. So one line of entries serves the superpage. (The first page's entry
-//!   always lies in the page of the global table that has the other entries: the root entry is the same.) Frames are in
-//!   runs because an entry names one frame. A page has the entry that it had when it was referenced last.
+//! - **Write-backs.** A dirty line that the last level evicts needs a translation, too. A line of the last level that
+//!   must be read from memory, because a shorter line is written back into it, also needs a translation, unless it is
+//!   the line that the access asks for. With `write-backs = "table"` these lines wait until the access that caused them
+//!   is done. Then a handler of its own translates each in turn. It loads the line's user entry. If no cache holds the
+//!   entry's line, it loads the segment's entry in the segment map, and the root entry, because the line may belong to
+//!   a space that does not run. What it evicts waits in the same queue.
+//! - The queue ends: a handler stores nothing, so each line that it translates is one dirty line less in the caches,
+//!   and no line becomes dirty. A lane stops if a queue is longer than the caches have lines.
+//! - **Superpages.** With `huge-pages` the page table keeps a user entry for each page, as all forms of page table do.
+//!   But while a space maps a superpage as a whole, and the superpage has its run of frames, the handlers load the
+//!   entry of the superpage's first page for every page of it. So one line of entries serves the superpage. (The first
+//!   page's entry always lies in the page of the global table that has the other entries: the root entry is the same.)
+//!   Frames are in runs because an entry names one frame. A page has the entry that it had when it was referenced last.
 //! - **Synonyms** are looked for as in all caches with virtual tags ([`crate::synonyms`]): before the handlers of an
 //!   access, and behind the handlers of its write-backs.
 //! - **Protection** changes, and violations of it: [`protection`] has the rules.
-//! - A flush of a page whose frame changes hands is the operating system's: it knows the frame.
+//! - When a frame changes hands, the operating system flushes its page. It knows the frame, so no translation is
+//!   needed.
 
 mod counts;
 mod protection;

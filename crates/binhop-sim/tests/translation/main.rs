@@ -124,7 +124,7 @@ fn compare_part(machine: &Machine, design: &Design, events: &[Event], warmup: u6
     let options =
         RunOptions { seeds: vec![3], warmup, instructions: Some(instructions), ..RunOptions::default() };
     let source = Box::new(Fixed::new(events.clone(), 100));
-    // The run may hold nothing behind the warm-up.
+    // The run may end within the warm-up.
     let Ok(outcome) = simulate(&machine, source, &options, None, &mut |_| Ok(())) else { return };
     let mut slow = Slow::new(&machine, 3, SlowTranslation::new(design, &machine, 3));
     (slow.warmup, slow.most_instructions) = (warmup, instructions);

@@ -14,8 +14,8 @@ use super::tally::Tally;
 use crate::machine::Machine;
 use crate::translation::TranslationCause;
 
-/// `MetricInfo` is a metric, or a pattern of metrics: `<cache>`, `<kind>` and `<agent>` stand for every cache, every kind
-/// and every agent other than the user.
+/// `MetricInfo` is a metric, or a pattern of metrics: `<cache>`, `<kind>` and `<agent>` stand for every cache, every
+/// kind and every agent other than the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricInfo {
     /// The metric's name.

@@ -167,7 +167,8 @@ impl LineHoldings {
         mappings.iter().for_each(|mapping| self.by_mapping.clear(mapping.0));
     }
 
-    /// Returns the first holding of the page or mapping of a line in a cache. [`LineHoldings::next`] goes on from there.
+    /// Returns the first holding of the page or mapping of a line in a cache. [`LineHoldings::next`] goes on from
+    /// there.
     pub(super) fn first(&self, cache: usize, at: LineAddr) -> Option<HoldingId> {
         let by_mapping = self.caches[cache].0;
         self.names(by_mapping).first(at.id).map(|at| HoldingId { by_mapping, at })

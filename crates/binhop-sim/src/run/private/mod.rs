@@ -13,11 +13,10 @@
 //! What is counted beside cycles and misses (see [`SwitchTally`]):
 //! - A demand miss of a shared cache on a line that the private cache holds is *reordered* if the life's own
 //!   accesses evicted the line last, and *replaced* if accesses of another life evicted it last.
-//! - The lines *held* by a life are the lines that both the shared and its private cache hold when it leaves. A
-//!   held line is *lost* if it is not in both caches when the life returns; a flushed line is lost, too. A lost
-//!   line is *restored* if it comes back before the life leaves again, and the private cache has held it all the time: a
-//!   line that the life's own accesses evict there would be missed without switches, too. A flushed line is never
-//!   restored.
+//! - The lines *held* by a life are the lines that both the shared and its private cache hold when it leaves. A held
+//!   line is *lost* if it is not in both caches when the life returns; a flushed line is lost, too. A lost line is
+//!   *restored* if it comes back before the life leaves again, and the private cache has held it all the time: a line
+//!   that the life's own accesses evict there would be missed without switches, too. A flushed line is never restored.
 //! - A cache that may hold a line in two places cannot be followed, and is refused before the run.
 
 mod evictors;
