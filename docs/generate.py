@@ -258,9 +258,11 @@ def traces() -> str:
         "columns are `op` (UInt8), `addr` (UInt64), `size` (UInt32) and `count` (UInt32), which are never null. Some events\n"
         "need the columns `arg0` and `arg1` (UInt64, nullable). binhop ignores further columns.\n\n"
         "A trace starts in address space 0. A fetch of more than one instruction is a run without gaps that ends at the\n"
-        "instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch at most 65,536\n"
-        "instructions. Every command that reads a larger reference stops there and names its row; `binhop lint` lists all\n"
-        "such rows. System events may cover any range.\n\n"
+        "instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch from 1 to 65,536\n"
+        "instructions. Every command that reads another reference stops there and names its row; `binhop lint` lists all\n"
+        "such rows. System events may cover any range. What `binhop lint` finds beside such rows is simulated as it stands:\n"
+        "a reference of 0 bytes touches one byte, bytes beyond the last address are left out, a data reference counts once\n"
+        "whatever its count, and a child has no page of a parent that never had one.\n\n"
         "## Events\n\n"
     )
     text += table(binhop.events()) + "\n" + _flags()

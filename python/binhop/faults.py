@@ -201,11 +201,12 @@ def paging(
         progress=progress,
     )
     named = pl.lit(trace.name).alias("workload")
+    rate = pl.col("faults") / outcome.references if outcome.references else pl.lit(None, pl.Float64)
     faults = pl.DataFrame(outcome.faults).select(
         named,
         pl.all(),
         pl.lit(outcome.references, pl.UInt64).alias("references"),
-        (pl.col("faults") / outcome.references).alias("fault_rate"),
+        rate.alias("fault_rate"),
     )
     touches = pl.DataFrame(outcome.first_touches)
     used = pl.DataFrame({"colors": numbers}, schema={"colors": pl.UInt64})

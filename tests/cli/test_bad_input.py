@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import FETCH, LOAD, events
+
 if TYPE_CHECKING:
     from tests.conftest import Command
 
 DATA = Path(__file__).parent.parent / "data"
 
+SWITCH = 4
 CACHE = {"serves": '"all"', "size": '"32KiB"', "line": '"32B"', "next": '"memory"'}
 
 
@@ -289,3 +292,22 @@ def test_a_scale_of_a_study_that_has_none(command: Command) -> None:
     (command.directory / "s.toml").write_text('name = "s"\ntitle = "t"\n' + part)
     message = command.refused("sweep", "s.toml", "--scale", "y")
     assert message == "binhop: scale: y: the study s has no scales; leave --scale out"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run kh90 t.parquet",
+        "paging t.parquet",
+        "reuse t.parquet",
+        "inspect t.parquet",
+        "switches t.parquet --machine mb90-1a",
+        "translate t.parquet --machine zen-4k",
+        "io t.parquet --machine zen-4k",
+    ],
+)
+def test_a_fetch_of_no_instruction_is_refused_with_its_row(command: Command, line: str) -> None:
+    rows = [(FETCH, 0x1000, 4, 1), (SWITCH, 0, 0, 0), (LOAD, 0x2000, 8, 1), (FETCH, 0x1004, 4, 0)]
+    events(rows).write_parquet(command.directory / "t.parquet")
+    message = command.refused(*line.split())
+    assert "t.parquet: row 3: fetch with count 0: a fetch has at least one instruction" in message

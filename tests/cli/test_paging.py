@@ -37,6 +37,15 @@ def test_no_word_and_no_number_is_folded(command: Command, touches: int, rate: s
     assert heads == ["pages:", "memory", *(str(1 << log2) for log2 in range(7)), "utilization"]
 
 
+def test_a_trace_without_references_has_no_rate(command: Command) -> None:
+    events([]).write_parquet(command.directory / "empty.parquet")
+    printed = command.ok("paging", "empty.parquet", "--out", "out").stdout
+    assert "nan" not in printed.lower()
+    assert "note: nothing was simulated: the trace has no references" in printed
+    rates = pl.read_parquet(command.directory / "out" / "faults.parquet")["fault_rate"]
+    assert rates.null_count() == len(rates) > 0
+
+
 def test_more_colors_than_fit_are_printed_below(command: Command) -> None:
     colors = ",".join(str(1 << log2) for log2 in range(9))
     printed = command.ok("paging", "lin", "--length", "1M", "--sizes", "1MiB", "--colors", colors).stdout

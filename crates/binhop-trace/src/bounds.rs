@@ -2,8 +2,9 @@
 //!
 //! Reading a reference costs work for each line and page that it touches, and a fetch run may pass a boundary
 //! of intervals with each instruction. A damaged file, or a column in another unit, can hold sizes of up to 4
-//! GiB. Code that follows references refuses such a row by its number. The cost of a system event does not
-//! depend on its range, so system events have no bound.
+//! GiB. Code that follows references refuses such a row by its number. It also refuses a fetch of no instruction, which
+//! would touch lines and count nowhere. The cost of a system event does not depend on its range, so system events have
+//! no bound.
 
 use std::ops::Range;
 
@@ -19,7 +20,7 @@ pub const LARGEST_REFERENCE: u32 = 64 << 10;
 /// The most instructions of a fetch run: one for each byte.
 pub const LONGEST_FETCH: u32 = LARGEST_REFERENCE;
 
-/// `Exceeded` names the bound that a reference exceeds.
+/// `Exceeded` names the bound that a reference breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
     /// The row within its batch.
@@ -40,10 +41,14 @@ impl Exceeded {
             "size" => (LARGEST_REFERENCE, "bytes"),
             _ => (LONGEST_FETCH, "instructions"),
         };
+        let rule = match value {
+            0 => format!("a {} has at least one instruction", op.name()),
+            _ => format!("a {} has at most {most} {what}", op.name()),
+        };
         Problem::request(
             &format!("{} with {column} {value}", op.name()),
             &format!("{place}: row {}", first_row + row as u64),
-            &format!("a {} has at most {most} {what}", op.name()),
+            &rule,
             "check that size is bytes and count instructions, split the row, or leave it out; `binhop lint` lists all such rows",
         )
     }
@@ -62,6 +67,14 @@ pub(crate) fn exceeds(op: u8, size: u32, count: u32) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Returns whether a reference of this size and count may break a bound. `false` is certain.
+#[inline]
+#[must_use]
+pub const fn may_break(size: u32, count: u32) -> bool {
+    // One comparison finds a count of 0, too.
+    size > LARGEST_REFERENCE || count.wrapping_sub(1) >= LONGEST_FETCH
 }
 
 /// The rows of a chunk: few enough that its columns stay in the host's caches from the check to the use.
@@ -95,24 +108,26 @@ pub fn exceeded(batch: &EventBatch) -> Option<Exceeded> {
     chunks(batch).find_map(|(_, exceeded)| exceeded)
 }
 
-/// Returns the first reference in `rows` that exceeds a bound.
+/// Returns the first reference in `rows` that breaks a bound.
 #[must_use]
-pub fn exceeded_among(batch: &EventBatch, mut rows: Range<usize>) -> Option<Exceeded> {
+pub fn exceeded_among(batch: &EventBatch, rows: Range<usize>) -> Option<Exceeded> {
     let (sizes, counts) = (batch.size(), batch.count());
-    // Large rows are rare, so one quick pass over all rows comes first. The bitwise or of all values is at
-    // least their maximum.
+    // Such rows are rare, so one quick pass over all rows comes first. The bitwise or of all values is at least their
+    // maximum.
     let union = sizes[rows.clone()].iter().chain(&counts[rows.clone()]).fold(0, |all, &value| all | value);
-    if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) {
+    let none = counts[rows.clone()].iter().fold(0, |none, &count| none | u32::from(count == 0));
+    if union <= LARGEST_REFERENCE.min(LONGEST_FETCH) && none == 0 {
         return None;
     }
-    rows.find_map(|row| exceeded_at(batch, row))
+    rows.filter(|&row| may_break(sizes[row], counts[row])).find_map(|row| exceeded_at(batch, row))
 }
 
-/// Returns the bound that the reference of a row exceeds.
+/// Returns the bound that the reference of a row breaks.
 #[must_use]
 pub fn exceeded_at(batch: &EventBatch, row: usize) -> Option<Exceeded> {
     let (op, size, count) = (batch.op()[row], batch.size()[row], batch.count()[row]);
-    let column = exceeds(op, size, count)?;
+    let is_empty = op == Op::Fetch as u8 && count == 0;
+    let column = if is_empty { "count" } else { exceeds(op, size, count)? };
     let value = if column == "size" { size } else { count };
     Some(Exceeded { row, column, value, op: Op::from_code(op)? })
 }
@@ -190,6 +205,7 @@ mod tests {
         }
         assert_eq!(broken(&[(Op::Fetch, MOST, LONGEST_FETCH)]), None);
         assert_eq!(broken(&[(Op::Fetch, 4, LONGEST_FETCH + 1)]), Some((0, "count", LONGEST_FETCH + 1)));
+        assert_eq!(broken(&[(Op::Load, 4, 0), (Op::Switch, 0, 0), (Op::Fetch, 4, 0)]), Some((2, "count", 0)));
         // A data reference's count is not read, and system events have no bound.
         assert_eq!(broken(&[(Op::Load, 4, u32::MAX), (Op::Map, u32::MAX, u32::MAX)]), None);
         assert_eq!(

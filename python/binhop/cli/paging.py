@@ -115,8 +115,10 @@ def _print_part(cells: pl.DataFrame, used: pl.DataFrame, colors: list[int]) -> N
     out.print()
 
 
-def _per_million(rate: float) -> str:
+def _per_million(rate: float | None) -> str:
     """Returns faults per million references. From 1000 on there are no decimals: 80 columns hold 7 rates."""
+    if rate is None:
+        return "-"
     number = 1e6 * rate
     return f"{number:.2f}" if round(number, 2) < 1000 else f"{number:.0f}"
 

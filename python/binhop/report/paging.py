@@ -30,6 +30,9 @@ def paging_charts(faults: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
     """Yields the name, workload and chart of each workload that has a chart."""
     for workload in faults["workload"].unique(maintain_order=True):
         of = faults.filter(workload=workload)
+        references = of["references"][0]
+        if references == 0:
+            continue  # there is no rate to draw
         panels = []
         if of["size"].n_unique() > 1:
             panels.append(_over_memory(of))
@@ -37,7 +40,6 @@ def paging_charts(faults: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
             panels.append(_over_colors(of))
         if not panels:
             continue  # one number needs no picture
-        references = of["references"][0]
         chart = finish(
             alt.hconcat(*panels, spacing=36).resolve_scale(color="independent"),
             f"{workload}: page faults of {references / 1e6:.4g} M references",

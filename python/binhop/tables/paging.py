@@ -19,7 +19,8 @@ def paging_tables(faults: pl.DataFrame, utilization: pl.DataFrame) -> list[Table
         rows = []
         for (size,), of in cells.group_by("size", maintain_order=True):
             rates = dict(of.select("colors", "fault_rate").iter_rows())
-            rows.append((f"{size / 2**20:g} MiB", *(f"{1e6 * rates[color]:.2f}" for color in colors)))
+            shown = ("-" if rates[color] is None else f"{1e6 * rates[color]:.2f}" for color in colors)
+            rows.append((f"{size / 2**20:g} MiB", *shown))
         shares = ("-" if share is None else f"{share:.3f}" for share in used["utilization"])
         rows.append(("utilization", *shares))
         title = f"{workload}: page faults per million references, by number of colors"

@@ -107,7 +107,14 @@ class _TranslationTables:
         rows = [row for of_design in by_design.values() for row in of_design]
         heads = ("design", "cause", "CPI", self._level, "of overhead")
         title = "Cycles of translation per instruction, by cause"
-        return Table(title, heads, tuple(rows), right=3, grouped=True, instead="no design states costs")
+        return Table(
+            title,
+            heads,
+            tuple(rows),
+            right=3,
+            grouped=True,
+            instead="no design states costs, or the trace has no instructions",
+        )
 
     def _line(self, design: str, name: str, row: Row, share: str) -> tuple[str, ...]:
         return (design, name, _shown(row, _cpi), interval(row, _cpi), share)

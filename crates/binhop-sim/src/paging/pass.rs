@@ -6,7 +6,7 @@
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
 use binhop_os::Spaces;
-use binhop_trace::bounds::{LARGEST_REFERENCE, LONGEST_FETCH, exceeded_at};
+use binhop_trace::bounds::{exceeded_at, may_break};
 use binhop_trace::{EventBatch, Source};
 
 use super::recent::Page;
@@ -83,7 +83,7 @@ impl Pass {
     pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
         let columns = batch.op().iter().zip(batch.addr()).zip(batch.size()).zip(batch.count());
         for (row, (((&code, &addr), &size), &count)) in columns.enumerate() {
-            if size.max(count) > LARGEST_REFERENCE.min(LONGEST_FETCH) {
+            if may_break(size, count) {
                 self.check(batch, row)?;
             }
             let first = addr >> self.page_log2;
@@ -108,7 +108,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Refuses a reference that exceeds the bounds.
+    /// Refuses a reference that breaks a bound.
     #[cold]
     fn check(&self, batch: &EventBatch, row: usize) -> Result<()> {
         exceeded_at(batch, row)

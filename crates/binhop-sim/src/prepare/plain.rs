@@ -32,9 +32,10 @@ impl Prepare {
         emit: EmitBlock<'_>,
     ) -> Result<Flow> {
         let counts = Counts::of(&batch.count()[rows.clone()]);
-        // Few traces hold a count that is too large, and such a count may belong to a system event.
-        let too_long = if counts.most > LONGEST_FETCH { exceeded_among(batch, rows.clone()) } else { None };
-        if let Some(exceeded) = too_long {
+        // Few traces hold a count that a fetch may not have, and such a count may belong to a system event.
+        let may_break = counts.none || counts.most > LONGEST_FETCH;
+        let broken = if may_break { exceeded_among(batch, rows.clone()) } else { None };
+        if let Some(exceeded) = broken {
             rows.end = exceeded.row;
         }
         let columns = Columns::of(batch, rows.clone());
@@ -91,7 +92,7 @@ impl Prepare {
                 row += 1;
             }
         }
-        too_long.map_or(Ok(Flow::On), |exceeded| self.end_at(batch, exceeded, emit))
+        broken.map_or(Ok(Flow::On), |exceeded| self.end_at(batch, exceeded, emit))
     }
 
     /// Skips rows that no cache and no lane's TLB needs to see. Returns their number.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Problem, Result};
 use binhop_os::Spaces;
-use binhop_trace::bounds::{LARGEST_REFERENCE, LONGEST_FETCH, exceeded_at};
+use binhop_trace::bounds::{exceeded_at, may_break};
 use binhop_trace::{EventBatch, Meta, Source};
 
 use super::histogram::{Histogram, ReuseCurve};
@@ -82,7 +82,7 @@ impl ReusePass {
     pub(super) fn feed(&mut self, batch: &EventBatch) -> Result<()> {
         let columns = batch.op().iter().zip(batch.addr()).zip(batch.size()).zip(batch.count());
         for (row, (((&code, &addr), &size), &count)) in columns.enumerate() {
-            if size.max(count) > LARGEST_REFERENCE.min(LONGEST_FETCH) {
+            if may_break(size, count) {
                 self.check(batch, row)?;
             }
             let first = addr >> self.unit_log2;
@@ -108,7 +108,7 @@ impl ReusePass {
         Ok(())
     }
 
-    /// Refuses a reference that exceeds the bounds.
+    /// Refuses a reference that breaks a bound.
     #[cold]
     fn check(&self, batch: &EventBatch, row: usize) -> Result<()> {
         exceeded_at(batch, row)
