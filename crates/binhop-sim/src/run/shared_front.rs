@@ -290,3 +290,78 @@ impl Passed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use binhop_hw::FastPathSet;
+    use binhop_trace::Op;
+    use binhop_trace::event::{EventBuilder, map_flags};
+
+    use super::*;
+    use crate::prepare::{Cuts, Prepare, Setup};
+    use crate::sharing::SharingPlan;
+
+    const MACHINE: &str = r#"
+memory = { page = "4KiB", size = "1MiB" }
+placement = { policy = "random", pool = "64KiB" }
+[cache.l1]
+serves = "all"
+size = "8KiB"
+line = "32B"
+index = "virtual"
+tag = "asid"
+next = "l2"
+[cache.l2]
+size = "64KiB"
+line = "32B"
+index = "virtual"
+tag = "asid"
+next = "memory"
+"#;
+
+    #[test]
+    fn a_front_stays_shared_where_caches_behind_it_have_virtual_tags() {
+        let machines = [Machine::parse(MACHINE, "virtual", &[]).unwrap()];
+        let plan = SharingPlan::of(&machines, 4, true, None, FastPathSet::NONE);
+        let stream = &plan.preparations[0];
+        let options = RunOptions { seeds: vec![0, 1, 2, 3], ..RunOptions::default() };
+        let mut front = SharedFront::of(&stream.groups[0], &machines, &options);
+        let setup = Setup {
+            needs: stream.needs.clone(),
+            safe: stream.safe,
+            lists_segments: stream.lists_segments,
+            looks_for_synonyms: stream.looks_for_synonyms,
+            trace_page: binhop_base::Bytes(4096),
+            cuts: Cuts::default(),
+            subscription: None,
+            collapse: true,
+            shares_kernel_half: false,
+        };
+        let mut prepare = Prepare::new(&setup, "test trace").unwrap();
+        let mut events = EventBuilder::default();
+        let flags = map_flags::READ | map_flags::WRITE | map_flags::SHARED;
+        for at in [0x10000, 0x21000] {
+            events.push_args(Op::Map, at, flags, 1, [Some(7), Some(0)]);
+        }
+        events.push(Op::Store, 0x10000, 4, 1);
+        events.push(Op::Load, 0x21000, 4, 1);
+        let mut copies = Vec::new();
+        let mut look = |block: Arc<Block>| {
+            front.pass(block, &mut |passed| {
+                copies.extend(passed.controls.iter().filter_map(|(_, control)| match control {
+                    Control::Watch(access) => {
+                        let held = access.of_front.as_deref().unwrap();
+                        Some((access.is_made, held.iter().map(|copy| copy.dirty).collect::<Vec<_>>()))
+                    }
+                    _ => None,
+                }));
+                Ok(())
+            })
+        };
+        prepare.feed(&events.finish(), &mut look).unwrap();
+        prepare.finish(&mut look).unwrap();
+        // The newest name comes first.
+        assert_eq!(copies, [(false, vec![true]), (true, vec![false, true])]);
+        assert!(front.front.is_some());
+    }
+}
