@@ -109,8 +109,8 @@ in the cache costs, and the buffer prefetches one more line. Otherwise the least
 prefetches the `depth` lines behind the missed line. A stream ends at the end of its page.
 
 The miss still counts as a miss of the cache. The prefetches count under the agent `prefetch`
-(`l2.prefetch.load.accesses`), and not in MPI. A prefetched line is in the buffer at once, and nobody waits for it: the
-gain is an upper bound. `--set stream-buffers.l1i.buffers=4` adds four buffers of four lines to `l1i`. No fast path
+(`l2.prefetch.load.accesses`; for a cache of instructions, `l2.prefetch.fetch.accesses`), and not in MPI. A prefetched
+line is in the buffer at once, and nobody waits for it: the gain is an upper bound. `--set stream-buffers.l1i.buffers=4` adds four buffers of four lines to `l1i`. No fast path
 behind level 1 is taken then.
 """
 
