@@ -356,7 +356,6 @@ mod tests {
             let name = machine.name();
             let caches = &machine.tree().config().caches;
             let tlbs = machine.translation().map_or(&[][..], |translation| &translation.mmu.tlbs);
-            let agent = machine.translation().map_or("", |translation| translation.agent().name());
             let counts = machine.translation().map(|_| TranslationCounts::default());
             let at_misses = machine.softvm().map(|_| SoftvmCounts::default());
             let agents = machine.tree().config().agents;
@@ -372,8 +371,11 @@ mod tests {
                     };
                     let of_caches = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
                     let of_tlbs = tlbs.iter().map(|tlb| info.name.replace("<tlb>", &tlb.name));
-                    let names = of_caches.chain(of_tlbs).map(|name| name.replace("<agent>", agent));
-                    names.into_iter().any(|name| with_kind(&name))
+                    let with_agent = |name: &str| {
+                        let mut agents = Agent::ALL.iter();
+                        agents.any(|agent| with_kind(&name.replace("<agent>", agent.name())))
+                    };
+                    of_caches.chain(of_tlbs).any(|name| with_agent(&name))
                 };
                 let found = listed.iter().find(is_of);
                 let info = found.unwrap_or_else(|| panic!("{name}: {reported} is reported and not listed"));

@@ -366,7 +366,9 @@ mod tests {
                 let op = Op::ALL[mixed as usize % if seed.is_multiple_of(3) { 1 } else { Op::ALL.len() }];
                 let arg = |every| row.is_multiple_of(every).then_some(u64::from(mixed) << 9);
                 let addr = u64::from(mixed) << 20 | row as u64;
-                (op, addr, mixed % sizes, row as u32 % counts, [arg(every0), arg(every1)])
+                // No trace holds a fetch of no instruction.
+                let count = (row as u32 % counts).max(u32::from(op == Op::Fetch));
+                (op, addr, mixed % sizes, count, [arg(every0), arg(every1)])
             };
             (0..rows).map(event).collect()
         })
