@@ -110,8 +110,8 @@ prefetches the `depth` lines behind the missed line. A stream ends at the end of
 
 The miss still counts as a miss of the cache. The prefetches count under the agent `prefetch`
 (`l2.prefetch.load.accesses`; for a cache of instructions, `l2.prefetch.fetch.accesses`), and not in MPI. A prefetched
-line is in the buffer at once, and nobody waits for it: the gain is an upper bound. `--set stream-buffers.l1i.buffers=4` adds four buffers of four lines to `l1i`. No fast path
-behind level 1 is taken then.
+line is in the buffer at once, and nobody waits for it: the gain is an upper bound. `--set stream-buffers.l1i.buffers=4`
+adds four buffers of four lines to `l1i`. No fast path behind level 1 is taken then.
 """
 
 COST = """
@@ -260,9 +260,9 @@ def traces() -> str:
         "A trace starts in address space 0. A fetch of more than one instruction is a run without gaps that ends at the\n"
         "instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch from 1 to 65,536\n"
         "instructions. Every command that reads another reference stops there and names its row; `binhop lint` lists all\n"
-        "such rows. System events may cover any range. What `binhop lint` finds beside such rows is simulated as it stands:\n"
-        "a reference of 0 bytes touches one byte, bytes beyond the last address are left out, a data reference counts once\n"
-        "whatever its count, and a child has no page of a parent that never had one.\n\n"
+        "such rows. System events may cover any range. Other references that `binhop lint` finds are simulated as they\n"
+        "stand: a reference of 0 bytes touches one byte, bytes beyond the last address are left out, and a data reference\n"
+        "counts once whatever its count.\n\n"
         "## Events\n\n"
     )
     text += table(binhop.events()) + "\n" + _flags()

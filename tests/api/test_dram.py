@@ -247,7 +247,7 @@ def test_a_machine_takes_the_cycle_of_a_memory_that_is_changed() -> None:
         ({"preset": "ddr4-2400", "banks": 32}, "memory: dram.banks: 128: a channel has at most 64 banks"),
         ({"preset": "ddr4-2400", "rc": 54}, r"memory: dram.rc: 54: tRC is tRAS \+ tRP at least; make it 55"),
         ({"preset": "ddr4-2400", "rcd": 40}, "memory: dram.ras: 39: tRAS is tRCD at least"),
-        ({"preset": "ddr4-2400", "rcd": 1_000_001}, "memory: rcd: 1000001: rcd lies between 0 and 1000000"),
+        ({"preset": "ddr4-2400", "rcd": 1_000_001}, "memory: rcd: 1000001: rcd lies between 1 and 1000000"),
         (7, "memory: 7: a memory is a name"),
     ],
 )

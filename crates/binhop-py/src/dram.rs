@@ -129,7 +129,7 @@ fn serve(
             }
             if address >= bytes {
                 let rule = format!("the memory has {bytes} bytes");
-                let remedy = "take addresses below that, or a memory of more channels (channels)";
+                let remedy = "take addresses below that, or a larger memory (rows, banks, ranks or channels)";
                 return refuse(address, "address", &rule, remedy);
             }
             last = given;

@@ -3,7 +3,7 @@
 //! Reading a reference costs work for each line and page that it touches, and a fetch run may pass a boundary
 //! of intervals with each instruction. A damaged file, or a column in another unit, can hold sizes of up to 4
 //! GiB. Code that follows references refuses such a row by its number. It also refuses a fetch of no instruction, which
-//! would touch lines and count nowhere. The cost of a system event does not depend on its range, so system events have
+//! would be an access and no reference. The cost of a system event does not depend on its range, so system events have
 //! no bound.
 
 use std::ops::Range;

@@ -12,13 +12,13 @@ use super::keys::{At, Form, Key, keys};
 choice!(PagePolicy);
 
 /// The form of a time. Sums of such times stay far from the last cycle that the controller counts.
-type MemoryCycles = UpTo<{ DramTiming::MOST as u32 }>;
+type MemoryCycles<const LEAST: u32> = UpTo<{ DramTiming::MOST as u32 }, LEAST>;
 
 keys! {
     /// The keys of `[dram]`.
     DramKeys of "dram" {
         preset: At<String> = "preset", form "\"ddr2-666\", \"ddr4-2400\", \"ddr4-3200\", \"ddr5-4800\" or \"off\"",
-            "the memory: its parts and times, which the keys from ranks on change; off: memory has a fixed latency";
+            "the memory: its parts and times, which the keys from ranks on change; off: a fixed latency, and no other key counts";
         channels: UpTo<64, 1> = "channels", absent "1", "the channels, each with a controller; a power of two";
         mapping: Option<At<String>> = "mapping", form "an order of channel, rank, group, bank, row and column",
             absent "row-rank-bank-group-column-channel",
@@ -39,43 +39,43 @@ keys! {
         rows: Option<At<UpTo<16_777_216, 1>>> = "rows", absent "the preset's", "the rows in a bank; a power of two";
         lines: Option<At<UpTo<1024, 1>>> = "lines", absent "the preset's",
             "the 64-byte lines in a row; a power of two";
-        cycle_ps: Option<At<MemoryCycles>> = "cycle-ps", absent "the preset's",
+        cycle_ps: Option<At<MemoryCycles<1>>> = "cycle-ps", absent "the preset's",
             "a cycle of the memory's clock, in picoseconds; the times below are in these cycles";
-        cl: Option<At<MemoryCycles>> = "cl", absent "the preset's", "the time from a read to its data (CL)";
-        cwl: Option<At<MemoryCycles>> = "cwl", absent "the preset's", "the time from a write to its data (CWL)";
-        burst: Option<At<MemoryCycles>> = "burst", absent "the preset's", "the time of a line on the bus (BL / 2)";
-        rcd: Option<At<MemoryCycles>> = "rcd", absent "the preset's",
+        cl: Option<At<MemoryCycles<1>>> = "cl", absent "the preset's", "the time from a read to its data (CL)";
+        cwl: Option<At<MemoryCycles<1>>> = "cwl", absent "the preset's", "the time from a write to its data (CWL)";
+        burst: Option<At<MemoryCycles<1>>> = "burst", absent "the preset's", "the time of a line on the bus (BL / 2)";
+        rcd: Option<At<MemoryCycles<1>>> = "rcd", absent "the preset's",
             "the least time from an activate to a transfer of the bank (tRCD)";
-        rp: Option<At<MemoryCycles>> = "rp", absent "the preset's",
+        rp: Option<At<MemoryCycles<1>>> = "rp", absent "the preset's",
             "the least time from a precharge to an activate of the bank (tRP)";
-        ras: Option<At<MemoryCycles>> = "ras", absent "the preset's",
+        ras: Option<At<MemoryCycles<0>>> = "ras", absent "the preset's",
             "the least time from an activate to a precharge of the bank (tRAS)";
-        rc: Option<At<MemoryCycles>> = "rc", absent "the preset's",
+        rc: Option<At<MemoryCycles<0>>> = "rc", absent "the preset's",
             "the least time from an activate to the next activate of the bank (tRC)";
-        rrd_s: Option<At<MemoryCycles>> = "rrd-s", absent "the preset's",
+        rrd_s: Option<At<MemoryCycles<0>>> = "rrd-s", absent "the preset's",
             "the least time between activates of different bank groups of a rank (tRRD_S)";
-        rrd_l: Option<At<MemoryCycles>> = "rrd-l", absent "the preset's",
+        rrd_l: Option<At<MemoryCycles<0>>> = "rrd-l", absent "the preset's",
             "the least time between activates of a bank group (tRRD_L)";
-        faw: Option<At<MemoryCycles>> = "faw", absent "the preset's",
+        faw: Option<At<MemoryCycles<0>>> = "faw", absent "the preset's",
             "the time in which a rank takes at most four activates (tFAW)";
-        ccd_s: Option<At<MemoryCycles>> = "ccd-s", absent "the preset's",
+        ccd_s: Option<At<MemoryCycles<0>>> = "ccd-s", absent "the preset's",
             "the least time between transfers of one direction in different bank groups of a rank (tCCD_S)";
-        ccd_l: Option<At<MemoryCycles>> = "ccd-l", absent "the preset's",
+        ccd_l: Option<At<MemoryCycles<0>>> = "ccd-l", absent "the preset's",
             "the least time between reads of a bank group (tCCD_L)";
-        ccd_l_write: Option<At<MemoryCycles>> = "ccd-l-write", absent "the preset's",
+        ccd_l_write: Option<At<MemoryCycles<0>>> = "ccd-l-write", absent "the preset's",
             "the least time between writes of a bank group (tCCD_L; in DDR5 tCCD_L_WR2)";
-        rtp: Option<At<MemoryCycles>> = "rtp", absent "the preset's",
+        rtp: Option<At<MemoryCycles<0>>> = "rtp", absent "the preset's",
             "the least time from a read to a precharge of the bank (tRTP)";
-        wr: Option<At<MemoryCycles>> = "wr", absent "the preset's",
+        wr: Option<At<MemoryCycles<0>>> = "wr", absent "the preset's",
             "the least time from the end of written data to a precharge of the bank (tWR)";
-        wtr_s: Option<At<MemoryCycles>> = "wtr-s", absent "the preset's",
+        wtr_s: Option<At<MemoryCycles<0>>> = "wtr-s", absent "the preset's",
             "the least time from the end of written data to a read of another bank group of the rank (tWTR_S)";
-        wtr_l: Option<At<MemoryCycles>> = "wtr-l", absent "the preset's",
+        wtr_l: Option<At<MemoryCycles<0>>> = "wtr-l", absent "the preset's",
             "the least time from the end of written data to a read of the bank group (tWTR_L)";
-        turn: Option<At<MemoryCycles>> = "turn", absent "the preset's",
+        turn: Option<At<MemoryCycles<0>>> = "turn", absent "the preset's",
             "the cycles between data of different ranks, or of different directions";
-        refi: Option<At<MemoryCycles>> = "refi", absent "the preset's", "the time between refreshes of a rank (tREFI)";
-        rfc: Option<At<MemoryCycles>> = "rfc", absent "the preset's",
+        refi: Option<At<MemoryCycles<0>>> = "refi", absent "the preset's", "the time between refreshes of a rank (tREFI)";
+        rfc: Option<At<MemoryCycles<0>>> = "rfc", absent "the preset's",
             "the least time from a refresh to the next command of the rank (tRFC)";
     }
 }
@@ -142,8 +142,9 @@ fn organisation(keys: &DramKeys, preset: &DramOrganisation) -> DramOrganisation 
 
 /// Returns the times of the memory: each as its key states it, or as the preset has it.
 fn timing(keys: &DramKeys, preset: &DramTiming) -> DramTiming {
-    let time =
-        |given: &Option<At<MemoryCycles>>, preset| given.as_ref().map_or(preset, |at| u64::from(at.value.0));
+    fn time<const LEAST: u32>(given: &Option<At<MemoryCycles<LEAST>>>, preset: u64) -> u64 {
+        given.as_ref().map_or(preset, |at| at.value.0.into())
+    }
     DramTiming {
         cycle_ps: time(&keys.cycle_ps, preset.cycle_ps),
         cl: time(&keys.cl, preset.cl),

@@ -30,21 +30,22 @@ impl Aliases {
 
     /// Notes that the program accesses a page by a name. Returns whether the name is a new alias.
     #[inline]
-    fn named(&mut self, name: MappingId, page: PageId) -> bool {
+    fn note_name(&mut self, name: MappingId, page: PageId) -> bool {
         if self.names.get(name.index()) == Some(&true) {
             return false;
         }
-        self.name(name, page)
+        self.note_new_name(name, page)
     }
 
     #[cold]
-    fn name(&mut self, name: MappingId, page: PageId) -> bool {
+    fn note_new_name(&mut self, name: MappingId, page: PageId) -> bool {
         if name.index() >= self.names.len() {
             self.names.resize(name.index() + 1, false);
         }
         self.names[name.index()] = true;
         if page.index() >= self.pages.len() {
-            self.pages.resize(page.index() + 1, if self.units_store { STORED } else { 0 });
+            // A unit may access the page by a name that the program never uses.
+            self.pages.resize(page.index() + 1, if self.units_store { STORED | ALIASED } else { 0 });
         }
         let known = &mut self.pages[page.index()];
         let is_alias = *known & NAMED != 0;
@@ -78,7 +79,7 @@ impl Prepare {
         self.aliases.as_ref()?;
         let (name, page) = (self.name_of(mapping), self.spaces.page_of(mapping));
         let aliases = self.aliases.as_mut()?;
-        if aliases.named(name, page) {
+        if aliases.note_name(name, page) {
             let flags = self.spaces.flags_of(self.spaces.segment_of(page));
             self.stream.aliases[0] += 1;
             self.stream.aliases[1] += u64::from(flags.shared() && flags.write());

@@ -13,9 +13,8 @@
 //! - A row across the end of the warm-up, of an interval or of the length belongs to what follows: the
 //!   measured part, the next interval, or nothing. (The length is cut before preparation: see
 //!   `binhop_trace::transform::head`.)
-//! - A row is taken as it stands: a size of 0 is one byte, a fetch's count of 0 is no instruction; a data
-//!   reference's count is not read. `binhop lint` finds such rows. A reference beyond
-//!   [`binhop_trace::bounds`] is refused.
+//! - A row is taken as it stands: a size of 0 is one byte, and a data reference's count is not read. `binhop lint`
+//!   finds such rows. A reference beyond [`binhop_trace::bounds`] is refused, and so is a fetch of no instruction.
 //! - Cachegrind's rules count otherwise: see `cachegrind.rs`.
 //! - Before a reference to a page that some lane may not hold, every lane is asked to place the page.
 

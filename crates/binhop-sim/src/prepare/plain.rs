@@ -171,15 +171,9 @@ impl Prepare {
         if counts.single {
             instructions = fetches;
         }
-        // A fetch of no instruction is an access, too.
-        let mut accesses = instructions;
-        if counts.none {
-            let idle = |&(&op, &count): &(&u8, &u32)| op == Op::Fetch as u8 && count == 0;
-            accesses += op.iter().zip(count).filter(idle).count() as u64;
-        }
         self.stream.instructions += instructions;
         self.stream.references += instructions + op.len() as u64 - fetches;
-        self.stream.accesses[0] += accesses;
+        self.stream.accesses[0] += instructions;
         self.stream.accesses[1] += loads;
         self.stream.accesses[2] += stores;
     }

@@ -183,9 +183,9 @@ impl SharedFront {
         self.walks.waited(TranslationCause::Handler, instructions);
         self.walks.waited(TranslationCause::HandlerFetch, fetches);
         self.walks.waited(TranslationCause::Entries, loads);
-        let of_entry = if second { config.second_level } else { 0 };
-        self.walks.waited(TranslationCause::SecondLevel, of_entry);
-        self.waited += instructions + of_entry;
+        let second_level = if second { config.second_level } else { 0 };
+        self.walks.waited(TranslationCause::SecondLevel, second_level);
+        self.waited += instructions + second_level;
     }
 
     /// Makes the accesses of a walk, if they go through level 1. Returns the cycles that its fetches and

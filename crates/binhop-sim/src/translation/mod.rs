@@ -8,14 +8,14 @@
 //! - A miss of the last TLB walks the table. A page walker reads the entries in order, and begins behind the entries
 //!   that its walk caches hold. A handler in software is fetched first; then it loads the entries.
 //! - In the MIPS table an entry of the user table has a virtual address. Its page is looked up in the TLB that
-//!   translates data. If the TLB lacks the page, a second handler loads the root's entry first, and the page takes a
-//!   wired slot.
+//!   translates data. If no TLB holds the page, a second handler loads the root's entry first, and the page takes a
+//!   wired slot. A hit in the second level takes its cycles, and the page takes a wired slot of the first level.
 //! - When the walk is done, the TLBs are filled, and the access that missed is made.
 //! - What a trace references while the kernel runs lies in the address space of the process, and is translated like the
 //!   process's own references. What units reference on behalf of the kernel is not translated: the kernel's text and
 //!   data lie at addresses that hardware does not map, as in segment kseg0 of MIPS. No entry belongs to all address
 //!   spaces.
-//! - Unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; an
+//! - Mapping, unmapping, a change of protection and copy on write remove the page's entries from TLBs and walk caches; an
 //!   eviction removes them, too, in its lane. A fork removes all entries of the parent, whose pages it protects, and
 //!   of the space that had the child's number. An exec and an exit remove all entries of the space.
 //! - A lane in which the run of a huge page is whole asks its TLBs for the huge page, and its walk ends at the entry
@@ -123,15 +123,16 @@ impl Walk {
                 }
             }
         }
-        let (mut spared, mut of_entry) = (0, TlbOutcome::First(0));
+        let (mut spared, mut of_entry) = (0, None);
         if config.table.kind == TableKind::Mips {
             let (data, page) = (Port::Data as usize, Self::page_of_entry(config, page));
-            of_entry = mmu.look_up_wired(data, page);
+            let outcome = mmu.look_up_wired(data, page);
             let first = config.serving[data];
-            if !matches!(of_entry, TlbOutcome::First(_)) {
+            if !matches!(outcome, TlbOutcome::First(_)) {
                 counts.missed_entry(first);
             }
-            if of_entry == TlbOutcome::Miss {
+            of_entry = Some(outcome);
+            if outcome == TlbOutcome::Miss {
                 config.mmu.tlbs[first].next.into_iter().for_each(|second| counts.missed_entry(second));
                 mmu.fill_wired(data, page);
             }
@@ -145,8 +146,8 @@ impl Walk {
             Some(run) => tlbs.runs.fill((page.space, page.number), run),
             None => tlbs.pages.fill((page.space, page.number), self.mapped),
         }
-        let second = matches!(of_entry, TlbOutcome::Second(_));
-        Decision::Walk { spared, root: of_entry == TlbOutcome::Miss, second }
+        let second = matches!(of_entry, Some(TlbOutcome::Second(_)));
+        Decision::Walk { spared, root: of_entry == Some(TlbOutcome::Miss), second }
     }
 }
 
@@ -173,13 +174,13 @@ impl<T: Copy + Ord> Told<T> {
     }
 
     /// Returns the place in [`Told::recent`].
-    fn place((space, number): (u32, u64)) -> usize {
+    fn recent_slot((space, number): (u32, u64)) -> usize {
         (number ^ u64::from(space) << 4) as usize % RECENT
     }
 
     /// Notes that TLBs were told of something.
     fn fill(&mut self, of_space: (u32, u64), what: T) {
-        let recent = &mut self.recent[Self::place(of_space)];
+        let recent = &mut self.recent[Self::recent_slot(of_space)];
         if recent.replace((of_space, what)) == Some((of_space, what)) {
             return;
         }
@@ -197,7 +198,7 @@ impl<T: Copy + Ord> Told<T> {
             self.last.range((space, first)..=(space, last)).map(|(&of_space, _)| of_space).collect();
         for of_space in gone {
             self.last.remove(&of_space);
-            self.recent[Self::place(of_space)] = None;
+            self.recent[Self::recent_slot(of_space)] = None;
         }
     }
 
@@ -232,6 +233,12 @@ impl Tlbs {
     /// has lost a part is no longer mapped as a whole.
     fn unmap(&mut self, space: u32, pages: [u64; 2], huge_log2: Option<u32>) {
         self.pages.forget(space, pages);
+        self.end_huge_pages(space, pages, huge_log2);
+    }
+
+    /// Notes that a space has no huge page any more at its pages from the first to the last. A huge page that begins
+    /// there later is told anew.
+    fn end_huge_pages(&mut self, space: u32, pages: [u64; 2], huge_log2: Option<u32>) {
         if let Some(log2) = huge_log2 {
             self.runs.forget(space, pages.map(|page| page >> log2));
         }
@@ -275,6 +282,8 @@ impl TlbEvent {
     /// Applies the event to TLBs.
     pub(crate) fn apply(&self, tlbs: &mut Tlbs, config: &TranslationConfig) {
         match *self {
+            // A huge page ends when a part of it is changed. Its pages go on with entries of their own.
+            Self::Pages(space, pages) => tlbs.end_huge_pages(space, pages, config.huge_log2()),
             Self::Unmapped(space, pages) => tlbs.unmap(space, pages, config.huge_log2()),
             Self::SpaceEnds(space) => tlbs.unmap(space, [0, u64::MAX], config.huge_log2()),
             _ => {}

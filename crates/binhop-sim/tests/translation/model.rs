@@ -198,13 +198,18 @@ impl SlowTranslation {
     }
 
     /// Notes that a space does not map the pages from the first to the last any more.
-    fn unmapped(&mut self, Asid(space): Asid, [first, last]: [u64; 2]) {
+    fn unmapped(&mut self, space: Asid, [first, last]: [u64; 2]) {
+        self.end_huge_pages(space, [first, last]);
+        self.filled.retain(|&(asid, number), _| asid != space.0 || number < first || number > last);
+    }
+
+    /// Notes that a space has no huge page any more at the pages from the first to the last.
+    fn end_huge_pages(&mut self, Asid(space): Asid, [first, last]: [u64; 2]) {
         let of_huge = |number: u64| {
             let pages = self.huge.pages(number);
             pages.start <= last && first < pages.end
         };
         self.filled_huge.retain(|&(asid, number), _| asid != space || !of_huge(number));
-        self.filled.retain(|&(asid, number), _| asid != space || number < first || number > last);
     }
 
     fn add(&mut self, name: &str, count: u64) {
@@ -390,6 +395,7 @@ impl Observer for SlowTranslation {
         }
         if let Some(pages) = self.huge.touched((asid, page_no), touched, spaces) {
             self.mmu.invalidate(asid.0, pages.start, pages.end - 1);
+            self.end_huge_pages(asid, [pages.start, pages.end - 1]);
         }
     }
 
@@ -425,6 +431,7 @@ impl Observer for SlowTranslation {
                 let pages = [addr / PAGE, addr / PAGE + count.saturating_sub(1)];
                 if count > 0 {
                     self.mmu.invalidate(self.asid.0, pages[0], pages[1]);
+                    self.end_huge_pages(self.asid, pages);
                     if op != Op::Protect {
                         self.tables.unmap(self.asid, PageNo(pages[0]), PageNo(pages[1]));
                         self.unmapped(self.asid, pages);
