@@ -92,12 +92,33 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     ) -> Answer {
         let front = self.front.borrow();
         let cache = front.serving[usize::from(kind != Kind::Fetch)];
+        if agent == Agent::User {
+            return self.access_of_user(cache, kind, at, translation, witness);
+        }
         // A cache that is also asked by another cache may know lines by page.
-        let at = match agent == Agent::User || front.tree().takes_mapping(cache) {
+        let at = match front.tree().takes_mapping(cache) {
             true => at,
             false => LineAddr { id: translation.page(MappingId(at.id)).0, ..at },
         };
         self.ask(cache, agent, kind, at, translation, witness)
+    }
+
+    /// Makes an access of the program to a cache that serves it.
+    #[inline]
+    fn access_of_user<T: Translation, W: Witness>(
+        &mut self,
+        cache: usize,
+        kind: Kind,
+        at: LineAddr,
+        translation: &T,
+        witness: &mut W,
+    ) -> Answer {
+        let mut witness = FirstServed { served: None, witness };
+        let (front, back, now) = (self.front.borrow_mut(), self.back.borrow_mut(), self.now);
+        let mut below = back.bind_witnessed(translation, &mut witness);
+        let cycles = front.access(cache, kind, at, now, translation, &mut below);
+        let served = witness.served.unwrap_or(Level::Cache(cache));
+        self.answer(Agent::User, cycles, served)
     }
 
     /// Asks any cache of the tree for a line on behalf of an agent: one fetch, load or store there, as if the cache
@@ -115,20 +136,15 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
         translation: &T,
         witness: &mut W,
     ) -> Answer {
+        if agent == Agent::User {
+            let serves = self.front.borrow().serving.contains(&cache);
+            assert!(serves, "the user asks the caches that serve it");
+            return self.access_of_user(cache, kind, at, translation, witness);
+        }
         let mut witness = FirstServed { served: None, witness };
         let (front, back, now) = (self.front.borrow_mut(), self.back.borrow_mut(), self.now);
         let cycles = if !front.has(cache) {
             back.ask(cache, agent, kind, at, now, translation, &mut witness)
-        } else if agent == Agent::User {
-            assert!(front.serving.contains(&cache), "the user asks the caches that serve it");
-            front.access(
-                cache,
-                kind,
-                at,
-                now,
-                translation,
-                &mut back.bind_witnessed(translation, &mut witness),
-            )
         } else {
             let mut below = back.bind_witnessed(translation, &mut witness);
             front.ask(cache, agent, kind, at, now, translation, &mut below)

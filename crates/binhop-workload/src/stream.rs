@@ -8,10 +8,11 @@ use arrow_buffer::NullBuffer;
 use binhop_base::Result;
 use binhop_trace::{EventBatch, Op};
 
-use crate::rows::StepRows;
+use crate::rows::{STEP_ROWS, StepRows};
 
-/// The least number of rows in a batch.
-pub(crate) const BATCH_ROWS: usize = 1 << 16;
+/// The least number of rows in a batch. So few rows stay in the processor's caches until they are read, and the memory
+/// of a batch serves later batches, without going back to the system.
+pub(crate) const BATCH_ROWS: usize = 1 << 14;
 
 /// `Columns` holds the columns of the next batch.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl Columns {
     /// Appends the rows of a step between `from` and `to`.
     pub(crate) fn take(&mut self, rows: &StepRows, from: usize, to: usize) {
         if self.op.capacity() == 0 {
-            let room = 2 * BATCH_ROWS;
+            let room = BATCH_ROWS + STEP_ROWS;
             self.op.reserve(room);
             self.addr.reserve(room);
             self.size.reserve(room);

@@ -181,7 +181,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             Kind::Write | Kind::Writeback => self.take_data(number, kind, place, request.data, now),
             Kind::Fetch | Kind::Load | Kind::Store | Kind::Fill => {
                 let cost = if kind.is_demand() { asked.cost } else { 0 };
-                if asked.lines.touch(place.set, place.key, false).is_some() {
+                if asked.lines.touch_hot(place.set, place.key, false).is_some() {
                     if kind.is_demand() {
                         self.below.served(Level::Cache(number));
                     }
@@ -213,7 +213,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
     fn take_data(&mut self, number: usize, kind: Kind, place: Place, data: u8, now: u64) -> u64 {
         let asked = cache(self.caches, number);
         let (write_back, allocate, line_log2) = (asked.write_back, asked.allocate, asked.line_log2);
-        let touched = asked.lines.touch(place.set, place.key, write_back);
+        let touched = asked.lines.touch_hot(place.set, place.key, write_back);
         if kind == Kind::Write && (touched.is_some() || allocate) {
             self.below.served(Level::Cache(number));
         }

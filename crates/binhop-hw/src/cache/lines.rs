@@ -279,7 +279,7 @@ impl SparseLines {
 
     fn touch(&mut self, set: usize, key: u64, dirty: bool) -> Option<bool> {
         let (lines, set) = self.chunks.get_mut(set)?;
-        lines.touch(set, key, dirty)
+        lines.touch_hot(set, key, dirty)
     }
 
     fn evict(&mut self, set: usize) -> Option<Word> {

@@ -492,11 +492,12 @@ impl Prepare {
     fn flush_leaving(&mut self, room: Vec<Row>, emit: EmitBlock<'_>) -> Result<()> {
         self.listed = 0;
         let rows = std::mem::replace(&mut self.rows, room);
+        let gaps = if self.timed { Vec::with_capacity(rows.capacity()) } else { Vec::new() };
         emit(Arc::new(Block {
             entries: Entries::Rows(rows),
             controls: std::mem::take(&mut self.controls),
             mappings: std::mem::take(&mut self.mappings),
-            gaps: std::mem::take(&mut self.gaps),
+            gaps: std::mem::replace(&mut self.gaps, gaps),
             common_counts: Vec::new(),
         }))
     }

@@ -2,7 +2,8 @@
 //!
 //! Most rows are references that no cache needs to see. They are skipped in one loop that reads the filters
 //! alone. Their share of the stream's counts is summed from the columns afterwards. Nobody reads the counts
-//! in between: there is no mark up to the next cut, and each event that is no reference ends the loop.
+//! in between: there is no mark up to the next cut, and each event that is no reference ends the loop. Where time
+//! matters, each row that is passed reads the count of instructions, which is kept up to date for it.
 
 use std::ops::Range;
 
@@ -43,7 +44,9 @@ impl Prepare {
         // The rows up to here need no look-up in a TLB.
         let mut translated = 0;
         while row < rows.len() {
-            let mut counted = row;
+            let (from, before) = (row, self.stream.instructions);
+            // Where time matters, the instructions before this row are in the stream's count already.
+            let mut executed = row;
             let end = rows.len().min(row.saturating_add(self.rows_before_cut(counts.most)));
             while row < end {
                 if TRANSLATES && row >= translated {
@@ -61,8 +64,8 @@ impl Prepare {
                     break;
                 }
                 if self.timed {
-                    self.count(columns.part(counted..row), counts);
-                    counted = row;
+                    self.stream.instructions += instructions(columns.part(executed..row));
+                    executed = row;
                 }
                 let done = if TRANSLATES && row >= translated {
                     self.refer_to_lines::<true>(columns, row)
@@ -73,8 +76,9 @@ impl Prepare {
                 self.flush_if_full(emit)?;
                 row += 1;
             }
-            self.count(columns.part(counted..row), counts);
-            if row < end || row == counted && row < rows.len() {
+            self.stream.instructions = before;
+            self.count(columns.part(from..row), counts);
+            if row < end || row == from && row < rows.len() {
                 if columns.size[row] > LARGEST_REFERENCE
                     && let Some(exceeded) = exceeded_at(batch, rows.start + row)
                 {
@@ -197,6 +201,13 @@ impl Counts {
             counts.iter().fold((1, 0), |(union, none), &count| (union | count, none | u32::from(count == 0)));
         Self { most: union, single: union == 1 && none == 0, none: none == 1 }
     }
+}
+
+/// Returns the instructions of some rows. Mostly the rows are few, because each row that is passed ends a call.
+#[inline]
+fn instructions(columns: Columns<'_>) -> u64 {
+    let counted = |(&op, &count): (&u8, &u32)| if op == Op::Fetch as u8 { u64::from(count) } else { 0 };
+    columns.op.iter().zip(columns.count).map(counted).sum()
 }
 
 /// Returns whether a row is a reference of one line, or a run of instructions over two lines. Each line of

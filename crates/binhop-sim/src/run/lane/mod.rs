@@ -349,9 +349,10 @@ impl Lane {
         let (back, waited) = self.backs[0].own();
         let mut computer = Computer::over(front, back, self.clock.now);
         let (mut waits, mut executed) = (0, 0);
+        let (rows, gaps) = (block.rows(), &*block.gaps);
         for at in entries {
-            let row = block.rows()[at];
-            if let Some(&gap) = block.gaps.get(at) {
+            let row = rows[at];
+            if let Some(&gap) = gaps.get(at) {
                 computer.now += gap;
                 executed += gap;
                 private.pass(gap);
