@@ -36,7 +36,7 @@ use crate::address_space::{AddressSpace, Image};
 use crate::cpu::Cpu;
 use crate::data_rng::DataRng;
 use crate::program::{Command, Program, SeededStart};
-use crate::sched::{Discipline, ProcessMix};
+use crate::sched::{Born, Discipline, ProcessMix};
 use crate::stream::{BATCH_ROWS, Columns};
 use crate::tb10::{FileInfo, file_copy, specweb, tpch};
 
@@ -220,7 +220,9 @@ pub fn open(name: &str, seed: u64) -> Result<Workload> {
             Engine::Mix(Box::new(ProcessMix::new(discipline, commands(seed))))
         }
     };
-    Ok(Workload { info, meta: meta(info, seed), engine, columns: Columns::default() })
+    let mut workload = Workload { info, meta: meta(info, seed), engine, columns: Columns::default() };
+    workload.name_processes();
+    Ok(workload)
 }
 
 fn meta(info: &WorkloadInfo, seed: u64) -> Meta {
@@ -273,6 +275,20 @@ pub struct Workload {
     columns: Columns,
 }
 
+impl Workload {
+    /// Names the processes that were made since the last call after their programs.
+    fn name_processes(&mut self) {
+        if let Engine::Mix(mix) = &mut self.engine {
+            for Born { asid, parent, program } in mix.take_born() {
+                let parent = parent.map(|parent| parent as u32);
+                let process =
+                    ProcessMeta { command: Some(program.to_owned()), parent, ..ProcessMeta::default() };
+                self.meta.processes.insert(asid as u32, process);
+            }
+        }
+    }
+}
+
 impl Source for Workload {
     fn name(&self) -> &str {
         self.info.name
@@ -294,6 +310,7 @@ impl Source for Workload {
                 Engine::Mix(mix) => mix.turn(&mut self.columns),
             }
         }
+        self.name_processes();
         self.columns.batch(self.info.name).map(Some)
     }
 }

@@ -88,6 +88,17 @@ pub(crate) struct ProcessMix {
     text: TextInMemory,
     /// Unused row buffers, for the next processes.
     spare: Vec<StepRows>,
+    /// The processes that were made since [`ProcessMix::take_born`] was called last.
+    born: Vec<Born>,
+}
+
+/// `Born` describes a process that was made.
+pub(crate) struct Born {
+    pub(crate) asid: u64,
+    /// The address space that was forked; `None` for the processes of the beginning.
+    pub(crate) parent: Option<u64>,
+    /// The name of the program.
+    pub(crate) program: &'static str,
 }
 
 impl ProcessMix {
@@ -107,12 +118,18 @@ impl ProcessMix {
             last: None,
             text: TextInMemory::default(),
             spare: Vec::new(),
+            born: Vec::new(),
         };
         for command in commands {
             let process = mix.spawn(command, None);
             mix.join(process);
         }
         mix
+    }
+
+    /// Returns the processes that were made since the last call.
+    pub(crate) fn take_born(&mut self) -> Vec<Born> {
+        std::mem::take(&mut self.born)
     }
 
     /// Adds a new process to the end of the queue.
@@ -125,6 +142,7 @@ impl ProcessMix {
         let asid = self.next_asid;
         self.next_asid += 1;
         let image = command.image;
+        self.born.push(Born { asid, parent: parent.map(|parent| parent.asid), program: image.name });
         let mut cpu = Cpu::new(AddressSpace::new(image, asid));
         if let Some(rows) = self.spare.pop() {
             cpu.rows = rows;

@@ -255,6 +255,10 @@ fn every_reference_lies_in_a_mapping_that_permits_it() {
             "{}: processes end",
             info.name
         );
+        for asid in checker.spaces.keys().chain(&checker.dead) {
+            let named = source.meta().processes.get(&(*asid as u32)).and_then(|named| named.command.as_ref());
+            assert!(named.is_some(), "{}: process {asid} has no name", info.name);
+        }
         for segment in &checker.texts {
             assert!(known.contains_key(segment), "{}: segment {segment} has no name", info.name);
         }

@@ -1,5 +1,6 @@
 //! `Ahead` runs a source on a thread of its own, so that decoding and simulation overlap.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use binhop_base::{Problem, Result};
 
 use crate::event::EventBatch;
 use crate::source::Failure;
-use crate::source::{Meta, Source};
+use crate::source::{Meta, ProcessMeta, Source};
 use crate::wait::{Flag, STEP_MS, check};
 
 /// The rows handed over at once. Waking a thread costs as much as decoding some ten thousand rows.
@@ -26,8 +27,8 @@ const WAITING: usize = 2;
 /// `Ahead` runs a source on a thread of its own, some batches ahead of its user. It yields the same batches
 /// in the same order.
 ///
-/// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. The
-/// thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
+/// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. Only the processes
+/// are those that the source knew when it had read the batches handed over last. The thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
 /// thread. The thread ends when its source next yields, or within a step of its wait for a pipe (see
 /// [`crate::wait`]).
 pub struct Ahead {
@@ -43,7 +44,8 @@ pub struct Ahead {
 }
 
 enum Message {
-    Batches(Vec<EventBatch>),
+    /// Batches, and the processes of the source, if it knows further processes.
+    Batches(Vec<EventBatch>, Option<BTreeMap<u32, ProcessMeta>>),
     Failed(Box<Problem>),
     End(Box<Meta>),
 }
@@ -56,11 +58,15 @@ impl Ahead {
         let (sender, messages) = sync_channel(WAITING);
         let unwanted = Flag::default();
         let flag = unwanted.clone();
+        let mut known = meta.processes.len();
         let thread = thread::spawn(move || {
             flag.adopt();
             loop {
                 let (batches, end) = gather(source.as_mut());
-                let sent = batches.is_empty() || sender.send(Message::Batches(batches)).is_ok();
+                let told = &source.meta().processes;
+                let processes = (told.len() != known).then(|| told.clone());
+                known = told.len();
+                let sent = batches.is_empty() || sender.send(Message::Batches(batches, processes)).is_ok();
                 if let Some(end) = end {
                     let _ = sender.send(end);
                     return;
@@ -120,7 +126,10 @@ impl Ahead {
             }
         };
         let last = match message {
-            Ok(Message::Batches(batches)) => {
+            Ok(Message::Batches(batches, processes)) => {
+                if let Some(processes) = processes {
+                    self.meta.processes = processes;
+                }
                 self.ready = batches;
                 self.ready.reverse();
                 return Ok(self.ready.pop());
@@ -177,6 +186,9 @@ mod tests {
                 self.meta.page_size = Some(4096);
                 return (self.end)();
             }
+            if self.next <= 2 {
+                self.meta.processes.insert(self.next as u32, ProcessMeta::default());
+            }
             let mut batch = EventBuilder::default();
             batch.push(Op::Load, self.next, 1, 1);
             Ok(Some(batch.finish()))
@@ -206,6 +218,13 @@ mod tests {
         assert!(source.next_batch().unwrap().is_none());
         assert_eq!(source.meta().page_size, Some(4096));
         assert!(source.next_batch().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_processes_are_known_before_the_end() {
+        let (mut source, _gone) = ahead(u64::MAX - 1, || Ok(None));
+        assert_eq!(addresses(&mut source, 2), [1, 2]);
+        assert!(source.meta().processes.keys().eq(&[1, 2]));
     }
 
     #[test]
