@@ -29,6 +29,13 @@ impl BatchBuilder {
         }
     }
 
+    /// Appends copies of rows of the process that runs. Rows that are not copied keep all that was decoded with them in
+    /// memory, until they are used.
+    pub(crate) fn copies(&mut self, batch: &EventBatch) {
+        self.gathering.append(batch);
+        self.flush_if_full();
+    }
+
     /// Appends a switch: from here thread `tid` of `asid` runs. The thread before it left the processor for
     /// `cause`, in the system call `number` if it was in a call.
     pub(crate) fn switch(&mut self, asid: u32, tid: u32, cause: Cause, number: Option<u32>) {

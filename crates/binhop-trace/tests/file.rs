@@ -154,6 +154,30 @@ proptest! {
         refused_bytes(&directory, &file);
     }
 
+    /// A reader that rests between batches yields each row again that was not used, and no other row.
+    #[test]
+    fn a_reader_that_rests_yields_every_row_once(rows in 1u64..600, row_group in 1usize..400, used in prop::collection::vec(0usize..40, 1..50)) {
+        let directory = TestDirectory::new("rests");
+        let path = directory.file("t.parquet");
+        let all = events(rows);
+        write(&path, &all, row_group, 100);
+        let mut reader = TraceReader::open(&path).unwrap();
+        let (mut found, mut turn) = (Vec::new(), 0);
+        while let Some(batch) = reader.next_batch().unwrap() {
+            let mut upto = batch.len();
+            // At least one row is used, so that the reading ends.
+            let wanted = used[turn % used.len()].max(turn % 2);
+            turn += 1;
+            if wanted < batch.len() && reader.rest(batch.len() - wanted) {
+                upto = wanted;
+            }
+            found.extend((0..upto).map(|r| {
+                (batch.op()[r], batch.addr()[r], batch.size()[r], batch.count()[r], batch.arg0(r), batch.arg1(r))
+            }));
+        }
+        prop_assert_eq!(found, all);
+    }
+
     #[test]
     fn content_hash_and_bytes_do_not_depend_on_batches_and_threads(rows in 1u64..600, row_group in 1usize..400, chunks in [(1usize..300, 1usize..5), (1usize..300, 1usize..5)]) {
         let directory = TestDirectory::new("chunks");

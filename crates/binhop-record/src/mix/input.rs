@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::Result;
-use binhop_trace::event::Cause;
+use binhop_trace::event::{Cause, EventBuilder};
 use binhop_trace::source::ProcessMeta;
 use binhop_trace::transform::Limit;
 use binhop_trace::{EventBatch, Meta, Op, Source};
@@ -136,6 +136,31 @@ impl InputReader {
     /// Returns the number of the running address space in the mix.
     pub(super) fn running(&mut self, numbers: &mut Numbers) -> u32 {
         self.space(self.asid, None, numbers)
+    }
+
+    /// Gives back the memory of rows that were decoded, because the trace is not wanted for some time.
+    pub(super) fn rest(&mut self) {
+        if self.limit.as_ref().is_some_and(Limit::has_ended) {
+            // The last rows under a limit may be cut, so they stay, as a copy of their own. Nothing is read after them.
+            if self.source.rest(0)
+                && let Some(batch) = self.batch.take()
+            {
+                let mut rows = EventBuilder::default();
+                rows.append(&batch.slice(self.at, batch.len() - self.at));
+                (self.batch, self.at) = (Some(rows.finish()), 0);
+                self.find_special();
+            }
+            return;
+        }
+        let unread = self.batch.as_ref().map_or(0, |batch| batch.len() - self.at);
+        if self.source.rest(unread)
+            && let Some(batch) = self.batch.take()
+        {
+            if let Some(limit) = &mut self.limit {
+                limit.take_back(&batch.slice(self.at, unread));
+            }
+            (self.at, self.special) = (0, 0);
+        }
     }
 
     /// Notes that the first `rows` of the offered rows went into the mix.

@@ -28,4 +28,11 @@ pub trait Source: Send {
     /// The input is damaged or cannot be read. A source that has failed never returns `None`, because the
     /// batches before its error are no whole trace.
     fn next_batch(&mut self) -> Result<Option<EventBatch>>;
+
+    /// Gives back the memory of rows that were decoded ahead of their use, because the next rows are wanted later. The
+    /// last `unread` rows of the last batch will be yielded again. Returns false if the source keeps its place instead,
+    /// and yields no row again.
+    fn rest(&mut self, _unread: usize) -> bool {
+        false
+    }
 }

@@ -92,8 +92,9 @@ pub struct TraceReader {
     footer: Footer,
     arrow: ArrowReaderMetadata,
     facts: FileFacts,
-    /// The next row group to start.
+    /// The next row group to start, and the rows of it that were returned before the reader rested.
     next: usize,
+    returned: usize,
     /// The row group being decoded, and the number of its first row.
     current: Option<(Decoder, u64)>,
     /// The number of rows returned.
@@ -153,6 +154,7 @@ impl TraceReader {
             arrow,
             facts,
             next: 0,
+            returned: 0,
             current: None,
             rows: 0,
             failed: Failure::default(),
@@ -188,7 +190,7 @@ impl TraceReader {
             let has_args = [row_group.arg0, row_group.arg1].map(|rows| rows > 0);
             let (bytes, parquet) = (Arc::new(bytes), self.footer.parquet.row_group(index));
             match guarded(&place, || Columns::read(&bytes, parquet, has_args))? {
-                Some(columns) => Decoder::Own(Box::new(columns)),
+                Some(columns) => Decoder::Own(Box::new(columns.starting_at(self.returned))),
                 None => Decoder::parquet(Arc::unwrap_or_clone(bytes), &self.arrow, index, &columns, &place)?,
             }
         } else {
@@ -197,7 +199,7 @@ impl TraceReader {
             checked?;
             Decoder::parquet(self.file.clone(), &self.arrow, index, &columns, &place)?
         };
-        self.current = Some((decoder, self.rows));
+        self.current = Some((decoder, self.rows - std::mem::take(&mut self.returned) as u64));
         self.next += 1;
         Ok(true)
     }
@@ -249,6 +251,17 @@ impl Source for TraceReader {
 
     fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         Failure::stays(self, |source| &mut source.failed, Self::advance)
+    }
+
+    /// Gives back the row group, which takes 11 bytes for each row. It is read and decoded again when its next row is
+    /// wanted. A row group of another program stays.
+    fn rest(&mut self, unread: usize) -> bool {
+        let Some((Decoder::Own(columns), _)) = &self.current else { return false };
+        self.returned = columns.returned() - unread;
+        self.rows -= unread as u64;
+        self.next -= 1;
+        self.current = None;
+        true
     }
 }
 

@@ -42,6 +42,13 @@ impl Limit {
         self.ended
     }
 
+    /// Forgets that the rows of this batch were taken, because they will be taken again. The batch was taken last, or is
+    /// the end of the batch that was taken last, and nothing of it was cut off.
+    pub fn take_back(&mut self, batch: &EventBatch) {
+        debug_assert!(!self.ended);
+        self.left += (0..batch.len()).map(|row| references(batch, row)).sum::<u64>();
+    }
+
     /// Returns the part of the next batch that is kept; `None` if no row of the batch is kept.
     pub fn take(&mut self, batch: EventBatch) -> Option<EventBatch> {
         if self.ended {

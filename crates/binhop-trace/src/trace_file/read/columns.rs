@@ -74,6 +74,16 @@ impl Columns {
         Ok(op.fits_u8().then_some(Self { op, addr, size, count, args, rows, at: 0 }))
     }
 
+    /// Returns these columns, of which the rows before this row have been returned.
+    pub(super) fn starting_at(self, row: usize) -> Self {
+        Self { at: row, ..self }
+    }
+
+    /// Returns the number of rows that have been returned.
+    pub(super) fn returned(&self) -> usize {
+        self.at
+    }
+
     /// Returns the next rows, at most `most` rows; `None` at the end.
     pub(super) fn next(&mut self, most: usize) -> Option<EventBatch> {
         let rows = self.at..self.rows.min(self.at + most);
