@@ -300,6 +300,21 @@ fn a_device_finds_the_segment_that_is_mapped() {
     assert_eq!(events.len(), 5, "{events:?}");
 }
 
+/// The first page of a map is mapped again by itself. A device still finds the other page of the first map.
+#[test]
+fn a_page_that_is_mapped_again_hides_no_other_page() {
+    let placed = ["placement.policy=sequential".to_owned()];
+    let shared = map_flags::READ | map_flags::SHARED;
+    let mut rows = EventBuilder::default();
+    rows.push_args(Op::Map, HALF, shared, 2, [Some(5), Some(0)]);
+    rows.push(Op::Unmap, HALF, 0, 1);
+    rows.push_args(Op::Map, HALF, shared, 1, [Some(5), Some(0)]);
+    rows.push_args(Op::DmaWrite, 4096, 64, 1, [None, Some(5)]);
+    rows.push_args(Op::DmaWrite, 0, 64, 1, [None, Some(5)]);
+    let (events, _) = events(&machine(&placed), &rows.finish());
+    assert_eq!(count(&events, |event| matches!(event, TapEvent::DeviceWrite { .. })), 2);
+}
+
 #[test]
 fn a_request_that_leads_nowhere_is_refused() {
     let placed = ["placement.policy=sequential".to_owned()];

@@ -40,7 +40,8 @@ impl SharedMaps {
         let bytes = u64::from(batch.count()[row]) * trace_page;
         let map = SharedMap { asid, start: batch.addr()[row], bytes };
         let maps = self.0.entry((segment, batch.arg1(row).unwrap_or(0))).or_default();
-        maps.retain(|&before| (before.asid, before.start) != (asid, map.start));
+        // A page that is mapped again by itself may be the first page of a map whose other pages still stand.
+        maps.retain(|&before| (before.asid, before.start) != (asid, map.start) || before.bytes > bytes);
         maps.push(map);
     }
 
