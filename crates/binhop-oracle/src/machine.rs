@@ -267,7 +267,18 @@ impl StepsBuilder {
         let (mapping, page) = self.find(asid, page_no, write);
         self.died();
         let page = PageId(page);
-        (mapping, PageRequest { page, asid, page_no, segment: 0, segments: Vec::new(), run: None })
+        (
+            mapping,
+            PageRequest {
+                page,
+                asid,
+                page_no,
+                segment: 0,
+                segments: Vec::new(),
+                run: None,
+                in_kernel: false,
+            },
+        )
     }
 
     /// Returns the mapping that names a virtual page of a space, and the page.

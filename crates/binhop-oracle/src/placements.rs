@@ -22,6 +22,8 @@ pub struct PageRequest {
     pub segments: Vec<u32>,
     /// The place of the page in a run of frames, if it is first touched as a part of a huge page.
     pub run: Option<RunPlace>,
+    /// True if the page was touched in the kernel's half.
+    pub in_kernel: bool,
 }
 
 /// `RunPlace` is the place of a page in a run of frames.
@@ -327,6 +329,8 @@ impl Memory for Pooled {
 /// same way as the one list of a memory with a pool.
 pub struct Colors {
     lists: Vec<Frames>,
+    /// The color of each page, which the page's first placement decides.
+    colors: BTreeMap<PageId, usize>,
     pid_hash: bool,
     seed: u64,
 }
@@ -337,7 +341,7 @@ impl Colors {
     pub fn new(frames: u64, colors: u64, pid_hash: bool, seed: u64) -> Self {
         let of = |color| (0..frames).filter(|frame| frame % colors == color).collect();
         let list = |color| Frames::new(&order(seed, color, of(color)), 1);
-        Self { lists: (0..colors).map(list).collect(), pid_hash, seed }
+        Self { lists: (0..colors).map(list).collect(), colors: BTreeMap::new(), pid_hash, seed }
     }
 }
 
@@ -352,9 +356,10 @@ impl Memory for Colors {
     }
 
     fn place(&mut self, request: &PageRequest) -> (u64, Option<PageId>) {
-        let color = if self.pid_hash { request.page_no ^ hash(request.asid) } else { request.page_no };
-        let color = (color % self.lists.len() as u64) as usize;
-        let list = &mut self.lists[color];
+        let is_hashed = self.pid_hash && !request.in_kernel;
+        let number = if is_hashed { request.page_no ^ hash(request.asid) } else { request.page_no };
+        let color = (number % self.lists.len() as u64) as usize;
+        let list = &mut self.lists[*self.colors.entry(request.page).or_insert(color)];
         (list.pool()[0].number, list.place(request.page, 0))
     }
 
@@ -530,7 +535,15 @@ impl Memory for Buddy {
     }
 
     fn wire(&mut self, page: PageId, _: u64) -> (u64, Option<PageId>) {
-        let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new(), run: None };
+        let request = PageRequest {
+            page,
+            asid: 0,
+            page_no: 0,
+            segment: 0,
+            segments: Vec::new(),
+            run: None,
+            in_kernel: false,
+        };
         let placed = self.place(&request);
         self.wired.extend(self.pages.pop());
         placed

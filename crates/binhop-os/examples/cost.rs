@@ -63,6 +63,7 @@ fn request(page: u32) -> PageRequest {
         segment,
         segments: Arc::new([segment]),
         run: None,
+        in_kernel: false,
     }
 }
 

@@ -52,6 +52,7 @@ fn request(asked: &oracle::PageRequest) -> PageRequest {
             frames_log2: run.frames_log2,
             begins: run.begins,
         }),
+        in_kernel: asked.in_kernel,
     }
 }
 
@@ -198,9 +199,10 @@ impl World {
             self.next += 1;
             PageId(self.next - 1)
         });
-        // A shared segment lies at another address in each address space.
+        // A shared segment lies at another address in each address space. Segment 5 lies in the kernel's half.
         let page_no = (u64::from(segment) << 8) + index + u64::from(space * (segment / 4));
-        oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments, run: None }
+        let in_kernel = segment == 5;
+        oracle::PageRequest { page, asid: space * 1000 + 7, page_no, segment, segments, run: None, in_kernel }
     }
 }
 
@@ -321,7 +323,7 @@ proptest! {
         for (born, count) in bursts {
             for i in 0..count {
                 if born {
-                    let asked = oracle::PageRequest { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1], run: None };
+                    let asked = oracle::PageRequest { page: PageId(next), asid: 1, page_no: 0, segment: 1, segments: vec![1], run: None, in_kernel: false };
                     bench.touch(&asked);
                     alive.push(asked);
                     next += 1;
@@ -367,7 +369,7 @@ proptest! {
                     // One huge page in twelve has no run: its pages are placed one by one.
                     let place = oracle::RunPlace { number: *run, index, frames_log2, begins };
                     let run = (fresh && number > 0).then_some(place);
-                    bench.touch(&oracle::PageRequest { page, asid: 1, page_no: 0, segment: 1, segments: vec![1], run });
+                    bench.touch(&oracle::PageRequest { page, asid: 1, page_no: 0, segment: 1, segments: vec![1], run, in_kernel: false });
                 }
             }
             bench.check(next);
@@ -482,6 +484,7 @@ fn the_initial_order_of_colored_lists_changes_neither_faults_nor_utilization() {
                 segment: 1,
                 segments: vec![1],
                 run: None,
+                in_kernel: false,
             };
             if frames.frame_of(asked.page).is_none() {
                 let placed = frames.place(&request(&asked), &recency).unwrap();
@@ -521,6 +524,7 @@ fn one_color_is_the_naive_policy() {
             segment: 1,
             segments: vec![1],
             run: None,
+            in_kernel: false,
         };
         if one.frame_of(asked.page).is_none() {
             let placed = one.place(&request(&asked), &recency).unwrap();

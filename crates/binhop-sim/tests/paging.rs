@@ -107,10 +107,10 @@ proptest! {
 }
 
 /// Returns the faults under the simulator's own placement, for each seed.
-fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64) -> Vec<f64> {
+fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64, hash: bool) -> Vec<f64> {
     let toml = format!(
         r#"memory = {{ size = "{}KiB", page = "4KiB" }}
-           placement = {{ policy = "colored-lists", colors = {colors} }}
+           placement = {{ policy = "colored-lists", colors = {colors}, pid-hash = {hash} }}
            [cache.l1]
            serves = "all"
            size = "4KiB"
@@ -132,15 +132,21 @@ fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// With one color, the frame of a dead page keeps its turn, whatever maps, forks and exits do.
+    /// The frame of a dead page keeps its turn, and a page keeps its color, whatever maps, forks and exits do.
     #[test]
-    fn the_end_of_a_process_frees_nothing(events in prop::collection::vec(event(), 1..1500)) {
+    fn the_simulators_own_placement_faults_as_often_when_processes_end(
+        events in prop::collection::vec(event(), 1..1500),
+        hash in any::<bool>(),
+    ) {
         let events = batch(&events);
-        let frames = [8, 24, 64];
-        let found = pass(&events, 1000, &options(PAGE, &frames, &[1]));
-        for (&frames, &faults) in frames.iter().zip(&found.faults[0]) {
-            let source = Box::new(Fixed::new(events.clone(), 1000));
-            prop_assert_eq!(placed(source, None, frames, 1), vec![faults as f64; 2], "{} frames", frames);
+        let (frames, colors) = ([8, 24, 64], [1, 2, 4]);
+        let found = pass(&events, 1000, &PagingOptions { pid_hash: hash, ..options(PAGE, &frames, &colors) });
+        for (&colors, faults) in colors.iter().zip(&found.faults) {
+            for (&frames, &faults) in frames.iter().zip(faults) {
+                let source = Box::new(Fixed::new(events.clone(), 1000));
+                let placed = placed(source, None, frames, colors, hash);
+                prop_assert_eq!(placed, vec![faults as f64; 2], "{} frames, {} colors", frames, colors);
+            }
         }
     }
 }
@@ -155,7 +161,7 @@ fn compare_with_runs(workloads: &[(&str, u64)]) {
         let found = paging(open(), &options, &mut |_| Ok(())).unwrap();
         for (&colors, faults) in colors.iter().zip(&found.faults) {
             for (&frames, &faults) in frames.iter().zip(faults) {
-                let placed = placed(open(), Some(length), frames, colors);
+                let placed = placed(open(), Some(length), frames, colors, false);
                 assert_eq!(placed, vec![faults as f64; 2], "{workload}, {frames} frames, {colors} colors");
             }
         }

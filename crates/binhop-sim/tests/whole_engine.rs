@@ -411,7 +411,15 @@ impl<O: Observer> Slow<O> {
         if let Some(memory) = &mut self.memory {
             let run = if self.placed.insert(page) { self.observer.run_of(page) } else { None };
             let joins = run.is_some_and(|run| !run.begins && memory.holds_run(run.number));
-            let request = PageRequest { page, asid: 0, page_no: 0, segment: 0, segments: Vec::new(), run };
+            let request = PageRequest {
+                page,
+                asid: 0,
+                page_no: 0,
+                segment: 0,
+                segments: Vec::new(),
+                run,
+                in_kernel: false,
+            };
             let (frame, evicted) = memory.place(&request);
             self.faults += u64::from(!joins);
             self.world.whole.extend(run.map(|run| run.number).filter(|&run| memory.holds_run(run)));

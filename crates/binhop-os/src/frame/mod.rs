@@ -60,6 +60,8 @@ pub struct PageRequest {
     /// The page's place in a run of frames, if the page is touched for the first time and is a part of a huge page.
     /// Allocators without runs do not read it.
     pub run: Option<RunPlace>,
+    /// True if the page was touched at an address that all address spaces share, as they share the kernel's half.
+    pub in_kernel: bool,
 }
 
 /// `Placed` is the result of a placement.
@@ -108,7 +110,7 @@ enum Memory {
 ///     let page = PageId(number);
 ///     let (asid, page_no, segment) = (Asid(0), PageNo(number.into()), SegmentId(0));
 ///     recency.note(page, u64::from(number) + 1);
-///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None };
+///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None, in_kernel: false };
 ///     let placed = frames.place(&request, &recency)?;
 ///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
 /// }
@@ -430,7 +432,15 @@ mod tests {
             let page = PageId(number);
             recency.note(page, u64::from(number) + 1);
             let (asid, page_no, segment) = (Asid(0), PageNo(9), SegmentId(0));
-            let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None };
+            let request = PageRequest {
+                page,
+                asid,
+                page_no,
+                segment,
+                segments: [segment].into(),
+                run: None,
+                in_kernel: false,
+            };
             frames.place(&request, &recency).unwrap();
         }
         frames.release(PageId(4));

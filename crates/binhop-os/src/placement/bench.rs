@@ -18,6 +18,7 @@ pub(crate) fn page(number: u32) -> PageRequest {
         segment,
         segments: [segment].into(),
         run: None,
+        in_kernel: false,
     }
 }
 

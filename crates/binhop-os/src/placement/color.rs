@@ -1,6 +1,7 @@
-//! The color of a page is the bin that a coloring policy prefers for the page.
+//! The color of a page is the bin that a coloring policy prefers for the page, or the list of frames from which
+//! `colored-lists` takes its frame.
 
-use binhop_base::{Asid, Bin, FrameNo, PowerOfTwo, Result};
+use binhop_base::{Asid, Bin, FrameNo, PageNo, PowerOfTwo, Result};
 
 use crate::Pool;
 
@@ -11,6 +12,29 @@ use crate::Pool;
 #[must_use]
 pub fn fibonacci(asid: Asid) -> u64 {
     u64::from(asid.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
+
+/// `PageColors` decides the color of a page by the touch at which the page is first placed (`colored-lists`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageColors {
+    /// The number of colors; at least 1.
+    pub number: u64,
+    /// True if the address space's number enters into the color.
+    pub pid_hash: bool,
+}
+
+impl PageColors {
+    /// One color.
+    pub const ONE: Self = Self { number: 1, pid_hash: false };
+
+    /// Returns the color of a page that is touched at a virtual page of an address space. `None` is the kernel's half,
+    /// which belongs to no process.
+    #[inline]
+    #[must_use]
+    pub fn of(self, page_no: PageNo, asid: Option<Asid>) -> u64 {
+        let hash = asid.filter(|_| self.pid_hash).map_or(0, fibonacci);
+        (page_no.0 ^ hash) % self.number
+    }
 }
 
 /// Returns the least recently used frame of the pool in the bin of `color`. If the pool has no frame there,

@@ -1,8 +1,10 @@
 //! `colored-lists` divides memory by color. Each color has a free list and replacement of its own (LF91 §2).
 //!
 //! A frame's color is its number mod colors. A page's color is its virtual page number mod colors. With
-//! `pid-hash` the page number is first combined with a hash of the address space's number by exclusive or. A
-//! page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
+//! `pid-hash` the page number is first combined with a hash of the address space's number by exclusive or, except in
+//! the kernel's half, which belongs to no process. The touch at which a page is first placed decides, and the page
+//! keeps its color as long as it lives, even if it returns at another address (LF91 §4.1: pages are always
+//! allocated to the same color). A page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
 //! these in random order. Otherwise the page of the color that was referenced longest ago is evicted, even if
 //! other colors have free frames.
 //!
@@ -18,7 +20,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use binhop_base::{FrameNo, PageId, Result, Rng};
 
-use super::color::fibonacci;
+use super::color::PageColors;
 use super::settings::{COLORS, PID_HASH, TUNED_FOR};
 use super::{AllocatorPolicy, Mechanism, Policy, Settings};
 use crate::frame::{allocator::check_unwired, lru::LruList};
@@ -27,9 +29,10 @@ use crate::{Allocator, Draws, PageRequest, Placed, Recency};
 pub(super) static POLICY: Policy = Policy {
     name: "colored-lists",
     rule: "The policy takes a frame of the page's color (virtual page number mod colors): a frame never used, or \
-           else the least recently used frame of the color, whether its page lives or died.",
+           else the least recently used frame of the color, whether its page lives or died. A page keeps the color of \
+           its first placement.",
     source: "LF91 §2; the hash is binhop's",
-    cost: "5 B for each frame, and 24 B more if it was used; O(1) while frames were never used, then O(log frames) for each reused one; no \
+    cost: "5 B for each frame, and 24 B more if it was used; 4 B for each page with several colors; O(1) while frames were never used, then O(log frames) for each reused one; no \
            draw but the order of frames never used.",
     parameters: &[COLORS, TUNED_FOR, PID_HASH],
     mechanism: Mechanism::Allocator(AllocatorPolicy {
@@ -45,10 +48,11 @@ pub(super) static POLICY: Policy = Policy {
 
 fn build(settings: &Settings, rng: Rng) -> Box<dyn Allocator> {
     let Settings { frames, colors, pid_hash, .. } = *settings;
+    let rule = PageColors { number: colors, pid_hash };
     // If the frames do not divide evenly, each of the lower colors has one more frame.
     let of = |color| ((frames - color - 1) / colors + 1) as u32;
     let lists = (0..colors).map(|color| LruList::new(of(color), rng, color, 1, None)).collect();
-    Box::new(ColoredLists { lists, pid_hash })
+    Box::new(ColoredLists { lists, rule, colors: Vec::new() })
 }
 
 /// Returns one less than the number of frames of the smallest color. The evicted page is the oldest page of its
@@ -60,13 +64,35 @@ fn safe_frames(settings: &Settings) -> u64 {
 struct ColoredLists {
     /// The list of each color. Frame f has number f / colors in list f mod colors.
     lists: Vec<LruList>,
-    pid_hash: bool,
+    rule: PageColors,
+    /// The color of each page that was placed, by the page's number. It is empty if there is one color.
+    colors: Vec<u32>,
 }
+
+/// The color of a page that was never placed.
+const NO_COLOR: u32 = u32::MAX;
 
 impl ColoredLists {
     fn place_of(&self, frame: FrameNo) -> (usize, u32) {
         let colors = self.lists.len() as u64;
         ((frame.0 % colors) as usize, (frame.0 / colors) as u32)
+    }
+
+    /// Returns the color of a page, which the page's first request decides.
+    fn color_of(&mut self, request: &PageRequest) -> u64 {
+        if self.rule.number == 1 {
+            return 0;
+        }
+        let page = request.page.index();
+        if page >= self.colors.len() {
+            self.colors.resize(page + 1, NO_COLOR);
+        }
+        if self.colors[page] == NO_COLOR {
+            let asid = (!request.in_kernel).then_some(request.asid);
+            // There are fewer colors than numbers of 32 bits, because every color has a frame.
+            self.colors[page] = self.rule.of(request.page_no, asid) as u32;
+        }
+        self.colors[page].into()
     }
 }
 
@@ -80,9 +106,7 @@ impl Allocator for ColoredLists {
     }
 
     fn place(&mut self, request: &PageRequest, recency: &Recency, _: Draws) -> Result<Placed> {
-        let colors = self.lists.len() as u64;
-        let hash = if self.pid_hash { fibonacci(request.asid) } else { 0 };
-        let color = (request.page_no.0 ^ hash) % colors;
+        let (colors, color) = (self.lists.len() as u64, self.color_of(request));
         let list = &mut self.lists[color as usize];
         list.refresh(request, recency);
         check_unwired(list.unwired())?;
@@ -196,6 +220,21 @@ mod tests {
         frames.check().unwrap();
     }
 
+    /// Page 0 is first placed at virtual page 0. It returns at virtual page 1, into a frame of color 0.
+    #[test]
+    fn a_page_keeps_its_color_when_it_returns_at_another_address() {
+        let mut frames = frames(2, 2, false);
+        let mut recency = Recency::new();
+        let mut place = |frames: &mut Frames, number: u32, page_no: u64, time: u64| {
+            recency.note(PageId(number), time);
+            let placed = frames.place(&page(number).at(page_no), &recency).unwrap();
+            (placed.frame.0, placed.evicted)
+        };
+        assert_eq!(place(&mut frames, 0, 0, 1), (0, None));
+        assert_eq!(place(&mut frames, 1, 2, 2), (0, Some(PageId(0))));
+        assert_eq!(place(&mut frames, 0, 1, 3), (0, Some(PageId(1))));
+    }
+
     #[test]
     fn colors_may_be_uneven_and_the_hash_separates_address_spaces() {
         let mut frames = frames(16 * 3 + 5, 16, true);
@@ -204,6 +243,8 @@ mod tests {
             |number, asid| frames.place(&page(number).at(5).by(asid), &Recency::new()).unwrap().frame.0 % 16;
         // The hashes of 0 to 3 end in 0, 9, 2 and C.
         assert_eq!([color(0, 0), color(1, 1), color(2, 2), color(3, 3)], [5, 5 ^ 9, 5 ^ 2, 5 ^ 0xC]);
+        let in_kernel = PageRequest { in_kernel: true, ..page(4).at(5).by(1) };
+        assert_eq!(frames.place(&in_kernel, &Recency::new()).unwrap().frame.0 % 16, 5);
         assert_eq!(safe_frames(&Settings { colors: 16, ..Settings::new(53, 1) }), 2);
     }
 }

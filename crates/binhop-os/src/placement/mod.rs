@@ -16,7 +16,7 @@ mod recording;
 mod runs;
 mod settings;
 
-pub use color::fibonacci;
+pub use color::{PageColors, fibonacci};
 pub use policy::{AllocatorPolicy, LaneBytes, Mechanism, Policy};
 pub use recording::Recording;
 pub use settings::Settings;

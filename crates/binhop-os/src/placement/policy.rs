@@ -35,6 +35,8 @@ pub struct LaneBytes {
     pub page: u64,
     /// The maximum number of bytes that all these pages take together.
     pub all_pages: u64,
+    /// The bytes for each page that was ever placed, in a list that doubles.
+    pub placed: u64,
     /// The further bytes once placements read recency.
     pub once: u64,
     /// The further bytes for each page in memory from then on.
@@ -191,6 +193,8 @@ impl Policy {
                 once: lists(LruList::BYTES_FOLLOWED).saturating_add(frames.saturating_mul(4)),
                 entry: 2 * entry,
                 full: full.saturating_mul(2),
+                // A list of the colors of all pages.
+                placed: if self.uses("colors") && settings.colors > 1 { 4 } else { 0 },
                 ..LaneBytes::default()
             },
             Mechanism::Pool(build) => {

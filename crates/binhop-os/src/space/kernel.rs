@@ -57,6 +57,13 @@ impl Spaces {
         Ok(())
     }
 
+    /// Returns whether all address spaces share a virtual page.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(&self, page_no: PageNo) -> bool {
+        page_no.0 >= self.shared.0
+    }
+
     /// Returns the number of the address space that holds a virtual page of `asid`. The address space
     /// begins here if it is new.
     pub(super) fn space_at(&mut self, asid: Asid, page_no: u64) -> u32 {

@@ -213,6 +213,13 @@ impl Spaces {
         self.ids.mappings_of(page)
     }
 
+    /// Returns the address space that touched a page first; `None` for the kernel. The cost is O(n) in the page's
+    /// mappings.
+    #[must_use]
+    pub fn first_space(&self, page: PageId) -> Option<Asid> {
+        self.mappings_of(page).last().and_then(|first| self.asid_of(first))
+    }
+
     /// Returns the number of pages that an address space has touched. A page at two virtual pages counts
     /// twice.
     #[must_use]

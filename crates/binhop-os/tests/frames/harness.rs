@@ -83,6 +83,7 @@ pub(crate) fn request(page: u32) -> PageRequest {
         segment: SegmentId(segment),
         segments,
         run: None,
+        in_kernel: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `FirstTouch` decides the color of a page. `Utilization` states how evenly pages use the colors.
 
 use binhop_base::{Asid, PageNo};
-use binhop_os::placement::fibonacci;
+use binhop_os::placement::PageColors;
 
 /// `FirstTouch` is the virtual page and the address space by which a page was touched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,7 @@ impl FirstTouch {
     #[inline]
     #[must_use]
     pub fn color(self, colors: u64, pid_hash: bool) -> u64 {
-        let hash = if pid_hash { fibonacci(self.asid) } else { 0 };
-        (self.page_no.0 ^ hash) % colors
+        PageColors { number: colors, pid_hash }.of(self.page_no, Some(self.asid))
     }
 }
 

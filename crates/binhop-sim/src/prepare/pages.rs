@@ -121,6 +121,7 @@ impl Prepare {
             segment: self.spaces.segment_of(page),
             segments: self.segments_of_running(),
             run: if fresh { self.place_in_run(page, entry.page_no) } else { None },
+            in_kernel: self.spaces.is_shared(PageNo(entry.page_no)),
         };
         let fault = self.take_fault();
         let Some(safe) = self.safe else {

@@ -363,7 +363,7 @@ impl MemoryEstimate {
             let bytes = SettingBytes { fixed, page: frames.page, most: frames.all_pages };
             self.note("memory.size".to_string(), size, bytes);
         }
-        let of_page = 16 + if options.log { LOGGED } else { 0 };
+        let of_page = 16 + frames.placed + if options.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
         for stack in &cells.stacks {
             self.seed.add(Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() });

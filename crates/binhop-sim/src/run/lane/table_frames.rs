@@ -60,7 +60,15 @@ impl TableFrames {
                     recency.note(page, u64::from(number) + 1);
                     let page_no = of_page(first + number).1;
                     let segments = [segment].into();
-                    let request = PageRequest { page, asid: Asid(0), page_no, segment, segments, run: None };
+                    let request = PageRequest {
+                        page,
+                        asid: Asid(0),
+                        page_no,
+                        segment,
+                        segments,
+                        run: None,
+                        in_kernel: false,
+                    };
                     *frame = start + memory.place(&request, &recency)?.frame.0;
                 }
             }
