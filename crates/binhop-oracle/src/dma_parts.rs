@@ -3,11 +3,16 @@
 //! part is seen at once.
 //!
 //! # Rules
-//! - The caches of the front write back, allocate and replace the least recently used line. They read the missing line
-//!   before they pass the victim down.
+//! - The caches of the front replace the least recently used line. They read the missing line before they pass the victim
+//!   down. A cache may write back or through, and may allocate the line of a write that misses or not.
+//! - A cache that writes through passes each store down, and no line of it is dirty.
+//! - If an inclusive cache evicts a line, all copies of its words leave the caches above. If one of them was dirty, the
+//!   evicted line is dirty, too, and has the words of the highest copies.
 //! - An address is the number of a word. A line of the last level has [`WORDS`] words, and a line of the front has
 //!   fewer words or as many.
-//! - A store makes a line of the data cache dirty. If this line is a part, the rest of its line stays clean.
+//! - A store makes a line of the data cache dirty, if the cache writes back. If this line is a part, the rest of its line
+//!   stays clean. The front reads a whole line for a store if lines of the data cache are whole lines, and a cache on the
+//!   way writes back, which the store makes dirty.
 //! - What a cache passes down updates each copy of these words on its way.
 //! - Programs do not store into what they fetch: the instruction cache does not look at the data cache.
 
@@ -46,6 +51,12 @@ pub struct PartCache {
     pub ways: usize,
     /// The cache behind, which has a higher number; `None` is below the front.
     pub next: Option<usize>,
+    /// True if written data stays in the cache until its line is evicted.
+    pub writes_back: bool,
+    /// True if a write that misses allocates the line.
+    pub allocates: bool,
+    /// True if lines leave the caches above together with a line that the cache evicts.
+    pub is_inclusive: bool,
 }
 
 /// `PartFront` describes a front.
@@ -186,20 +197,9 @@ impl PartMachine {
         // A line is written back if it has left at the end. A copy of the machine finds that out.
         let mut ahead = self.clone();
         ahead.held_at_end.clear();
-        ahead.look_up(cache, word, wanted);
+        ahead.access(cache, word, wanted);
         self.held_at_end = ahead.parts.iter().map(Part::line).collect();
-        self.look_up(cache, word, wanted);
-        let part = self.find(cache, word).expect("the line is here");
-        let version = part.words[(word - part.first) as usize];
-        if wanted == Wanted::Store {
-            let place = (word % LINE) as usize;
-            let version = self.below.write_newest(word / LINE, place..place + 1)[place];
-            let part = self.find(cache, word).expect("the line is here");
-            part.words[(word - part.first) as usize] = version;
-            part.dirty = true;
-        } else {
-            assert_eq!(version, self.newest(word), "the processor reads stale data of word {word}");
-        }
+        self.access(cache, word, wanted);
         for part in std::mem::take(&mut self.removed) {
             let (line, whole) = (part.line(), part.is_whole());
             if (!part.dirty || !whole) && !self.told.contains(&line) && !self.holds(line) {
@@ -210,6 +210,31 @@ impl PartMachine {
             }
         }
         self.told.clear();
+    }
+
+    /// Does what the processor asks the first level to do with a word.
+    fn access(&mut self, cache: usize, word: u64, wanted: Wanted) {
+        let PartCache { writes_back, allocates, next, .. } = self.front.caches[cache];
+        if wanted == Wanted::Load || allocates || self.find(cache, word).is_some() {
+            self.look_up(cache, word, wanted);
+        }
+        if wanted == Wanted::Load {
+            let part = self.find(cache, word).expect("the line is here");
+            let version = part.words[(word - part.first) as usize];
+            assert_eq!(version, self.newest(word), "the processor reads stale data of word {word}");
+            return;
+        }
+        let place = (word % LINE) as usize;
+        let version = self.below.write_newest(word / LINE, place..place + 1)[place];
+        let mut holds = false;
+        if let Some(part) = self.find(cache, word) {
+            part.words[(word - part.first) as usize] = version;
+            part.dirty = writes_back;
+            holds = true;
+        }
+        if !(writes_back && holds) {
+            self.pass_down(next, word..word + 1, &[version], true);
+        }
     }
 
     /// Looks for a word in a cache, and brings its line in if it is missing. Returns true if it was there.
@@ -225,7 +250,7 @@ impl PartMachine {
     }
 
     fn bring_in(&mut self, cache: usize, word: u64, wanted: Wanted, reads: bool) {
-        let PartCache { line, sets, ways, next } = self.front.caches[cache];
+        let PartCache { line, sets, ways, next, is_inclusive, .. } = self.front.caches[cache];
         let first = word / line * line;
         let words = match next {
             _ if !reads => vec![0; line as usize],
@@ -236,8 +261,7 @@ impl PartMachine {
                 from.words[skipped..skipped + line as usize].to_vec()
             }
             None => {
-                let makes_dirty = self.front.caches[1].line == LINE;
-                let store = wanted == Wanted::Store && makes_dirty;
+                let store = wanted == Wanted::Store && self.stores_lines();
                 let (reply, words) = self.below.cpu_read(first / LINE, store);
                 self.seen.push((("read", first / LINE, store), reply));
                 words[within_line(&(first..first + line))].to_vec()
@@ -248,37 +272,81 @@ impl PartMachine {
         if self.parts.iter().filter(in_set).count() == ways {
             let used = self.parts.iter().filter(in_set).map(|part| part.used).min();
             let victim = self.parts.iter().position(|part| part.cache == cache && Some(part.used) == used);
-            let victim = self.parts.remove(victim.expect("the set is full"));
+            let mut victim = self.parts.remove(victim.expect("the set is full"));
+            if is_inclusive {
+                self.remove_above(&mut victim);
+            }
             self.removed.push(victim.clone());
             if victim.dirty {
-                self.pass_down(next, &victim);
+                self.pass_down(next, victim.range(), &victim.words, false);
             }
         }
         self.time += 1;
         self.parts.push(Part { cache, first, dirty: false, used: self.time, words });
     }
 
-    /// A cache passes a dirty line down to the level behind it.
-    fn pass_down(&mut self, next: Option<usize>, victim: &Part) {
-        if let Some(next) = next {
+    fn has_parts(&self) -> bool {
+        self.front.caches.iter().any(|cache| cache.line != LINE)
+    }
+
+    /// Returns whether the front's copy of a whole line becomes dirty, if the line is read for a store.
+    fn stores_lines(&self) -> bool {
+        let caches = &self.front.caches;
+        let behind = |cache: &usize| caches[*cache].next;
+        let mut way = std::iter::successors(Some(1), behind);
+        caches[1].line == LINE && way.any(|cache| caches[cache].writes_back)
+    }
+
+    /// Removes the copies of an evicted line's words from all caches above, and takes over what is dirty there.
+    fn remove_above(&mut self, victim: &mut Part) {
+        let above: Vec<usize> = (0..victim.cache)
+            .filter(|&cache| {
+                let behind = |cache: &usize| self.front.caches[*cache].next;
+                std::iter::successors(Some(cache), behind).any(|cache| cache == victim.cache)
+            })
+            .collect();
+        // A lower copy is older, so the highest copy is taken over last.
+        let range = victim.range();
+        for cache in above.into_iter().rev() {
+            let is_covered = |part: &mut Part| part.cache == cache && overlap(&part.range(), &range);
+            for part in self.parts.extract_if(.., is_covered) {
+                if part.dirty {
+                    let skipped = (part.first - victim.first) as usize;
+                    victim.words[skipped..skipped + part.words.len()].copy_from_slice(&part.words);
+                    victim.dirty = true;
+                }
+                self.removed.push(part);
+            }
+        }
+    }
+
+    /// A cache passes words down to the level behind it: a store, or a dirty line.
+    fn pass_down(&mut self, next: Option<usize>, range: Range<u64>, words: &[u64], is_store: bool) {
+        if let Some(number) = next {
+            let PartCache { line, next, writes_back, allocates, .. } = self.front.caches[number];
             self.time += 1;
             let time = self.time;
-            if self.find(next, victim.first).is_none() {
-                let reads = self.front.caches[next].line as usize != victim.words.len();
-                self.bring_in(next, victim.first, Wanted::Fill, reads);
+            if self.find(number, range.start).is_none() && allocates {
+                self.bring_in(number, range.start, Wanted::Fill, line as usize != words.len());
             }
-            let part = self.find(next, victim.first).expect("the line is here");
-            let skipped = (victim.first - part.first) as usize;
-            part.words[skipped..skipped + victim.words.len()].copy_from_slice(&victim.words);
-            (part.dirty, part.used) = (true, time.max(part.used));
+            let mut holds = false;
+            if let Some(part) = self.find(number, range.start) {
+                let skipped = (range.start - part.first) as usize;
+                part.words[skipped..skipped + words.len()].copy_from_slice(words);
+                (part.dirty, part.used) = (writes_back, time.max(part.used));
+                holds = true;
+            }
+            if !(writes_back && holds) {
+                self.pass_down(next, range, words, is_store);
+            }
             return;
         }
-        let line = victim.line();
+        let line = range.start / LINE;
         let leaves = !self.held_at_end.contains(&line);
-        if victim.is_whole() && leaves {
+        if words.len() == WORDS && leaves && !is_store {
             self.told.push(line);
         }
-        self.pass_below(victim.range(), &victim.words, leaves);
+        self.pass_below(range, words, leaves);
     }
 
     /// The front passes a line, or a part of it, to the machine below.
@@ -320,8 +388,10 @@ impl PartMachine {
             } else {
                 (Treatment::Clean, Treatment::Clean)
             };
-            self.treat(&(lines.start * LINE..words.start), rest, &mut passed);
-            self.treat(&(words.end..lines.end * LINE), rest, &mut passed);
+            if self.has_parts() {
+                self.treat(&(lines.start * LINE..words.start), rest, &mut passed);
+                self.treat(&(words.end..lines.end * LINE), rest, &mut passed);
+            }
             self.treat(words, own, &mut passed);
         }
         // Several caches may hold the same bytes dirty. They go down once, with the longest line, and are the newest.
@@ -346,7 +416,8 @@ impl PartMachine {
             if by_processor {
                 let written = self.below.write_newest(line, within.clone());
                 self.pass_below(range, &written[within], true);
-                if !whole {
+                // Where all lines of the front are whole, nobody is told that a clean copy left before the store.
+                if !whole && self.has_parts() {
                     self.below.clean_eviction(line, None);
                     self.seen.push((("clean eviction", line, false), None));
                 }
@@ -365,8 +436,19 @@ impl PartMachine {
         if words.is_empty() {
             return;
         }
+        // With a line of an inclusive cache, all parts that it covers leave the caches above.
+        let reached: Vec<Range<u64>> = (0..self.front.caches.len())
+            .map(|cache| {
+                let behind = |cache: &usize| self.front.caches[*cache].next;
+                let inclusive = std::iter::successors(behind(&cache), behind)
+                    .filter(|&cache| self.front.caches[cache].is_inclusive && treatment != Treatment::Clean);
+                let line = inclusive.map(|cache| self.front.caches[cache].line).max().unwrap_or(1);
+                words.start / line * line..words.end.next_multiple_of(line)
+            })
+            .collect();
+        let is_reached = |part: &Part| overlap(&part.range(), &reached[part.cache]);
         self.parts.sort_by_key(|part| (part.cache, part.first));
-        for part in self.parts.iter_mut().filter(|part| overlap(&part.range(), words)) {
+        for part in self.parts.iter_mut().filter(|part| is_reached(part)) {
             let is_stale = treatment == Treatment::Discard && covers(words, &part.range());
             if part.dirty && !is_stale {
                 passed.push(part.range());
@@ -374,7 +456,7 @@ impl PartMachine {
             part.dirty = false;
         }
         if treatment != Treatment::Clean {
-            self.parts.retain(|part| !overlap(&part.range(), words));
+            self.parts.retain(|part| !is_reached(part));
         }
     }
 

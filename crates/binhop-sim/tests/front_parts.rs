@@ -20,7 +20,9 @@ const PAGE: u64 = 4096;
 const MEMORY: u64 = 100;
 
 /// The bytes of the lines of the instruction cache, the data cache, the caches behind both, and the last level.
-const LINES: [&[u64]; 7] = [
+const LINES: [&[u64]; 9] = [
+    &[64, 64, 64],
+    &[64, 64, 64, 64],
     &[64, 64, 128],
     &[32, 16, 64],
     &[16, 32, 256],
@@ -31,8 +33,8 @@ const LINES: [&[u64]; 7] = [
 ];
 
 /// Makes a machine whose caches have two sets: one way in level 1, two ways in the last level but one, four ways in
-/// the last level.
-fn machine(lines: &[u64], tags: &str) -> Machine {
+/// the last level. `keys` has further keys of each cache of the front, such as its write policy.
+fn machine(lines: &[u64], tags: &str, keys: &[&str]) -> Machine {
     let last = lines.len() - 1;
     let mut toml = format!(
         "memory = {{ size = \"1MiB\", page = \"{PAGE}B\" }}\nplacement = {{ policy = \"identity\" }}\n\
@@ -46,8 +48,9 @@ fn machine(lines: &[u64], tags: &str) -> Machine {
             _ => (format!("l{number}"), "", if number == last { 4 } else { 2 }),
         };
         let next = if number == last { "memory".to_owned() } else { format!("l{}", number.max(1) + 1) };
+        let more = if number == last { "" } else { keys[number] };
         toml += &format!(
-            "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\n{tags}next = \"{next}\"\n",
+            "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\n{tags}{more}next = \"{next}\"\n",
             2 * ways * line,
         );
     }
@@ -66,6 +69,9 @@ fn slow_front(front: &Machine, word: u64) -> PartFront {
                 sets: cache.sets,
                 ways: cache.ways,
                 next: cache.next,
+                writes_back: cache.write == "back",
+                allocates: cache.allocate,
+                is_inclusive: cache.inclusive,
             })
             .collect(),
         page: PAGE / word,
@@ -174,8 +180,30 @@ short_and_long! { many_parts: 60, 1000;
         lines in prop::sample::select(&LINES[..]),
         ops in prop::collection::vec(op(), 1..150),
         choices in (any::<bool>(), any::<bool>(), any::<u64>()),
+        keys in prop::collection::vec(prop::sample::select(&WRITES[..]), 4),
+        inclusive in prop::option::weighted(0.3, 2..4usize),
     ) {
-        check(&machine(lines, ""), &ops, choices);
-        check(&machine(lines, "index = \"virtual\"\ntag = \"asid\"\n"), &ops, choices);
+        // The instruction cache is never written.
+        let mut keys: Vec<String> = [""].into_iter().chain(keys).map(str::to_owned).collect();
+        if let Some(cache) = inclusive {
+            keys[cache] += "inclusive = true\n";
+        }
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        check(&machine(lines, "", &keys), &ops, choices);
+        check(&machine(lines, "index = \"virtual\"\ntag = \"asid\"\n", &keys), &ops, choices);
     }
+}
+
+/// The write policies of a cache: write-back with allocation, which is usual, and others.
+const WRITES: [&str; 6] =
+    ["", "", "", "allocate = false\n", "write = \"through\"\n", "write = \"through\"\nallocate = false\n"];
+
+/// The data cache writes through, and no other cache lies before the last level. A device's line is dirty in the DMA
+/// cache. A store reads the line and is passed down: the rest of the line must not be lost.
+#[test]
+fn a_store_through_the_front_loses_nothing_of_a_devices_line() {
+    let front = machine(&[64, 64, 64], "", &["", "write = \"through\"\n"]);
+    let line = WORDS as u64;
+    let ops = [PartOp::DeviceWrite(0..line), PartOp::Store(0), PartOp::Load(2 * line), PartOp::Load(1)];
+    check(&front, &ops, (false, false, 1));
 }

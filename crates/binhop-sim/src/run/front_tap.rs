@@ -2,7 +2,7 @@
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Translation};
 use binhop_hw::TapEvent;
-use binhop_hw::{Back, Front, RemovedLine, Request, Tree};
+use binhop_hw::{Back, Front, Next, RemovedLine, Request, Tree, WritePolicy};
 
 use crate::frame_map::LaneTranslation;
 use crate::front_event::{DeviceRequest, FrontEvent};
@@ -17,7 +17,7 @@ pub(crate) struct FrontTap {
     line_log2: u32,
     /// True if a cache has shorter lines.
     has_parts: bool,
-    /// True if a store makes a whole line dirty, and not a part.
+    /// True if a line that is read for a store becomes dirty as a whole: no part of it, and in a cache that writes back.
     stores_lines: bool,
     /// True if pages are flushed before devices read or write them.
     flushes_pages: bool,
@@ -34,11 +34,17 @@ pub(crate) struct FrontTap {
 impl FrontTap {
     pub(crate) fn new(tree: &Tree, line: PowerOfTwo) -> Self {
         let config = tree.config();
+        let behind = |&cache: &usize| match config.caches[cache].next {
+            Next::Cache(next) => Some(next),
+            Next::Memory => None,
+        };
+        let mut way = std::iter::successors(Some(config.data), behind);
+        let is_kept = way.any(|cache| config.caches[cache].write == WritePolicy::Back);
         Self {
             tree: tree.clone(),
             line_log2: line.log2(),
             has_parts: config.caches.iter().any(|cache| cache.line != line),
-            stores_lines: config.caches[config.data].line == line,
+            stores_lines: config.caches[config.data].line == line && is_kept,
             flushes_pages: config.has_virtual_tags(),
             removed: Vec::new(),
             requests: Vec::new(),
@@ -65,7 +71,8 @@ impl FrontTap {
             let unit = u32::from(request.origin.unit());
             let in_page = u64::from(request.at.line) << unit >> self.line_log2;
             let line = self.physical(page, in_page, translation);
-            let is_part = unit < self.line_log2;
+            // A cache that does not allocate passes on what it gets, which may be shorter than its own lines.
+            let is_part = u32::from(request.data) < self.line_log2;
             self.events.push(FrontEvent::Line(match request.kind {
                 Kind::Fetch | Kind::Load | Kind::Fill => TapEvent::Read { line, store: false },
                 Kind::Store => TapEvent::Read { line, store: self.stores_lines },
