@@ -102,6 +102,7 @@ impl Session {
             recorder: Some(concat!("binhop record ", env!("CARGO_PKG_VERSION")).to_owned()),
             command: Some(self.command.clone()),
             sizes: Some("exact".to_owned()),
+            describes_calls: true,
             ..Meta::default()
         }
     }

@@ -404,6 +404,60 @@ fn calls_without_sizes_are_counted() {
 }
 
 /// A path names one file, however many numbers it has: a read finds in the page cache what a call on another number has
+/// In a trace that describes its calls, a call without object and without bytes has failed. A call of which the trace
+/// does not say all is counted as before.
+#[test]
+fn calls_that_failed_are_not_counted() {
+    let bare = |number| row(Op::Syscall, 0, 0, number);
+    let failed: Vec<Event> = [0, 1, 47, 278, 74, 40, 276, 310].map(bare).into();
+    let nameless = row(Op::Syscall, USER, 64, 327);
+    let cases = [
+        (failed.clone(), true, 0),
+        (failed, false, 8),
+        (vec![nameless, bare(209), call(310, USER, 64, FILE, None)], true, 3),
+    ];
+    for (calls, describes_calls, expected) in cases {
+        let (rows, unseen) = followed_with(Meta { describes_calls, ..meta() }, &calls, 1);
+        assert_eq!(unseen, expected, "{calls:?}");
+        assert_eq!(rows.len(), calls.len(), "nothing is moved");
+    }
+}
+
+/// Page n of a file, of packets and of the kernel's other areas lies at a virtual page whose number is n mod colors. No
+/// two areas and no two chunks overlap. Colors whose number divides a chunk move nothing.
+#[test]
+fn the_kernels_pages_lie_at_virtual_pages_of_their_colors() {
+    let chunk = 512 * 4096;
+    let read = |offset| call(0, USER, 100, FILE, Some(offset));
+    let calls =
+        [read(5 * chunk), read(0), read(3 * chunk + 4096), read(9 * chunk), call(0, USER, 100, SOCKET, None)];
+    let maps = |number: u64| -> Vec<Event> {
+        let colors = PageColors { number, pid_hash: false };
+        let memory = Some(MemoryRoom { pages: 1000, colors, reuses_frames: false });
+        let source = Rows { meta: meta(), batches: vec![batch(&calls)] };
+        let mut path = IoEvents::new(Box::new(source), IoConfig { memory, ..config() }).unwrap();
+        let mut all = Vec::new();
+        while let Some(batch) = path.next_batch().unwrap() {
+            all.extend((0..batch.len()).map(|row| Event::of(&batch, row)).filter(|row| row.op == Op::Map));
+        }
+        all
+    };
+    let usual = maps(1);
+    assert_eq!(usual.iter().filter(|map| map.addr >= CACHE).count(), 4);
+    for colors in [2, 64, 512, 3, 7, 1000, 1024, 4096] {
+        let found = maps(colors);
+        assert!((found == usual) == (512 % colors == 0), "{colors} colors");
+        let mut ends: Vec<(u64, u64)> = Vec::new();
+        for map in &found {
+            let offset = map.arg1.unwrap();
+            assert_eq!(map.addr / 4096 % colors, offset / 4096 % colors, "{colors} colors: {map:?}");
+            ends.push((map.addr, map.addr + u64::from(map.count) * 4096));
+        }
+        ends.sort_unstable();
+        assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{colors} colors: {ends:x?}");
+    }
+}
+
 /// written there. A file whose path is unknown has pages of its own.
 #[test]
 fn numbers_of_one_path_are_one_file() {

@@ -464,6 +464,7 @@ fn common(metas: &[(String, Meta)]) -> Result<Meta> {
         command: Some(commands.collect::<Vec<_>>().join(" + ")),
         sizes: if any("assumed") { sizes("assumed") } else { sizes("exact").filter(|_| all("exact")) },
         system_calls: Meta::joint_call_system(metas.iter().map(|(_, meta)| meta)),
+        describes_calls: metas.iter().all(|(_, meta)| meta.describes_calls),
         ..Meta::default()
     })
 }

@@ -17,8 +17,8 @@ pub(super) fn between(
     emit: &mut dyn FnMut(IoStep),
 ) -> bool {
     let kind = |id: Option<u64>| id.and_then(|id| Some((id, *objects.get(&id)?)));
-    // A call that moved nothing has no target.
-    let Some(target) = call.target else { return call.object.is_some() };
+    // A call that moved nothing has no target. `Call::is_unknown` counts a call of which nothing is known.
+    let Some(target) = call.target else { return true };
     let bytes = target.bytes;
     let source = kind(call.object);
     let drains = matches!(source, Some((_, Object::Pipe))) && call.moves != Moves::Tee;

@@ -63,7 +63,9 @@ pub(super) struct CallTable {
     syncs: &'static [u32],
     /// The calls that write the dirty pages of a range of mappings to the disk.
     syncs_range: &'static [u32],
-    /// The calls that move data without a trace saying where the data come from, or where they go.
+    /// The calls that copy between the user and another process, whose side has no address in the process that calls.
+    between_processes: &'static [u32],
+    /// The calls that start transfers, of which a trace does not say what they move.
     unknown: &'static [u32],
     /// The calls that give a file a length, and the calls that delete a file.
     cuts: &'static [u32],
@@ -107,8 +109,10 @@ const LINUX: CallTable = CallTable {
     syncs: &[162, 306],
     // msync
     syncs_range: &[26],
-    // process_vm_readv and process_vm_writev; io_submit and io_uring_enter
-    unknown: &[310, 311, 209, 426],
+    // process_vm_readv and process_vm_writev
+    between_processes: &[310, 311],
+    // io_submit and io_uring_enter
+    unknown: &[209, 426],
     // truncate and ftruncate; open, openat, openat2 and creat, where they cut the file
     cuts: &[76, 77, 2, 257, 437, 85],
     // unlink and unlinkat; rename, renameat and renameat2, for the file whose name another file takes
@@ -125,6 +129,7 @@ const BSD: CallTable = CallTable {
     syncs_file: &[95],
     syncs: &[36],
     syncs_range: &[],
+    between_processes: &[],
     unknown: &[],
     cuts: &[],
     deletes: &[],
@@ -182,7 +187,9 @@ pub(super) enum Moves {
     AllToDisk,
     /// The call writes the dirty pages behind a range of the user's memory to the disk.
     RangeToDisk,
-    /// The call moves bytes between the user and a place that the trace does not name.
+    /// The call moves bytes between the user and another process.
+    OtherProcess,
+    /// The call starts transfers that the trace does not describe.
     Unknown,
     /// The call moves no bytes: it sets the file's length to the offset.
     Cut,
@@ -208,6 +215,8 @@ pub(super) struct Call {
     /// The number of the file, socket or pipe.
     pub(super) object: Option<u64>,
     pub(super) offset: Option<u64>,
+    /// The bytes of the main range.
+    bytes: u32,
     buffers: Ranges,
     has_list: bool,
     pieces: Vec<(u64, u32)>,
@@ -226,6 +235,7 @@ impl Call {
             None if table.syncs_file.contains(&event.count) => (Moves::FileToDisk, Ranges::Main),
             None if table.syncs.contains(&event.count) => (Moves::AllToDisk, Ranges::Main),
             None if table.syncs_range.contains(&event.count) => (Moves::RangeToDisk, Ranges::Main),
+            None if table.between_processes.contains(&event.count) => (Moves::OtherProcess, Ranges::Main),
             None if table.unknown.contains(&event.count) => (Moves::Unknown, Ranges::Main),
             None if table.cuts.contains(&event.count) => (Moves::Cut, Ranges::Main),
             None if table.deletes.contains(&event.count) => (Moves::Delete, Ranges::Main),
@@ -235,8 +245,8 @@ impl Call {
         let has_buffer =
             matches!(moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe | Moves::RangeToDisk);
         let pieces = if event.size > 0 && has_buffer { vec![main] } else { vec![] };
-        let (object, offset) = (event.arg0, event.arg1);
-        Some(Self { moves, target: None, object, offset, buffers, has_list: false, pieces })
+        let (object, offset, bytes) = (event.arg0, event.arg1, event.size);
+        Some(Self { moves, target: None, object, offset, bytes, buffers, has_list: false, pieces })
     }
 
     /// Adds a further range of the call.
@@ -261,11 +271,18 @@ impl Call {
     }
 
     /// Returns whether the trace does not say what a call moves. For example, an importer may know only the number of
-    /// the call. A call that moved nothing names its object, unless its descriptor was bad.
-    pub(super) fn is_unknown(&self) -> bool {
-        let moves_buffers = matches!(self.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe);
+    /// the call. `described` says that a call without object and without bytes has failed
+    /// ([`Meta::describes_calls`]).
+    pub(super) fn is_unknown(&self, described: bool) -> bool {
         let is_bare = self.object.is_none() && self.target.is_none() && self.pieces.is_empty();
-        self.moves == Moves::Unknown || (moves_buffers && is_bare)
+        match self.moves {
+            Moves::Unknown => true,
+            Moves::OtherProcess => self.bytes > 0 || !described,
+            Moves::FileToDisk => self.object.is_none() && !described,
+            Moves::Between | Moves::Tee => self.target.is_none() && self.object.is_none() && !described,
+            Moves::ToUser | Moves::FromUser | Moves::UserPipe => is_bare && !described,
+            Moves::AllToDisk | Moves::RangeToDisk | Moves::Cut | Moves::Delete => false,
+        }
     }
 
     /// Returns the buffers: the first byte and the length of each.

@@ -24,7 +24,8 @@
 //!   move no data here. A call whose object has no name, and a call on a file without an offset, is counted in
 //!   [`PathCounts::unseen`], because nothing says where its bytes come from. A copy between two processes
 //!   (`process_vm_readv`) is counted there, too, because its other side has no address in the process that calls. A
-//!   call that starts transfers (`io_submit`, `io_uring_enter`) is also counted there.
+//!   call that starts transfers (`io_submit`, `io_uring_enter`) is also counted there. A call that failed is no I/O: in
+//!   a trace that describes its calls ([`Meta::describes_calls`]), a call without object and without bytes has failed.
 //! - `fsync`, `fdatasync`, `sync` and `syncfs` write dirty pages to the disk, and wait for the writes. `msync` does the
 //!   same for the pages that shared mappings show in its range.
 //! - `truncate`, `ftruncate`, `creat` and `open` with `O_TRUNC` give a file a length, and `unlink`, `unlinkat` and
@@ -296,9 +297,10 @@ impl IoEvents {
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
         path.pass_time(self.instructions, emit);
-        self.unseen += u64::from(call.is_unknown());
+        self.unseen += u64::from(call.is_unknown(self.meta.describes_calls));
         match (call.moves, object) {
-            (Moves::ToUser | Moves::FromUser | Moves::UserPipe | Moves::Unknown, _) => {}
+            (Moves::ToUser | Moves::FromUser | Moves::UserPipe, _) => {}
+            (Moves::OtherProcess | Moves::Unknown, _) => {}
             (Moves::Between | Moves::Tee, _) => {
                 self.unseen += u64::from(!between(path, (&self.objects, &self.numbers), &call, emit));
             }
@@ -306,7 +308,8 @@ impl IoEvents {
                 path.sync_file(self.numbers.file(id), emit);
             }
             (Moves::FileToDisk, Some(_)) => {}
-            (Moves::FileToDisk, None) => self.unseen += 1,
+            // The trace does not name the object.
+            (Moves::FileToDisk, None) => self.unseen += u64::from(call.object.is_some()),
             (Moves::AllToDisk, _) => path.sync(emit),
             (Moves::RangeToDisk, _) => {
                 let runs = call.pieces().flat_map(|(start, bytes)| {

@@ -55,8 +55,8 @@ ops! {
     Fork = 10 "fork", "An address space is born as a copy: addr new asid, arg0 parent asid.";
     Exec = 11 "exec", "An address space gets a new program; all its mappings end: addr asid.";
     Exit = 12 "exit", "An address space ends: addr asid.";
-    DmaRead = 13 "dma-read", "A device reads memory (CPU to device): addr start, size bytes, count device, arg0 request id.";
-    DmaWrite = 14 "dma-write", "A device writes memory (device to CPU): addr start, size bytes, count device, arg0 request id.";
+    DmaRead = 13 "dma-read", "A device reads memory (CPU to device): addr start, size bytes, count device, arg0 request id, arg1 segment. With arg1, addr counts from the segment's first byte; without arg1, addr is a physical address.";
+    DmaWrite = 14 "dma-write", "A device writes memory (device to CPU): addr start, size bytes, count device, arg0 request id, arg1 segment as for dma-read.";
     Time = 15 "time", "Wall time of the recorded program: addr nanoseconds since its start.";
     KernelEnter = 16 "kernel-enter", "References from here to kernel-leave are the kernel's: count cause.";
     KernelLeave = 17 "kernel-leave", "The kernel's references end.";

@@ -49,6 +49,7 @@ impl TextGrammar {
             command,
             sizes,
             system_calls,
+            describes_calls,
             schedule,
             mixed,
             processes,
@@ -68,6 +69,7 @@ impl TextGrammar {
         ] {
             *known = more.or(known.take());
         }
+        meta.describes_calls |= describes_calls;
         meta.mixed.extend(mixed);
         meta.processes.extend(processes);
         meta.segments.extend(segments);

@@ -24,6 +24,10 @@ pub struct Meta {
     /// system is meant if this field is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_calls: Option<String>,
+    /// True if each system call names its object, unless its descriptor was bad, and its buffers if it moved anything.
+    /// Then a call that names neither has moved nothing. If this is false, nothing is known of such a call.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub describes_calls: bool,
     /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`,
     /// `"round-robin"`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -105,6 +105,7 @@ impl Joined {
         let ours = &mut self.meta;
         ours.page_size = ours.page_size.or(theirs.page_size);
         ours.system_calls = Meta::joint_call_system([&*ours, &theirs]);
+        ours.describes_calls &= theirs.describes_calls;
         if ours.sizes != theirs.sizes {
             let assumed =
                 [&ours.sizes, &theirs.sizes].iter().any(|sizes| sizes.as_deref() == Some("assumed"));
