@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
-use binhop_base::{Asid, PageNo};
-use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Server, Sizes};
+use binhop_base::{Asid, PageId, PageNo};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes};
 use binhop_oracle::spaces::Spaces;
 use binhop_os::io::{IoConfig, MemoryRoom};
+use binhop_os::placement::PageColors;
 use binhop_sim::io_path::{HALF, IoEvents};
 use binhop_trace::event::Event;
 use binhop_trace::event::map_flags::{READ, SHARED, WRITE};
@@ -86,7 +87,9 @@ struct Slow {
     server: Server,
     /// Which pages address spaces share.
     pages: Spaces,
-    competes: bool,
+    /// The virtual page and the address space at which each page was touched first.
+    firsts: BTreeMap<PageId, (u64, u64)>,
+    memory: Option<MemoryRoom>,
     /// The pages that the kernel copied into where a private mapping leads to a file, by address space and virtual
     /// page.
     copies: Vec<(u64, u64)>,
@@ -116,7 +119,11 @@ impl Slow {
             packet: config.packet,
             coalesce: config.coalesce as usize,
             backlog: config.backlog as usize,
-            memory: config.memory.map(|room| (room.pages as usize, room.reuses_frames)),
+            memory: config.memory.map(|room| Room {
+                pages: room.pages as usize,
+                colors: room.colors.number,
+                reuses: room.reuses_frames,
+            }),
         });
         if let Some(bytes) = bytes {
             server.files.insert(DATA.0, bytes);
@@ -125,7 +132,8 @@ impl Slow {
         Self {
             server,
             pages: Spaces::new(PAGE, PAGE, 0),
-            competes: config.memory.is_some(),
+            firsts: BTreeMap::new(),
+            memory: config.memory,
             copies: Vec::new(),
             made: 0,
             spaces: BTreeMap::new(),
@@ -204,11 +212,11 @@ impl Slow {
                     let mut touched = Vec::new();
                     for page in pages.clone() {
                         self.touch(page, stores, pass > 0);
-                        touched.extend(self.competes.then(|| self.behind(page, stores)));
+                        touched.extend(self.memory.map(|_| self.behind(page, stores)));
                     }
                     self.server.refer(&touched);
                     self.take();
-                    if self.made == before || !self.competes {
+                    if self.made == before || self.memory.is_none() {
                         break;
                     }
                 }
@@ -225,7 +233,7 @@ impl Slow {
             Op::Syscall => {
                 self.server.pass_time(self.instructions);
                 let (offset, bytes) = (arg1.unwrap(), u64::from(size));
-                if self.competes && count < 2 {
+                if self.memory.is_some() && count < 2 {
                     self.name_buffer(addr / PAGE..=(addr + bytes - 1) / PAGE, count == 0);
                 }
                 match count {
@@ -258,8 +266,27 @@ impl Slow {
 
     fn lose_dead(&mut self) {
         for page in self.pages.dead() {
-            self.server.lose_page(MemoryPlace::Own(page.0.into()));
+            self.server.lose_page(self.own(page));
         }
+    }
+
+    /// Touches a page of the running address space.
+    fn touch_page(&mut self, page: u64, stores: bool) -> MemoryPlace {
+        let touched = self.pages.touch(Asid(self.here as u32), PageNo(page), stores).page;
+        self.firsts.entry(touched).or_insert((page, self.here));
+        self.lose_dead();
+        self.own(touched)
+    }
+
+    fn own(&self, page: PageId) -> MemoryPlace {
+        let (page_no, asid) = self.firsts[&page];
+        MemoryPlace::Own(page.0.into(), self.color(page_no, asid))
+    }
+
+    fn color(&self, page_no: u64, asid: u64) -> u64 {
+        let Some(MemoryRoom { colors, .. }) = self.memory else { return 0 };
+        let hash = if colors.pid_hash { asid.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 } else { 0 };
+        (page_no ^ hash) % colors.number
     }
 
     /// Returns the page in memory behind a virtual page that is touched.
@@ -267,11 +294,7 @@ impl Slow {
         let space = self.space();
         match space.files.get(&page) {
             Some(&(file, index, _)) if !space.own.contains(&page) => MemoryPlace::File(file, index),
-            _ => {
-                let touched = self.pages.touch(Asid(self.here as u32), PageNo(page), stores);
-                self.lose_dead();
-                MemoryPlace::Own(touched.page.0.into())
-            }
+            _ => self.touch_page(page, stores),
         }
     }
 
@@ -289,7 +312,7 @@ impl Slow {
                         self.copies.push(copy);
                         self.copies.len() - 1
                     });
-                    MemoryPlace::Own((1 << 32) + number as u64)
+                    MemoryPlace::Own((1 << 32) + number as u64, self.color(page, self.here))
                 }
                 Some((file, index, _)) => MemoryPlace::File(file, index),
                 None => self.behind(page, kernel_writes),
@@ -318,8 +341,7 @@ impl Slow {
         }
         if stores && !shared {
             self.space().own.insert(page);
-            self.pages.touch(Asid(self.here as u32), PageNo(page), true);
-            self.lose_dead();
+            self.touch_page(page, true);
         }
     }
 }
@@ -331,13 +353,17 @@ fn rate() -> impl Strategy<Value = Option<NonZeroU64>> {
 }
 
 fn any_config() -> impl Strategy<Value = IoConfig> {
-    let room = prop::option::of((6..24u64, any::<bool>()));
+    let room = prop::option::of((6..24u64, prop_oneof![Just(1), 2..5u64], any::<bool>(), any::<bool>()));
     (2..16u64, 0..6u64, 1..200u64, rate(), rate(), room).prop_map(
         |(cache_pages, dirty_pages, dirty_age, disk_rate, disk_write_rate, room)| IoConfig {
             cache_pages,
-            read_ahead: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, _)| pages / 2)),
-            request_pages: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, _)| pages / 2)),
-            memory: room.map(|(pages, reuses_frames)| MemoryRoom { pages, reuses_frames }),
+            read_ahead: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, ..)| pages / 2)),
+            request_pages: (cache_pages / 2).min(4).min(room.map_or(4, |(pages, ..)| pages / 2)),
+            memory: room.map(|(pages, number, pid_hash, reuses_frames)| MemoryRoom {
+                pages,
+                colors: PageColors { number, pid_hash },
+                reuses_frames,
+            }),
             dirty_pages,
             dirty_age,
             disk_rate,

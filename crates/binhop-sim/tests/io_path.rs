@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 
 use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result, VirtAddr};
 use binhop_os::Spaces;
-use binhop_os::io::{FileWrites, IoConfig, IoWaiting};
+use binhop_os::io::{FileWrites, IoConfig, IoWaiting, MemoryRoom};
+use binhop_os::placement::PageColors;
 use binhop_sim::io_path::{HALF, IoEvents, NON_TEMPORAL, PathCounts, RUNNING_SPACE};
 use binhop_trace::event::{Event, EventBuilder};
 use binhop_trace::source::SegmentMeta;
@@ -403,7 +404,6 @@ fn calls_without_sizes_are_counted() {
     }
 }
 
-/// A path names one file, however many numbers it has: a read finds in the page cache what a call on another number has
 /// In a trace that describes its calls, a call without object and without bytes has failed. A call of which the trace
 /// does not say all is counted as before.
 #[test]
@@ -458,6 +458,7 @@ fn the_kernels_pages_lie_at_virtual_pages_of_their_colors() {
     }
 }
 
+/// A path names one file, however many numbers it has: a read finds in the page cache what a call on another number has
 /// written there. A file whose path is unknown has pages of its own.
 #[test]
 fn numbers_of_one_path_are_one_file() {

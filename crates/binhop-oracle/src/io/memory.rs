@@ -1,7 +1,5 @@
 //! This part of the slow path keeps the pages of memory in a list, in order of their last reference.
 
-use std::collections::BTreeSet;
-
 use super::{IoEvent, IoPlace, MemoryPlace, Server};
 
 impl Server {
@@ -14,11 +12,11 @@ impl Server {
     /// Lets a page of memory die.
     pub fn lose_page(&mut self, page: MemoryPlace) {
         let mapped = self.mapped.remove(&page);
-        let reuses = self.sizes.memory.is_some_and(|(_, reuses)| reuses);
+        let reuses = self.sizes.memory.is_some_and(|room| room.reuses);
         if reuses && !mapped {
-            self.memory.retain(|held| *held != Some(page));
-        } else if let Some(held) = self.memory.iter_mut().find(|held| **held == Some(page)) {
-            *held = None;
+            self.memory.retain(|held| held.1 != Some(page));
+        } else if let Some(held) = self.memory.iter_mut().find(|held| held.1 == Some(page)) {
+            held.1 = None;
         }
     }
 
@@ -26,7 +24,10 @@ impl Server {
         let size = self.sizes.page;
         Some(match at {
             IoPlace::User(byte) => {
-                let page = self.named.get(&(byte / size)).copied().unwrap_or(MemoryPlace::Own(byte / size));
+                let number = byte / size;
+                let colors = self.sizes.memory.map_or(1, |room| room.colors);
+                let own = MemoryPlace::Own(number, number % colors);
+                let page = self.named.get(&number).copied().unwrap_or(own);
                 self.mapped.insert(page);
                 page
             }
@@ -59,44 +60,55 @@ impl Server {
         }
     }
 
-    /// Makes pages the youngest pages of memory. Old pages are reclaimed until all of these pages have room.
+    /// Makes pages the youngest pages of memory. Old pages are reclaimed until all of these pages have room in their
+    /// colors. The first of them whose color has no room says which color loses a page.
     pub(super) fn make_room(&mut self, pages: &[MemoryPlace]) {
-        let Some((room, _)) = self.sizes.memory else { return };
+        let Some(room) = self.sizes.memory else { return };
         loop {
-            let mut missing = BTreeSet::new();
+            let mut missing: Vec<MemoryPlace> = Vec::new();
             for &page in pages {
-                match self.memory.iter().position(|&held| held == Some(page)) {
+                match self.memory.iter().position(|held| held.1 == Some(page)) {
                     Some(at) => {
                         let held = self.memory.remove(at);
                         self.memory.push(held);
                     }
-                    None => drop(missing.insert(page)),
+                    None if missing.contains(&page) => {}
+                    None => missing.push(page),
                 }
             }
             if missing.is_empty() {
                 return;
             }
-            if self.memory.len() + missing.len() <= room {
-                for &page in pages {
-                    self.memory.retain(|held| *held != Some(page));
-                    self.memory.push(Some(page));
+            let colors: Vec<u64> = missing.iter().map(|page| page.color(room.colors)).collect();
+            let full = colors.iter().copied().find(|color| {
+                let held = self.memory.iter().filter(|held| held.0 == *color).count();
+                held + colors.iter().filter(|other| *other == color).count() > room.pages
+            });
+            match full {
+                Some(color) => self.reclaim(color),
+                None => {
+                    for &page in pages {
+                        self.memory.retain(|held| held.1 != Some(page));
+                        self.memory.push((page.color(room.colors), Some(page)));
+                    }
+                    return;
                 }
-                return;
             }
-            self.reclaim();
         }
     }
 
-    /// Reclaims the oldest page of memory. A page of the cache that the disk reads or writes before becomes young,
+    /// Reclaims the oldest page of a color. A page of the cache that the disk reads or writes before becomes young,
     /// and stays.
-    fn reclaim(&mut self) {
-        let oldest = self.memory[0];
+    fn reclaim(&mut self, color: u64) {
+        let first = |server: &Self| server.memory.iter().position(|held| held.0 == color);
+        let at = first(self).expect("a color without room holds a page");
+        let oldest = self.memory[at].1;
         let Some(MemoryPlace::File(file, page)) = oldest else {
-            self.memory.remove(0);
+            self.memory.remove(at);
             return;
         };
         if self.position(file, page).is_none() {
-            self.memory.remove(0);
+            self.memory.remove(at);
             return;
         }
         self.wait_for(file, page);
@@ -104,7 +116,7 @@ impl Server {
             self.flush_around(file, page);
         }
         self.wait_for_write(|of, written| (of, written) == (file, page));
-        if self.memory[0] == oldest {
+        if first(self).is_some_and(|at| self.memory[at].1 == oldest) {
             self.drop_page(file, page);
         }
     }

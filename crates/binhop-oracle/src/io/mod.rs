@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use queues::Byte;
 use read_ahead::Reader;
 use sockets::Packet;
-pub use step::{IoEvent, IoPlace, MemoryPlace, Sizes};
+pub use step::{IoEvent, IoPlace, MemoryPlace, Room, Sizes};
 
 /// `Page` is a page in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,9 @@ pub struct Server {
     /// The number of look-ups of a page by a call or a fault that found the page in the cache, and the number of
     /// look-ups that did not find the page.
     pub looked_up: [u64; 2],
-    /// The pages in memory, in order of their last reference, the oldest page first. A page that has died is
-    /// `None`.
-    pub memory: Vec<Option<MemoryPlace>>,
+    /// The pages in memory with their colors, in order of their last reference, the oldest page first. A page that
+    /// has died is `None`.
+    pub memory: Vec<(u64, Option<MemoryPlace>)>,
     /// The pages that a process has had in a mapping.
     mapped: BTreeSet<MemoryPlace>,
     /// The page behind a virtual page of the user, where it is not the user's own.

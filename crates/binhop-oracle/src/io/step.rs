@@ -76,8 +76,18 @@ pub struct Sizes {
     pub packet: u64,
     pub coalesce: usize,
     pub backlog: usize,
-    /// The pages for which memory has room, and whether dead frames are reused at once.
-    pub memory: Option<(usize, bool)>,
+    pub memory: Option<Room>,
+}
+
+/// `Room` is the memory in which pages compete.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// The pages of each color for which memory has room.
+    pub pages: usize,
+    /// The number of colors.
+    pub colors: u64,
+    /// Whether dead frames are reused at once.
+    pub reuses: bool,
 }
 
 /// `MemoryPlace` is a page of memory.
@@ -89,6 +99,16 @@ pub enum MemoryPlace {
     Packets(u64),
     /// A page of pipes.
     Pipes(u64),
-    /// A process's own page.
-    Own(u64),
+    /// A process's own page: its number, its color.
+    Own(u64, u64),
+}
+
+impl MemoryPlace {
+    /// Returns the color of the page.
+    pub(super) fn color(self, colors: u64) -> u64 {
+        match self {
+            Self::File(_, page) | Self::Packets(page) | Self::Pipes(page) => page % colors,
+            Self::Own(_, color) => color,
+        }
+    }
 }

@@ -6,6 +6,8 @@ use core::num::NonZeroU64;
 
 use binhop_base::{Problem, Result};
 
+use crate::placement::PageColors;
+
 /// `FileWrites` is how the kernel copies what a call writes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileWrites {
@@ -32,8 +34,10 @@ impl FileWrites {
 /// `MemoryRoom` is the memory for which the page cache competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRoom {
-    /// The most pages in memory.
+    /// The most pages of each color in memory.
     pub pages: u64,
+    /// The colors of pages. A page takes the place of a page of its color alone.
+    pub colors: PageColors,
     /// True if the frame of a dead page is reused before any page is evicted.
     pub reuses_frames: bool,
 }
@@ -42,7 +46,7 @@ pub struct MemoryRoom {
 ///
 /// The sizes obey these rules. A window of read-ahead, and a request, fit into half of the page cache, so that a
 /// page stays in the cache until its call has copied it. Each of them also fits into half of the memory for which
-/// pages compete. A request, the packets between two interrupts and the backlog each fit into a ring.
+/// the pages of one color compete. A request, the packets between two interrupts and the backlog each fit into a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoConfig {
     /// The bytes of a page; a power of two.
@@ -127,14 +131,19 @@ impl IoConfig {
         {
             let longest = if self.read_ahead > self.request_pages { "read-ahead" } else { "request" };
             let rule = format!(
-                "a window of read-ahead and a request take half of the memory at most for which pages compete, which has {} pages",
+                "a window of read-ahead and a request take half of the memory at most for which pages{} compete, which has {} pages",
+                if room.colors.number > 1 { " of a color" } else { "" },
                 room.pages
             );
             return refuse(
                 self.read_ahead.max(self.request_pages),
                 longest,
                 &rule,
-                "make it smaller, or memory.size larger, or placement.pool smaller",
+                if room.colors.number > 1 {
+                    "make it smaller, or memory.size larger, or placement.colors fewer"
+                } else {
+                    "make it smaller, or memory.size larger, or placement.pool smaller"
+                },
             );
         }
         if self.extent_pages == 0 {
@@ -148,9 +157,11 @@ impl IoConfig {
                 "say 2048",
             );
         }
-        if self.packet == 0 || self.coalesce == 0 {
-            let rule = "a packet has 1 byte at least, and an interrupt comes after 1 packet at least";
-            return refuse(0, "packet, coalesce", rule, "say 1500 and 1");
+        if self.packet == 0 {
+            return refuse(0, "packet", "a packet has 1 byte at least", "say 1500B");
+        }
+        if self.coalesce == 0 {
+            return refuse(0, "coalesce", "an interrupt comes after 1 packet at least", "say 1");
         }
         if u64::from(self.coalesce).saturating_mul(self.packet_buffers()) > u64::from(self.ring) {
             let rule = "the ring holds the buffers of all packets between two interrupts";

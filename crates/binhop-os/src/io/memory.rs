@@ -2,31 +2,38 @@
 //!
 //! # Rules
 //! - `MemoryOrder` holds the pages in memory by the time of their last reference, whoever makes it: the program, the
-//!   kernel's copies, a device. Memory has room for [`MemoryRoom::pages`] of them. The driver's descriptors and the
-//!   kernel's text do not count; the caller leaves room for them.
-//! - Before a page that is not in memory is referenced, pages are *reclaimed* until it has room, the page that was
-//!   referenced longest ago first. A clean page of the page cache leaves the cache. A dirty page of the page cache
+//!   kernel's copies, a device. Memory has room for [`MemoryRoom::pages`] of each color. The driver's descriptors and
+//!   the kernel's text do not count; the caller leaves room for them.
+//! - Page n of a file, and page n of the packets' buffers or of pipes, has color n mod colors, as if the kernel reached
+//!   it at virtual page n. The caller states the color of a page of a process. There may be one color.
+//! - Before a page that is not in memory is referenced, pages of its color are *reclaimed* until it has room, the page
+//!   that was referenced longest ago first. A clean page of the page cache leaves the cache. A dirty page of the page cache
 //!   is written to the disk with its dirty neighbours. The device reads the page then, so it becomes the page
 //!   referenced last. It leaves when it is the oldest page again and still clean. Any other page leaves the order,
-//!   and nothing else happens: the placement of each lane decides when its frame is taken.
+//!   and nothing else happens: the placement of each lane decides when its frame is taken. If several pages come
+//!   together, the first of them whose color has no room says in which color a page is reclaimed.
 //! - A page that dies or leaves the page cache keeps its place in the order, as its frame does in memory. Where dead
 //!   frames are reused at once ([`MemoryRoom::reuses_frames`]), the page leaves the order, too, unless a process has
 //!   had it in a mapping.
 //! - The pages of a copy, of a fill, and of a request to the disk come together: all of them are in memory before
 //!   the first step is made. The pages of a reference of the program, which the caller names, come together, too.
-//!   Memory has room for all pages that come together.
+//!   Each color has room for all pages that come together.
 //!
 //! So a page of the page cache leaves memory here, at the same moment under every placement. No placement takes its
-//! frame, because fewer than S other pages have been referenced since its own last reference
+//! frame, because fewer than S other pages of its color have been referenced since its own last reference
 //! ([`Policy::safe_frames`](crate::placement::Policy::safe_frames)).
 
 use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+
+use binhop_base::PageNo;
 
 use super::config::MemoryRoom;
 use super::rings::Data;
 use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location};
+use crate::placement::PageColors;
 
 /// `MemoryPage` is a page of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,8 +42,24 @@ pub enum MemoryPage {
     File(FilePage),
     /// A page with buffers of the kernel, by its number in the pool.
     Buffer(BufferPool, u64),
-    /// Another page of processes, by a number that the caller gives.
-    Own(u64),
+    /// Another page of processes.
+    Own {
+        /// The number that the caller gives the page.
+        number: u64,
+        /// The color of the page, which never changes.
+        color: u64,
+    },
+}
+
+impl MemoryPage {
+    /// Returns the color of the page.
+    fn color(self, colors: PageColors) -> usize {
+        let color = match self {
+            Self::File(FilePage { page, .. }) | Self::Buffer(_, page) => colors.of(PageNo(page), None),
+            Self::Own { color, .. } => color,
+        };
+        color as usize
+    }
 }
 
 /// `OrderedPage` is a slot of the order: a page and its time.
@@ -46,12 +69,28 @@ struct OrderedPage {
     last: u64,
     /// The page; `None` after it has died.
     page: Option<MemoryPage>,
+    /// The color of the page.
+    color: usize,
+    /// True while the page is among the pages for which room is sought.
+    is_wanted: bool,
     /// True if a process has had the page in a mapping.
     is_mapped: bool,
 }
 
+/// `ColorOrder` holds the pages of one color.
+#[derive(Clone, Debug, Default)]
+struct ColorOrder {
+    /// The slot of each page in memory, once, by a time at which the page was referenced. The slot of a page that
+    /// left memory before it was the oldest stays here until its time comes.
+    by_time: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The number of pages in memory.
+    held: u64,
+    /// The number of pages for which room is sought.
+    wanted: u64,
+}
+
 /// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its
-/// slot is known. To find the oldest page, outdated times in `by_time` are replaced by the last ones. A time is
+/// slot is known. To find the oldest page of a color, outdated times in `by_time` are replaced by the last ones. A time is
 /// replaced at most once for each reference, at O(log n).
 #[derive(Debug)]
 pub(super) struct MemoryOrder {
@@ -60,11 +99,7 @@ pub(super) struct MemoryOrder {
     slots: Vec<OrderedPage>,
     by_page: BTreeMap<MemoryPage, u32>,
     free: Vec<u32>,
-    /// The slot of each page in memory, once, by a time at which the page was referenced. The slot of a page that
-    /// left memory before it was the oldest stays here until its time comes.
-    by_time: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The number of pages in memory.
-    held: u64,
+    colors: Vec<ColorOrder>,
 }
 
 impl MemoryOrder {
@@ -75,8 +110,7 @@ impl MemoryOrder {
             slots: Vec::new(),
             by_page: BTreeMap::new(),
             free: Vec::new(),
-            by_time: BinaryHeap::new(),
-            held: 0,
+            colors: vec![ColorOrder::default(); room.colors.number as usize],
         }
     }
 
@@ -100,7 +134,8 @@ impl MemoryOrder {
         if let Some(&slot) = self.by_page.get(&page) {
             return slot;
         }
-        let new = OrderedPage { last: 0, page: Some(page), is_mapped: false };
+        let color = page.color(self.room.colors);
+        let new = OrderedPage { last: 0, page: Some(page), color, is_wanted: false, is_mapped: false };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(new);
             (self.slots.len() - 1) as u32
@@ -110,56 +145,76 @@ impl MemoryOrder {
         slot
     }
 
-    /// Notes references to pages, and returns true, if memory has room for all of them. Otherwise the pages that
-    /// are in memory become the youngest, and the function returns false: the caller must make room first.
-    fn refer(&mut self, pages: &[MemoryPage]) -> bool {
-        let mut missing = 0;
-        for (number, &page) in pages.iter().enumerate() {
-            let slot = self.slot_of(page);
-            if !self.refer_again(slot) && !pages[..number].contains(&page) {
-                missing += 1;
+    /// Notes references to pages, and returns `None`, if memory has room for all of them. Otherwise the pages that are
+    /// in memory become the youngest, and the function returns a color without room: the caller must make room there
+    /// first.
+    fn refer(&mut self, pages: &[MemoryPage]) -> Option<usize> {
+        let mut missing = Vec::new();
+        for &page in pages {
+            let number = self.slot_of(page);
+            if !self.refer_again(number) {
+                let slot = &mut self.slots[number as usize];
+                if !core::mem::replace(&mut slot.is_wanted, true) {
+                    self.colors[slot.color].wanted += 1;
+                    missing.push(number);
+                }
             }
         }
-        if missing == 0 {
-            return true;
+        if missing.is_empty() {
+            return None;
         }
-        if self.held + missing > self.room.pages {
-            return false;
+        let color_of = |slots: &[OrderedPage], number: u32| slots[number as usize].color;
+        let full = missing.iter().map(|&number| color_of(&self.slots, number)).find(|&color| {
+            let ColorOrder { held, wanted, .. } = &self.colors[color];
+            held + wanted > self.room.pages
+        });
+        for &number in &missing {
+            let slot = &mut self.slots[number as usize];
+            slot.is_wanted = false;
+            self.colors[slot.color].wanted = 0;
         }
-        for page in pages {
-            let slot = self.slot_of(*page);
-            if !self.refer_again(slot) {
+        if full.is_some() {
+            return full;
+        }
+        for &page in pages {
+            let number = self.slot_of(page);
+            if !self.refer_again(number) {
                 self.clock += 1;
-                self.slots[slot as usize].last = self.clock;
-                self.by_time.push(Reverse((self.clock, slot)));
-                self.held += 1;
+                let slot = &mut self.slots[number as usize];
+                slot.last = self.clock;
+                let order = &mut self.colors[slot.color];
+                order.by_time.push(Reverse((self.clock, number)));
+                order.held += 1;
             }
         }
-        true
+        None
     }
 
-    /// Returns the slot that was referenced longest ago.
-    fn oldest(&mut self) -> Option<u32> {
+    /// Returns the slot of a color that was referenced longest ago.
+    fn oldest(&mut self, color: usize) -> Option<u32> {
+        let by_time = &mut self.colors[color].by_time;
         loop {
-            let &Reverse((time, number)) = self.by_time.peek()?;
+            let &Reverse((time, number)) = by_time.peek()?;
             let slot = self.slots[number as usize];
             if slot.last == time {
                 return Some(number);
             }
-            self.by_time.pop();
+            by_time.pop();
             if slot.last > 0 {
-                self.by_time.push(Reverse((slot.last, number)));
+                by_time.push(Reverse((slot.last, number)));
             } else {
                 self.free.push(number);
             }
         }
     }
 
-    /// Lets the oldest page leave the order. A page of a process keeps its slot, because the caller may know the slot.
-    fn forget_oldest(&mut self) {
-        let Some(number) = self.oldest() else { return };
-        self.by_time.pop();
-        self.held -= 1;
+    /// Lets the oldest page of a color leave the order. A page of a process keeps its slot, because the caller may know
+    /// the slot.
+    fn forget_oldest(&mut self, color: usize) {
+        let Some(number) = self.oldest(color) else { return };
+        let order = &mut self.colors[color];
+        order.by_time.pop();
+        order.held -= 1;
         let slot = &mut self.slots[number as usize];
         slot.last = 0;
         if slot.page.is_none() {
@@ -177,7 +232,7 @@ impl MemoryOrder {
         } else if self.room.reuses_frames && !slot.is_mapped {
             // The slot is given back to `free` when its time comes.
             slot.last = 0;
-            self.held -= 1;
+            self.colors[slot.color].held -= 1;
         }
     }
 }
@@ -266,7 +321,9 @@ impl IoPath {
         Some(match at {
             Location::User(user) => {
                 let number = user.0 / size;
-                let page = self.user_pages.get(&number).copied().unwrap_or(MemoryPage::Own(number));
+                let color = self.config.memory.map_or(0, |room| number % room.colors.number);
+                let own = MemoryPage::Own { number, color };
+                let page = self.user_pages.get(&number).copied().unwrap_or(own);
                 self.note_mapped(page);
                 page
             }
@@ -286,16 +343,17 @@ impl IoPath {
         if let Some(memory) = &self.memory {
             assert!(pages.len() as u64 <= memory.room.pages, "pages that come together fit into memory");
         }
-        while self.memory.as_mut().is_some_and(|memory| !memory.refer(pages)) {
-            self.reclaim(emit);
+        while let Some(color) = self.memory.as_mut().and_then(|memory| memory.refer(pages)) {
+            self.reclaim(color, emit);
         }
     }
 
-    /// Reclaims the page that was referenced longest ago, or lets it become the youngest because it is written.
-    fn reclaim(&mut self, emit: Emit<'_>) {
-        let Some((number, page)) = self.oldest() else { return };
+    /// Reclaims the page of a color that was referenced longest ago, or lets it become the youngest because it is
+    /// written.
+    fn reclaim(&mut self, color: usize, emit: Emit<'_>) {
+        let Some((number, page)) = self.oldest(color) else { return };
         let Some(MemoryPage::File(page)) = page.filter(|&page| self.caches(page)) else {
-            self.memory.as_mut().expect("a page is in memory").forget_oldest();
+            self.memory.as_mut().expect("a page is in memory").forget_oldest(color);
             return;
         };
         // A page that the disk was asked to read or write is locked until the disk has done so.
@@ -304,15 +362,15 @@ impl IoPath {
             self.write_dirty(page, emit);
         }
         self.wait_for_writes(&(page..=page), emit);
-        if self.oldest().is_some_and(|(now, _)| now == number) {
+        if self.oldest(color).is_some_and(|(now, _)| now == number) {
             self.drop_page(page, emit);
             self.counts.pages_reclaimed += 1;
         }
     }
 
-    fn oldest(&mut self) -> Option<(u32, Option<MemoryPage>)> {
+    fn oldest(&mut self, color: usize) -> Option<(u32, Option<MemoryPage>)> {
         let memory = self.memory.as_mut()?;
-        let number = memory.oldest()?;
+        let number = memory.oldest(color)?;
         Some((number, memory.slots[number as usize].page))
     }
 

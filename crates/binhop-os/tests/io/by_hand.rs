@@ -6,6 +6,7 @@ use binhop_os::io::{
     BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
     QueueId, RingId,
 };
+use binhop_os::placement::PageColors;
 
 const FILE: FileId = FileId(7);
 const USER: VirtAddr = VirtAddr(0x10_0000);
@@ -435,7 +436,7 @@ fn eviction() {
 }
 
 const fn room(pages: u64) -> Option<MemoryRoom> {
-    Some(MemoryRoom { pages, reuses_frames: false })
+    Some(MemoryRoom { pages, colors: PageColors::ONE, reuses_frames: false })
 }
 
 /// Memory has room for three pages. Each line makes a reference to a page of the program's own or to a file, and
@@ -466,7 +467,7 @@ fn a_page_of_the_page_cache_competes_with_the_programs_pages() {
         let mut steps = Vec::new();
         let emit = &mut |step| steps.push(step);
         match (own, call) {
-            (Some(number), _) => path.refer(&[MemoryPage::Own(number)], emit),
+            (Some(number), _) => path.refer(&[MemoryPage::Own { number, color: 0 }], emit),
             (_, Some((page, true))) => path.write(FILE, page * PAGE, PAGE, USER, emit),
             (_, Some((page, false))) => path.read(FILE, page * PAGE, PAGE, USER, emit),
             _ => unreachable!(),
@@ -479,6 +480,42 @@ fn a_page_of_the_page_cache_competes_with_the_programs_pages() {
         assert_eq!(left, Vec::from_iter(dropped), "line {line}");
     }
     assert_eq!((path.counts().pages_reclaimed, path.counts().pages_evicted), (2, 0));
+}
+
+/// Memory has room for two pages of each of two colors. Pages of files with even numbers have color 0, as the buffer of
+/// every call has, which is page 256 of the program. A page of the program takes the place of a page of its color.
+#[test]
+fn a_page_of_the_page_cache_competes_within_its_color() {
+    let colors = PageColors { number: 2, pid_hash: true };
+    let memory = Some(MemoryRoom { pages: 2, colors, reuses_frames: false });
+    let sizes = IoConfig { cache_pages: 1000, read_ahead: 1, request_pages: 1, memory, ..linux() };
+    let mut path = IoPath::new(sizes).unwrap();
+    let own = |number, color| (Some(MemoryPage::Own { number, color }), 0);
+    let reads = |page: u64| (None, page);
+    let table = [
+        // The reference, the pages that the disk reads, the page dropped. Behind it the pages in memory by color.
+        (reads(1), 1, None),  // 256 | 1
+        (reads(3), 1, None),  // 256 | 1 3
+        (own(1, 0), 0, None), // 256 1 | 1 3
+        (own(2, 0), 0, None), // 1 2 | 1 3: color 1 loses no page
+        (own(3, 1), 0, Some(1)),
+        (reads(2), 1, None), // 2 256 | 3 3: pages 1 and 2 of the program leave
+        (own(1, 0), 0, Some(2)),
+        (own(4, 0), 0, None), // 1 4 | 3 3
+    ];
+    for (line, ((own, page), read, dropped)) in table.into_iter().enumerate() {
+        let mut steps = Vec::new();
+        let emit = &mut |step| steps.push(step);
+        match own {
+            Some(own) => path.refer(&[own], emit),
+            None => path.read(FILE, page * PAGE, PAGE, USER, emit),
+        }
+        let left: Vec<_> = steps
+            .iter()
+            .filter_map(|step| if let IoStep::Dropped(page) = step { Some(page.page) } else { None })
+            .collect();
+        assert_eq!((requests(&steps).len(), left), (read, Vec::from_iter(dropped)), "line {line}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `Lane` is the memory of one placement behind the path. It is a list of frames by last use, and a placement may
-//! take any of the oldest frames. `Lane` checks that no placement takes the frame of a page that the page cache
+//! `Lane` is the memory of one placement behind the path. Each color has a list of frames by last use, and a placement
+//! may take any of the oldest frames of the page's color. `Lane` checks that no placement takes the frame of a page that the page cache
 //! holds, and that no page has two frames.
 
 use std::collections::BTreeSet;
@@ -22,8 +22,8 @@ pub(super) struct Lane {
     buffer: u64,
     pool: usize,
     reuses: bool,
-    /// The frames, least recently used first. A frame without a page is free.
-    frames: Vec<Option<Held>>,
+    /// The frames of each color, least recently used first. A frame without a page is free.
+    frames: Vec<Vec<Option<Held>>>,
     /// The pages of files that the page cache holds, as far as their data has come.
     cached: BTreeSet<MemoryPlace>,
     /// The pages of files that processes have in mappings. They stay in their frames when they leave the page cache.
@@ -33,8 +33,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Makes unused frames: the frames for which the page cache competes, frames for rings and text, and a pool of
-    /// three.
+    /// Makes unused frames. Each color has the frames for which the page cache competes, frames for rings and text, and
+    /// a pool of three.
     pub(super) fn new(config: &IoConfig, named: (u64, MemoryPlace)) -> Self {
         let ring = (u64::from(config.ring) * IoConfig::DESCRIPTOR).div_ceil(config.page);
         let reuses = config.memory.is_some_and(|room| room.reuses_frames);
@@ -45,7 +45,7 @@ impl Lane {
             buffer: config.buffer,
             pool,
             reuses,
-            frames: vec![None; frames],
+            frames: vec![vec![None; frames]; config.memory.map_or(0, |room| room.colors.number) as usize],
             cached: BTreeSet::new(),
             mapped: BTreeSet::new(),
             named,
@@ -84,12 +84,12 @@ impl Lane {
             }
         }
         match call {
-            Call::Refer(number) => self.refer(Held::Page(MemoryPlace::Own(number))),
-            Call::Lose(number) => self.die(Held::Page(MemoryPlace::Own(number))),
+            Call::Refer(number) => self.refer(Held::Page(self.own(number))),
+            Call::Lose(number) => self.die(Held::Page(self.own(number))),
             Call::Fault(file, page, _) => drop(self.mapped.insert(MemoryPlace::File(file, page))),
             _ => {}
         }
-        let mut pages: Vec<Held> = self.frames.iter().copied().flatten().collect();
+        let mut pages: Vec<Held> = self.frames.iter().flatten().copied().flatten().collect();
         while let Some(page) = pages.pop() {
             assert!(!pages.contains(&page), "{page:?} is in two frames");
         }
@@ -101,7 +101,7 @@ impl Lane {
                 self.mapped.insert(self.named.1);
                 self.named.1
             }
-            IoPlace::User(byte) => MemoryPlace::Own(byte / self.page),
+            IoPlace::User(byte) => self.own(byte / self.page),
             IoPlace::File(file, byte) => MemoryPlace::File(file, byte / self.page),
             IoPlace::Packet(buffer, byte) => {
                 MemoryPlace::Packets((u64::from(buffer) * self.buffer + byte) / self.page)
@@ -120,20 +120,38 @@ impl Lane {
         }
     }
 
-    /// References a page, which takes one of the oldest frames if it has none.
+    fn own(&self, number: u64) -> MemoryPlace {
+        MemoryPlace::Own(number, number % self.frames.len() as u64)
+    }
+
+    fn color(&self, page: Held) -> usize {
+        let number = match page {
+            Held::Page(MemoryPlace::Own(_, number))
+            | Held::Page(MemoryPlace::File(_, number))
+            | Held::Page(MemoryPlace::Packets(number))
+            | Held::Page(MemoryPlace::Pipes(number))
+            | Held::Ring(_, number) => number,
+            Held::Text => 0,
+        };
+        (number % self.frames.len() as u64) as usize
+    }
+
+    /// References a page, which takes one of the oldest frames of its color if it has none.
     fn refer(&mut self, page: Held) {
-        let known = self.frames.iter().position(|&held| held == Some(page));
+        let color = self.color(page);
+        let frames = &mut self.frames[color];
+        let known = frames.iter().position(|&held| held == Some(page));
         let frame = known.unwrap_or_else(|| {
             self.draws += 1;
-            let free = self.frames.iter().position(Option::is_none);
+            let free = frames.iter().position(Option::is_none);
             let frame = free.filter(|_| self.reuses).unwrap_or(self.draws % self.pool);
-            if let Some(Held::Page(taken)) = self.frames[frame] {
+            if let Some(Held::Page(taken)) = frames[frame] {
                 assert!(!self.cached.contains(&taken), "a placement takes the frame of {taken:?}");
             }
             frame
         });
-        self.frames.remove(frame);
-        self.frames.push(Some(page));
+        frames.remove(frame);
+        frames.push(Some(page));
     }
 
     /// A page leaves the page cache. It dies unless a process has it in a mapping.
@@ -145,6 +163,6 @@ impl Lane {
     }
 
     fn die(&mut self, page: Held) {
-        self.frames.iter_mut().filter(|held| **held == Some(page)).for_each(|held| *held = None);
+        self.frames.iter_mut().flatten().filter(|held| **held == Some(page)).for_each(|held| *held = None);
     }
 }

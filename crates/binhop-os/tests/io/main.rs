@@ -9,11 +9,12 @@ mod lane;
 use std::num::NonZeroU64;
 
 use binhop_base::VirtAddr;
-use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Server, Sizes};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes};
 use binhop_os::io::{
     BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
     QueueId, RingId,
 };
+use binhop_os::placement::PageColors;
 use proptest::prelude::*;
 
 use contents::World;
@@ -79,7 +80,7 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
         1..100u64,
         (1..3u32, 0..6u32),
         (1..40u64, disk_rate(), disk_rate(), disk_rate()),
-        prop::option::of((0..30u64, any::<bool>())),
+        prop::option::of((0..30u64, prop_oneof![Just(1), 2..5u64], any::<bool>())),
     )
         .prop_map(
             |(
@@ -108,8 +109,9 @@ fn sizes() -> impl Strategy<Value = IoConfig> {
                 disk_write_rate,
                 send_rate,
                 file_writes: FileWrites::Cached,
-                memory: memory.map(|(more, reuses_frames)| MemoryRoom {
+                memory: memory.map(|(more, colors, reuses_frames)| MemoryRoom {
                     pages: 2 * read_ahead.max(request_pages) + more,
+                    colors: PageColors { number: colors, pid_hash: false },
                     reuses_frames,
                 }),
             },
@@ -177,7 +179,11 @@ fn oracle_sizes(config: &IoConfig) -> Sizes {
         disk_rate: config.disk_rate.map(NonZeroU64::get),
         disk_write_rate: config.disk_write_rate.map(NonZeroU64::get),
         send_rate: config.send_rate.map(NonZeroU64::get),
-        memory: config.memory.map(|room| (room.pages as usize, room.reuses_frames)),
+        memory: config.memory.map(|room| Room {
+            pages: room.pages as usize,
+            colors: room.colors.number,
+            reuses: room.reuses_frames,
+        }),
     }
 }
 
@@ -199,12 +205,17 @@ fn place(memory: Location) -> IoPlace {
     }
 }
 
+/// Returns a page of the program's own, which has the color of a page of this number in the user's memory.
+fn own(number: u64, config: &IoConfig) -> MemoryPage {
+    MemoryPage::Own { number, color: config.memory.map_or(0, |room| number % room.colors.number) }
+}
+
 fn memory_place(page: MemoryPage) -> MemoryPlace {
     match page {
         MemoryPage::File(page) => MemoryPlace::File(page.file.0, page.page),
         MemoryPage::Buffer(BufferPool::Packets, number) => MemoryPlace::Packets(number),
         MemoryPage::Buffer(BufferPool::Pipes, number) => MemoryPlace::Pipes(number),
-        MemoryPage::Own(number) => MemoryPlace::Own(number),
+        MemoryPage::Own { number, color } => MemoryPlace::Own(number, color),
     }
 }
 
@@ -343,12 +354,12 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
             slow.close_pipe(p);
         }
         Call::Refer(number) => {
-            fast.refer(&[MemoryPage::Own(number)], emit);
-            slow.refer(&[MemoryPlace::Own(number)]);
+            fast.refer(&[own(number, fast.config())], emit);
+            slow.refer(&[memory_place(own(number, fast.config()))]);
         }
         Call::Lose(number) => {
-            fast.lose_page(MemoryPage::Own(number));
-            slow.lose_page(MemoryPlace::Own(number));
+            fast.lose_page(own(number, fast.config()));
+            slow.lose_page(memory_place(own(number, fast.config())));
         }
     }
     steps
@@ -388,7 +399,7 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
         assert!(fast.waiting().values().eq(slow.waiting().map(|waiting| waiting as u64)), "call {number}");
         let mut held: Vec<_> = fast.in_memory_now().map(memory_place).collect();
         held.sort_unstable();
-        let mut expected: Vec<_> = slow.memory.iter().copied().flatten().collect();
+        let mut expected: Vec<_> = slow.memory.iter().filter_map(|held| held.1).collect();
         expected.sort_unstable();
         assert_eq!(held, expected, "call {number}: {call:?}");
         lane.follow(&events, call);

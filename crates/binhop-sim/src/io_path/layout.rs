@@ -1,4 +1,10 @@
 //! `KernelLayout` gives the kernel's memory addresses and segments.
+//!
+//! # Colors
+//! Where pages have colors ([`MemoryRoom::colors`](binhop_os::io::MemoryRoom)), page n of a file, and page n of each
+//! area, lies at a virtual page whose number is n mod colors. So a page that the kernel or a device touches first has
+//! the color that the path knows. If the number of colors is a power of two up to 512, the addresses are the same as
+//! without colors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,10 +48,27 @@ impl KernelArea {
             Self::Pipes => "pipe buffers",
         }
     }
+}
 
-    /// Returns the first address of the area.
-    pub(super) const fn start(self) -> u64 {
-        HALF + AREA * self as u64
+/// `Period` is the number of bytes after which the colors of neighbouring pages repeat.
+#[derive(Clone, Copy, Debug)]
+struct Period(u64);
+
+impl Period {
+    /// Returns the first address of an area: a page of color 0.
+    const fn area(self, area: KernelArea) -> u64 {
+        HALF.next_multiple_of(self.0) + AREA.next_multiple_of(self.0) * area as u64
+    }
+
+    /// Returns the first address of a chunk of `bytes` bytes of the page cache, by its number among all chunks. Its
+    /// first page has the color of byte `from` of its file.
+    const fn chunk(self, number: u64, bytes: u64, from: u64) -> u64 {
+        if bytes.is_multiple_of(self.0) {
+            return PAGE_CACHE.next_multiple_of(self.0) + number * bytes;
+        }
+        PAGE_CACHE.next_multiple_of(self.0)
+            + number * (bytes + self.0).next_multiple_of(self.0)
+            + from % self.0
     }
 }
 
@@ -76,6 +99,7 @@ pub(super) struct KernelLayout {
     trace_page: u64,
     buffer: u64,
     ring: u64,
+    period: Period,
     /// The segment of the first area. The other areas follow.
     segments: u64,
     /// The segment of each file.
@@ -116,6 +140,7 @@ impl KernelLayout {
             trace_page,
             buffer: config.buffer,
             ring: u64::from(config.ring),
+            period: Period(config.page * config.memory.map_or(1, |room| room.colors.number)),
             segments,
             files,
             chunks: BTreeMap::new(),
@@ -185,7 +210,7 @@ impl KernelLayout {
             // Areas grow by large steps, because after each map row preparation must look pages up again.
             let end = (offset + 1).next_power_of_two().max(TEXT).next_multiple_of(self.trace_page);
             map(MapRow {
-                start: area.start() + *mapped,
+                start: self.period.area(area) + *mapped,
                 flags: READ | SHARED | if area == KernelArea::Text { EXEC } else { WRITE },
                 pages: ((end - *mapped) / self.trace_page) as u32,
                 segment,
@@ -193,7 +218,7 @@ impl KernelLayout {
             });
             *mapped = end;
         }
-        Place { addr: area.start() + offset, segment, offset }
+        Place { addr: self.period.area(area) + offset, segment, offset }
     }
 
     fn file_place(&mut self, file: FileId, byte: u64, map: &mut dyn FnMut(MapRow)) -> Place {
@@ -206,8 +231,9 @@ impl KernelLayout {
             map(MapRow { start, flags: READ | WRITE | SHARED, pages, segment, offset });
         };
         let start = *self.chunks.entry(chunk).or_insert_with(|| {
-            let start = PAGE_CACHE + number * bytes;
-            row(start, CHUNK, chunk.1 * CHUNK * self.page);
+            let from = chunk.1 * CHUNK * self.page;
+            let start = self.period.chunk(number, bytes, from);
+            row(start, CHUNK, from);
             start
         });
         let in_chunk = byte - chunk.1 * CHUNK * self.page;

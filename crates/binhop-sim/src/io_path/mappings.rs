@@ -9,25 +9,30 @@
 //! - The first store through a private mapping faults for a read, and then gives the address space a page of its own.
 //!   A page that an address space has of its own does not fault.
 //! - A file has all pages that a mapping leads to, if the trace does not say how long it is.
+//! - Where pages have colors, the color of a page of a process follows from the touch that makes the page.
 //! - Where the page cache competes for memory ([`IoConfig::memory`](binhop_os::io::IoConfig)), every page that the
 //!   program touches takes part. All pages of a reference are in memory together. If room for one page of the reference
 //!   pushed out another page of it, the other page faults again, and is then read alone.
 //!
 //! Our own rules: A touch without a fault does not change the order of the page cache. The kernel's copies from and to
 //! the user's memory do not fault. If the kernel copies into a page of a private mapping of a file, this page counts as
-//! one more page. Requests of devices that the trace itself holds take no part in the competition. A page of the
-//! machine that is not one page of a segment ([`Spaces`]) does not fault.
+//! one more page. So the order of pages is not exact where the buffer of a call lies in a mapped file: a placement may
+//! then evict a page of the page cache, which returns without a transfer. Requests of devices that the trace itself
+//! holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`]) does not
+//! fault.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use binhop_base::{Asid, Bytes, PageNo, PowerOfTwo, Result};
+use binhop_base::{Asid, Bytes, PageId, PageNo, PowerOfTwo, Result, VirtAddr};
 use binhop_os::Spaces;
 use binhop_os::io::{FileId, FilePage, IoPath, IoStep, MemoryPage};
+use binhop_os::placement::PageColors;
 use binhop_trace::bounds::LARGEST_REFERENCE;
 use binhop_trace::event::Event;
 use binhop_trace::{EventBatch, Op};
 
+use super::layout::HALF;
 use crate::events::{EventPlace, SystemEvent, read_event};
 
 /// Returns whether an absolute path leads to a device, or to memory that Linux shows as a file.
@@ -102,8 +107,8 @@ pub(super) struct Mappings {
     /// The number of times that a page has left the page cache.
     left: BTreeMap<FilePage, u64>,
     known: Box<[KnownPage; KNOWN_PAGES]>,
-    /// True if pages compete for memory.
-    competes: bool,
+    /// The colors of pages, if pages compete for memory.
+    competes: Option<PageColors>,
     /// The number of each page that the kernel copied into where a private mapping leads to a file.
     copies: BTreeMap<(Asid, u64), u64>,
     /// The revision of the page cache for which `known` holds.
@@ -111,12 +116,22 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Makes empty page tables. `files` has the file behind each segment. `competes` says that pages compete for
-    /// memory.
-    pub(super) fn new(page: u64, trace_page: u64, files: BTreeMap<u64, FileId>, competes: bool) -> Self {
+    /// Makes empty page tables. `files` has the file behind each segment. `competes` has the colors of pages if pages
+    /// compete for memory.
+    ///
+    /// # Errors
+    /// The kernel's half does not begin with a page.
+    pub(super) fn new(
+        page: u64,
+        trace_page: u64,
+        files: BTreeMap<u64, FileId>,
+        competes: Option<PageColors>,
+    ) -> Result<Self> {
         let log2 = page.ilog2();
-        Self {
-            spaces: Spaces::new(PowerOfTwo::from_log2(log2), Bytes(trace_page)),
+        let mut spaces = Spaces::new(PowerOfTwo::from_log2(log2), Bytes(trace_page));
+        spaces.share_from(VirtAddr(HALF))?;
+        Ok(Self {
+            spaces,
             here: Asid(0),
             log2,
             page,
@@ -128,7 +143,7 @@ impl Mappings {
             competes,
             copies: BTreeMap::new(),
             revision: 0,
-        }
+        })
     }
 
     /// Takes in an event that is no reference.
@@ -203,7 +218,7 @@ impl Mappings {
         }
         let first = addr >> self.log2;
         let last = addr.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
-        if self.competes && first != last {
+        if self.competes.is_some() && first != last {
             // No page of the reference becomes the page used last before the other pages of the reference have faulted.
             return self.touch_all(first..=last, stores, now, path, steps);
         }
@@ -276,7 +291,7 @@ impl Mappings {
                 touched.push(page_touched);
             }
             faults |= touched.iter().any(|page| page.faults);
-            if !self.competes {
+            if self.competes.is_none() {
                 // No page was ever pushed out to make room for another page in memory.
                 break;
             }
@@ -306,13 +321,22 @@ impl Mappings {
     fn own_page(&mut self, page: u64, stores: bool, path: &mut IoPath) -> Result<(MemoryPage, bool)> {
         let touch = self.spaces.touch(self.here, PageNo(page), stores)?;
         self.lose_dead(path);
-        Ok((MemoryPage::Own(touch.page.0.into()), touch.write_free))
+        Ok((self.in_memory(touch.page), touch.write_free))
+    }
+
+    /// Returns a page of an address space as a page of memory.
+    fn in_memory(&self, page: PageId) -> MemoryPage {
+        let color = self.competes.map_or(0, |colors| {
+            let asid = if colors.pid_hash { self.spaces.first_space(page) } else { None };
+            colors.of(self.spaces.global_page(page), asid)
+        });
+        MemoryPage::Own { number: page.0.into(), color }
     }
 
     /// Forgets pages that have died.
     fn lose_dead(&mut self, path: &mut IoPath) {
         for page in self.spaces.drain_dead() {
-            path.lose_page(MemoryPage::Own(page.0.into()));
+            path.lose_page(self.in_memory(page));
         }
     }
 
@@ -327,7 +351,7 @@ impl Mappings {
         stores: bool,
         path: &mut IoPath,
     ) -> Result<()> {
-        if !self.competes {
+        if self.competes.is_none() {
             return Ok(());
         }
         let mut named = BTreeMap::new();
@@ -337,7 +361,10 @@ impl Mappings {
                 let behind = match self.file_page(page) {
                     Some((_, false)) if stores => {
                         let next = FIRST_COPY + self.copies.len() as u64;
-                        MemoryPage::Own(*self.copies.entry((self.here, page)).or_insert(next))
+                        let number = *self.copies.entry((self.here, page)).or_insert(next);
+                        let color =
+                            self.competes.map_or(0, |colors| colors.of(PageNo(page), Some(self.here)));
+                        MemoryPage::Own { number, color }
                     }
                     Some((file_page, _)) => MemoryPage::File(file_page),
                     None => {
@@ -397,13 +424,13 @@ impl Mappings {
                 self.tables.insert(key, (file_page, self.times_left(file_page)));
             }
             if !stores || shared {
-                let behind = Some(MemoryPage::File(file_page)).filter(|_| self.competes);
+                let behind = Some(MemoryPage::File(file_page)).filter(|_| self.competes.is_some());
                 return Ok(Touched { faults, stores_pass: stores, behind });
             }
             self.spaces.touch(asid, PageNo(page), true)?;
             self.lose_dead(path);
         }
-        if !self.competes {
+        if self.competes.is_none() {
             return Ok(Touched { faults, stores_pass: true, behind: None });
         }
         let (behind, stores_pass) = self.own_page(page, stores, path)?;

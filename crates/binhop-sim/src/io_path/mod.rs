@@ -132,9 +132,10 @@ impl IoEvents {
         let mut layout = KernelLayout::new(&mut meta, &config, trace_page);
         let numbers = FileNumbers::of(&meta);
         let mapped = layout.mapped_files(source.meta(), &numbers);
-        let competes = config.memory.is_some();
-        let mappings = (competes || !mapped.is_empty())
-            .then(|| Mappings::new(config.page, trace_page, mapped, competes));
+        let competes = config.memory.map(|room| room.colors);
+        let mappings = (competes.is_some() || !mapped.is_empty())
+            .then(|| Mappings::new(config.page, trace_page, mapped, competes))
+            .transpose()?;
         let mut path = IoPath::new(config)?;
         // A file may have several numbers. The trace uses the lowest of them first.
         let known: BTreeMap<FileId, u64> =
@@ -288,9 +289,11 @@ impl IoEvents {
     fn serve(&mut self, out: &mut EventBuilder) -> Result<()> {
         let Some(call) = self.pending.take() else { return Ok(()) };
         if let Some(mappings) = &mut self.mappings
-            && matches!(call.moves, Moves::ToUser | Moves::FromUser)
+            && matches!(call.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe)
         {
-            mappings.name_buffers(call.pieces(), call.moves == Moves::ToUser, &mut self.path)?;
+            let stores =
+                call.moves == Moves::ToUser || (call.moves == Moves::UserPipe && call.target.is_none());
+            mappings.name_buffers(call.pieces(), stores, &mut self.path)?;
         }
         let object = call.object.and_then(|id| Some((id, *self.objects.get(&id)?)));
         let path = &mut self.path;

@@ -43,10 +43,11 @@ const fn handler(ring: RingId) -> Code {
 /// The byte behind the last piece of code.
 const TEXT_END: u64 = 0x1600;
 
-/// Returns the pages of the kernel's text and of the three rings, if a page has `page` bytes and a ring `ring`
-/// descriptors.
-pub(crate) fn kernel_pages(page: u64, ring: u64) -> u64 {
-    TEXT_END.div_ceil(page) + 3 * (ring * IoConfig::DESCRIPTOR).div_ceil(page)
+/// Returns the most pages of one of `colors` colors that the kernel's text and the three rings have, if a page has
+/// `page` bytes and a ring `ring` descriptors. Neighbouring pages have neighbouring colors.
+pub(crate) fn kernel_pages(page: u64, ring: u64, colors: u64) -> u64 {
+    let rings = 3 * (ring * IoConfig::DESCRIPTOR).div_ceil(page);
+    TEXT_END.div_ceil(page).div_ceil(colors) + rings.div_ceil(colors)
 }
 
 /// Returns the number by which rows name the agent of a transfer: a device, or the part of a device that reads and

@@ -9,6 +9,7 @@ use binhop_hw::{
     SchemeKind, TagBy, TreeConfig, WritePolicy,
 };
 use binhop_os::io::{FileWrites, IoConfig, MemoryRoom};
+use binhop_os::placement::PageColors;
 use binhop_trace::bounds::LARGEST_REFERENCE;
 
 use super::DramSetup;
@@ -189,17 +190,17 @@ fn least_room(page: u64) -> u64 {
     2 * (u64::from(LARGEST_REFERENCE).div_ceil(page) + 1)
 }
 
-/// Returns the memory for which the page cache competes: the number of most recent pages that no placement evicts,
-/// without the pages of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`] refuses.
+/// Returns the memory for which the page cache competes: the number of most recent pages of each color that no placement
+/// evicts, without the pages of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`] refuses.
 fn memory_room(placement: &PlacementConfig, page: u64, ring: u32) -> Option<MemoryRoom> {
     let (policy, settings) = (placement.policy(), &placement.settings);
-    let pages = policy.safe_frames(settings)?.saturating_sub(kernel_pages(page, ring.into()));
-    let is_one_order = !policy.uses("colors") || settings.colors == 1;
-    (is_one_order && pages >= least_room(page))
-        .then_some(MemoryRoom { pages, reuses_frames: policy.reuses_frames() })
+    let colors = PageColors { number: settings.colors, pid_hash: settings.pid_hash };
+    let kernel = kernel_pages(page, ring.into(), colors.number);
+    let pages = policy.safe_frames(settings)?.saturating_sub(kernel);
+    (pages >= least_room(page)).then_some(MemoryRoom { pages, colors, reuses_frames: policy.reuses_frames() })
 }
 
-/// Checks that one order of pages tells which page of the page cache leaves memory, whatever the placement.
+/// Checks that the order of pages tells which page of the page cache leaves memory, whatever the placement.
 ///
 /// # Errors
 /// It does not.
@@ -214,15 +215,6 @@ pub(super) fn check_room(
         Err(Problem::request(value, &format!("machine {machine}: {key}"), rule, remedy))
     };
     let settings = &placement.settings;
-    if placement.policy().uses("colors") && settings.colors > 1 {
-        return refused(
-            &settings.colors.to_string(),
-            "placement.colors",
-            "the page cache competes with all pages for all frames, and under this policy a page competes for the frames \
-             of its color alone",
-            "take --set placement.colors=1, or another policy",
-        );
-    }
     if placement.policy().uses("file") && placement.policy().safe_frames(settings) == Some(0) {
         return refused(
             placement.policy,
@@ -231,9 +223,22 @@ pub(super) fn check_room(
             "take a recording without evictions, or another policy",
         );
     }
-    let (page, kernel) = (config.page, kernel_pages(config.page, config.ring.into()));
+    let (page, colors) = (config.page, settings.colors);
+    let kernel = kernel_pages(page, config.ring.into(), colors);
     let least = Bytes((least_room(page) + kernel) * page);
     let outside = placement.policy().safe_frames(settings).unwrap_or(frames);
+    if colors > 1 {
+        return refused(
+            &colors.to_string(),
+            "placement.colors",
+            &format!(
+                "the page cache competes for the frames of each color but one, which the kernel's rings and text share: \
+                 {least} at least, and here {}",
+                Bytes(outside * page)
+            ),
+            "take fewer colors, make memory.size larger, or io.ring smaller",
+        );
+    }
     refused(
         &Bytes(outside * page).to_string(),
         "memory.size less placement.pool",
@@ -304,7 +309,7 @@ pub(super) fn check_tags(kind: SchemeKind, tree: &TreeConfig, machine: &str) -> 
                 &format!("machine {machine}: cache.{}.tag=physical", first.name),
                 "this scheme is for caches with virtual tags, of which a device's physical address finds no line",
                 &format!(
-                    "take another scheme, such as snooping-cache, or --set cache.{0}.index=virtual cache.{0}.tag=asid",
+                    "take another scheme, such as snooping-cache, or --set cache.{0}.index=virtual --set cache.{0}.tag=asid",
                     first.name
                 ),
             ))
@@ -372,8 +377,28 @@ pub(super) fn front_of(tree: &TreeConfig, last: usize, place: &str) -> Result<Tr
     })
 }
 
+/// Returns a problem of a scheme with the machine's key, value and remedy.
+pub(super) fn named(
+    mut problem: Box<Problem>,
+    config: &SchemeConfig,
+    machine: &str,
+    last: &str,
+) -> Box<Problem> {
+    if problem.place == "io-ways" {
+        // The key is a number of ways, and not the mask of the ways.
+        let (given, ways) = (config.io_ways.count_ones(), config.last_level.ways);
+        problem.value = given.to_string();
+        if given > ways {
+            problem.rule = "the last-level cache has fewer ways".to_owned();
+        }
+        problem.remedy = format!("take 1 to {}", ways.saturating_sub(1));
+    }
+    problem.place = place_of(&problem.place, machine, last);
+    problem
+}
+
 /// Returns the key of a machine that a rule of [`SchemeConfig`] is about.
-pub(super) fn place_of(place: &str, machine: &str, last: &str) -> String {
+fn place_of(place: &str, machine: &str, last: &str) -> String {
     let key = match place {
         "io-ways" => "io.pbdc-ways".to_owned(),
         "dma-cache.size" => "io.dma-cache".to_owned(),

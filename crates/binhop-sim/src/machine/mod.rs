@@ -234,10 +234,7 @@ impl Machine {
         io::check_tags(kind, tree, self.name())?;
         let last = &tree.caches[self.last_level()];
         let config = self.0.schemes.scheme(kind, last, tree, self.has_cost());
-        config.check().map_err(|mut problem| {
-            problem.place = io::place_of(&problem.place, self.name(), &last.name);
-            problem
-        })?;
+        config.check().map_err(|problem| io::named(problem, &config, self.name(), &last.name))?;
         Ok(config)
     }
 

@@ -3,7 +3,8 @@
 //! # Rules
 //! - A request names a segment and a byte in it, or a virtual address of the address space that runs
 //!   ([`RUNNING_SPACE`]). A physical address is accepted only where physical = virtual.
-//! - A request for a segment reaches it through a shared map: the map that was made last and that still leads there.
+//! - A request for a segment reaches it through a shared map that still leads there: a map of the kernel if there is
+//!   one, or else a map of a process.
 //! - A device that reads or writes a page references the page, as a load or a store of the processor does: the page
 //!   is placed if it is not in memory, and it becomes the page used last.
 //! - Each page of a request is an occasion of its own, in order of the request's bytes.
@@ -16,7 +17,7 @@ use binhop_trace::{EventBatch, Op};
 
 use super::Prepare;
 use crate::events::EventPlace;
-use crate::io_path::RUNNING_SPACE;
+use crate::io_path::{HALF, RUNNING_SPACE};
 use crate::occasion::Occasion;
 
 /// `SharedMap` is a shared map of a segment.
@@ -27,21 +28,17 @@ struct SharedMap {
     bytes: u64,
 }
 
-/// `SharedMaps` lists where the trace has mapped segments. Maps that have ended may still stand in the list.
+/// `MapList` lists where the trace has mapped segments. Maps that have ended may still stand in the list.
 #[derive(Debug, Default)]
-pub(super) struct SharedMaps(BTreeMap<(u64, u64), Vec<SharedMap>>);
+struct MapList(BTreeMap<(u64, u64), Vec<SharedMap>>);
 
-impl SharedMaps {
-    /// Notes a map row of an address space.
-    fn note(&mut self, asid: Asid, batch: &EventBatch, row: usize, trace_page: u64) {
-        let Some(segment) = batch.arg0(row).filter(|_| MapFlags::from(batch.size()[row]).shared()) else {
-            return;
-        };
-        let bytes = u64::from(batch.count()[row]) * trace_page;
-        let map = SharedMap { asid, start: batch.addr()[row], bytes };
-        let maps = self.0.entry((segment, batch.arg1(row).unwrap_or(0))).or_default();
-        // A page that is mapped again by itself may be the first page of a map whose other pages still stand.
-        maps.retain(|&before| (before.asid, before.start) != (asid, map.start) || before.bytes > bytes);
+impl MapList {
+    /// Adds a map. It replaces a map of the same place, but no longer map: a page that is mapped again by itself may be
+    /// the first page of a map whose other pages still stand.
+    fn add(&mut self, (segment, first): (u64, u64), map: SharedMap) {
+        let maps = self.0.entry((segment, first)).or_default();
+        let is_other = |before: &SharedMap| (before.asid, before.start) != (map.asid, map.start);
+        maps.retain(|before| is_other(before) || before.bytes > map.bytes);
         maps.push(map);
     }
 
@@ -53,6 +50,32 @@ impl SharedMaps {
             let holds = move |map: &&SharedMap| byte - first < map.bytes;
             maps.iter().rev().filter(holds).map(move |map| (map.asid, VirtAddr(map.start + (byte - first))))
         })
+    }
+}
+
+/// `SharedMaps` lists the maps in the kernel's half, and the maps of processes.
+#[derive(Debug, Default)]
+pub(super) struct SharedMaps {
+    kernel: MapList,
+    processes: MapList,
+}
+
+impl SharedMaps {
+    /// Notes a map row of an address space.
+    fn note(&mut self, asid: Asid, batch: &EventBatch, row: usize, trace_page: u64) {
+        let Some(segment) = batch.arg0(row).filter(|_| MapFlags::from(batch.size()[row]).shared()) else {
+            return;
+        };
+        let bytes = u64::from(batch.count()[row]) * trace_page;
+        let map = SharedMap { asid, start: batch.addr()[row], bytes };
+        let list = if map.start >= HALF { &mut self.kernel } else { &mut self.processes };
+        list.add((segment, batch.arg1(row).unwrap_or(0)), map);
+    }
+
+    /// Returns the places at which a byte of a segment was mapped, in order of preference. The kernel's places come
+    /// first: a device's page has the address, and so the color, that the kernel gives it.
+    fn places(&self, segment: u64, byte: u64) -> impl Iterator<Item = (Asid, VirtAddr)> {
+        self.kernel.places(segment, byte).chain(self.processes.places(segment, byte))
     }
 }
 
