@@ -13,11 +13,9 @@ use binhop_trace::Meta;
 use binhop_trace::event::map_flags::{EXEC, READ, SHARED, WRITE};
 use binhop_trace::source::SegmentMeta;
 
+use super::HALF;
 use super::file_numbers::FileNumbers;
 use super::mappings::is_on_disk;
-
-/// The first address of the kernel's half (Linux on x86-64).
-pub const HALF: u64 = 0xffff_8000_0000_0000;
 
 /// The bytes between two areas of the kernel, and the most bytes of an area.
 const AREA: u64 = 1 << 36;

@@ -32,7 +32,7 @@ use binhop_trace::bounds::LARGEST_REFERENCE;
 use binhop_trace::event::Event;
 use binhop_trace::{EventBatch, Op};
 
-use super::layout::HALF;
+use super::HALF;
 use crate::events::{EventPlace, SystemEvent, read_event};
 
 /// Returns whether an absolute path leads to a device, or to memory that Linux shows as a file.

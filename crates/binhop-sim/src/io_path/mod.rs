@@ -5,7 +5,7 @@
 //! and dma-write, and the maps of the kernel's pages. Its rows are the same for every placement.
 //!
 //! # Rules
-//! - The kernel's memory lies at [`layout::HALF`] and above, at the same addresses in every address space
+//! - The kernel's memory lies at [`HALF`] and above, at the same addresses in every address space
 //!   ([`binhop_os::Spaces::share_from`]). The pages of a file are pages of the segment that processes map; so a page
 //!   of the page cache and a mapping of the file share a frame.
 //! - The kernel copies and fills 64 bytes at a time, with one load and one store. A piece ends where a line of 64 bytes
@@ -69,12 +69,14 @@ pub use counts::PathCounts;
 use between::between;
 use calls::{Call, CallTable, Moves, Object, objects};
 use file_numbers::FileNumbers;
-pub use layout::HALF;
 use layout::KernelLayout;
 use mappings::{Mappings, RecentPages};
 use rows::RowWriter;
 pub(crate) use rows::kernel_pages;
 pub use rows::{NON_TEMPORAL, RUNNING_SPACE};
+
+/// The first address of the kernel's half (Linux on x86-64).
+pub const HALF: u64 = 0xffff_8000_0000_0000;
 
 /// The rows after which a batch ends.
 const BATCH_ROWS: usize = 1 << 16;
