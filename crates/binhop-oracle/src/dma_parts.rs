@@ -3,16 +3,16 @@
 //! part is seen at once.
 //!
 //! # Rules
-//! - The caches of the front replace the least recently used line. They read the missing line before they pass the victim
-//!   down. A cache may write back or through, and may allocate the line of a write that misses or not.
+//! - The caches of the front replace the least recently used line. They read the missing line before they pass the
+//!   victim down. A cache may write back or through, and may allocate the line of a write that misses or not.
 //! - A cache that writes through passes each store down, and no line of it is dirty.
 //! - If an inclusive cache evicts a line, all copies of its words leave the caches above. If one of them was dirty, the
 //!   evicted line is dirty, too, and has the words of the highest copies.
 //! - An address is the number of a word. A line of the last level has [`WORDS`] words, and a line of the front has
 //!   fewer words or as many.
-//! - A store makes a line of the data cache dirty, if the cache writes back. If this line is a part, the rest of its line
-//!   stays clean. The front reads a whole line for a store if lines of the data cache are whole lines, and a cache on the
-//!   way writes back, which the store makes dirty.
+//! - A store makes a line of the data cache dirty, if the cache writes back. If this line is a part, the rest of its
+//!   line stays clean. The front reads a whole line for a store if lines of the data cache are whole lines, and a cache
+//!   on the way writes back, which the store makes dirty.
 //! - What a cache passes down updates each copy of these words on its way.
 //! - Programs do not store into what they fetch: the instruction cache does not look at the data cache.
 

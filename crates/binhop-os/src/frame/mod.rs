@@ -110,7 +110,8 @@ enum Memory {
 ///     let page = PageId(number);
 ///     let (asid, page_no, segment) = (Asid(0), PageNo(number.into()), SegmentId(0));
 ///     recency.note(page, u64::from(number) + 1);
-///     let request = PageRequest { page, asid, page_no, segment, segments: [segment].into(), run: None, in_kernel: false };
+///     let (segments, run, in_kernel) = ([segment].into(), None, false);
+///     let request = PageRequest { page, asid, page_no, segment, segments, run, in_kernel };
 ///     let placed = frames.place(&request, &recency)?;
 ///     assert_eq!(placed.evicted, (number == 2).then_some(PageId(0)));
 /// }

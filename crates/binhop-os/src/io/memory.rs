@@ -7,11 +7,11 @@
 //! - Page n of a file, and page n of the packets' buffers or of pipes, has color n mod colors, as if the kernel reached
 //!   it at virtual page n. The caller states the color of a page of a process. There may be one color.
 //! - Before a page that is not in memory is referenced, pages of its color are *reclaimed* until it has room, the page
-//!   that was referenced longest ago first. A clean page of the page cache leaves the cache. A dirty page of the page cache
-//!   is written to the disk with its dirty neighbours. The device reads the page then, so it becomes the page
-//!   referenced last. It leaves when it is the oldest page again and still clean. Any other page leaves the order,
-//!   and nothing else happens: the placement of each lane decides when its frame is taken. If several pages come
-//!   together, the first of them whose color has no room says in which color a page is reclaimed.
+//!   that was referenced longest ago first. A clean page of the page cache leaves the cache. A dirty page of the page
+//!   cache is written to the disk with its dirty neighbours. The device reads the page then, so it becomes the page
+//!   referenced last. It leaves when it is the oldest page again and still clean. Any other page leaves the order, and
+//!   nothing else happens: the placement of each lane decides when its frame is taken. If several pages come together,
+//!   the first of them whose color has no room says in which color a page is reclaimed.
 //! - A page that dies or leaves the page cache keeps its place in the order, as its frame does in memory. Where dead
 //!   frames are reused at once ([`MemoryRoom::reuses_frames`]), the page leaves the order, too, unless a process has
 //!   had it in a mapping.
@@ -89,8 +89,8 @@ struct ColorOrder {
     wanted: u64,
 }
 
-/// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its
-/// slot is known. To find the oldest page of a color, outdated times in `by_time` are replaced by the last ones. A time is
+/// `MemoryOrder` holds the pages in memory by last reference. A reference to a page in memory costs O(1) once its slot
+/// is known. To find the oldest page of a color, outdated times in `by_time` are replaced by the last ones. A time is
 /// replaced at most once for each reference, at O(log n).
 #[derive(Debug)]
 pub(super) struct MemoryOrder {

@@ -1,12 +1,12 @@
 //! `colored-lists` divides memory by color. Each color has a free list and replacement of its own (LF91 §2).
 //!
-//! A frame's color is its number mod colors. A page's color is its virtual page number mod colors. With
-//! `pid-hash` the page number is first combined with a hash of the address space's number by exclusive or, except in
-//! the kernel's half, which belongs to no process. The touch at which a page is first placed decides, and the page
-//! keeps its color as long as it lives, even if it returns at another address (LF91 §4.1: pages are always
-//! allocated to the same color). A page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
-//! these in random order. Otherwise the page of the color that was referenced longest ago is evicted, even if
-//! other colors have free frames.
+//! A frame's color is its number mod colors. A page's color is its virtual page number mod colors. With `pid-hash` the
+//! page number is first combined with a hash of the address space's number by exclusive or, except in the kernel's
+//! half, which belongs to no process. The touch at which a page is first placed decides, and the page keeps its color
+//! as long as it lives, even if it returns at another address (LF91 §4.1: pages are always allocated to the same
+//! color). A page gets a frame of its color. As long as the color has frames that were never used, the page gets one of
+//! these in random order. Otherwise the page of the color that was referenced longest ago is evicted, even if other
+//! colors have free frames.
 //!
 //! The frame of a page that died keeps its place in the order of its color. It is reused, without an
 //! eviction, when its page is the page of the color that was referenced longest ago. Until then a live page

@@ -1,6 +1,6 @@
 //! `Lane` is the memory of one placement behind the path. Each color has a list of frames by last use, and a placement
-//! may take any of the oldest frames of the page's color. `Lane` checks that no placement takes the frame of a page that the page cache
-//! holds, and that no page has two frames.
+//! may take any of the oldest frames of the page's color. `Lane` checks that no placement takes the frame of a page
+//! that the page cache holds, and that no page has two frames.
 
 use std::collections::BTreeSet;
 

@@ -190,8 +190,9 @@ fn least_room(page: u64) -> u64 {
     2 * (u64::from(LARGEST_REFERENCE).div_ceil(page) + 1)
 }
 
-/// Returns the memory for which the page cache competes: the number of most recent pages of each color that no placement
-/// evicts, without the pages of the kernel's rings and text. `None`: no page is ever evicted, or [`check_room`] refuses.
+/// Returns the memory for which the page cache competes: the number of most recent pages of each color that no
+/// placement evicts, without the pages of the kernel's rings and text. `None`: no page is ever evicted, or
+/// [`check_room`] refuses.
 fn memory_room(placement: &PlacementConfig, page: u64, ring: u32) -> Option<MemoryRoom> {
     let (policy, settings) = (placement.policy(), &placement.settings);
     let colors = PageColors { number: settings.colors, pid_hash: settings.pid_hash };

@@ -17,7 +17,8 @@ pub(crate) struct FrontTap {
     line_log2: u32,
     /// True if a cache has shorter lines.
     has_parts: bool,
-    /// True if a line that is read for a store becomes dirty as a whole: no part of it, and in a cache that writes back.
+    /// True if a line that is read for a store becomes dirty as a whole: no part of it, and in a cache that writes
+    /// back.
     stores_lines: bool,
     /// True if pages are flushed before devices read or write them.
     flushes_pages: bool,
