@@ -127,6 +127,25 @@ fn page_faults_have_causes() {
     assert!(first == 30.0 && (1.0..=30.0).contains(&evicted), "{evicted}");
 }
 
+/// The hashed and the inverted table take their fixed pages at the start, so a trace without references has tables.
+#[test]
+fn tables_of_a_fixed_size_take_memory_before_the_first_reference() {
+    let tables = |table: &str, events: &[Event]| {
+        let settings = [format!("translation.table={table}"), "translation=on".to_string()];
+        let machine = Machine::load("jm97", &settings).unwrap();
+        let counts = counts(&run(&machine, &batch(events), 3, &RunOptions::default()), 0, 1);
+        counts.get("translation.tables").copied().unwrap_or(0.0)
+    };
+    let nothing = [Event::Switch(0)];
+    let load = [Event::Switch(0), Event::Data { op: Op::Load, page: 1, offset: 8, size: 4 }];
+    for table in ["hashed", "inverted"] {
+        assert!(tables(table, &nothing) > 0.0, "{table}");
+        assert_eq!(tables(table, &nothing), tables(table, &load), "{table}");
+    }
+    assert_eq!(tables("mips", &nothing), 0.0);
+    assert!(tables("mips", &load) > 0.0);
+}
+
 /// A map of a whole page ends the page's translation, even if the page stays what it was.
 #[test]
 fn a_page_that_is_mapped_again_is_looked_up_again() {
