@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "binhop"
-FETCH, LOAD, STORE, MODIFY = 0, 1, 2, 3
+FETCH, LOAD, STORE, MODIFY, SWITCH = 0, 1, 2, 3, 4
 
 
 def long(*values: object) -> object:

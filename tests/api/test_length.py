@@ -10,13 +10,11 @@ import polars as pl
 import pytest
 
 import binhop
-from tests.conftest import FETCH, LOAD, STORE, events
+from tests.conftest import FETCH, LOAD, STORE, SWITCH, events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-SWITCH = 4
 
 
 def runs() -> list[tuple[int, int, int, int]]:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import FETCH, LOAD, events
+from tests.conftest import FETCH, LOAD, SWITCH, events
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
 DATA = Path(__file__).parent.parent / "data"
 
-SWITCH = 4
 CACHE = {"serves": '"all"', "size": '"32KiB"', "line": '"32B"', "next": '"memory"'}
 
 

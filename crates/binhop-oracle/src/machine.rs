@@ -93,6 +93,17 @@ enum Step {
     Other(Occasion),
 }
 
+/// `PageNames` says by which name caches with virtual tags know a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageNames {
+    /// Physical = virtual: the address is the name.
+    Physical,
+    /// Each mapping is a name.
+    Mapping,
+    /// The mapping that names the page's global address is the name.
+    Global,
+}
+
 /// `Steps` is a trace expanded for machines of one page size and one pair of level-1 lines.
 #[derive(Clone, Debug)]
 pub struct Steps {
@@ -103,24 +114,17 @@ pub struct Steps {
 
 impl Steps {
     /// Expands a trace. `page` is the bytes of a page; `lines` are the bytes of a first-level line for instructions
-    /// and for data. A unit owns the first `owned` pages. If `identity`, physical = virtual. If `global`, a page is
-    /// known by the mapping that names its global address.
+    /// and for data. A unit owns the first `owned` pages.
     #[must_use]
-    pub fn new(
-        events: &[Event],
-        page: u64,
-        lines: [u64; 2],
-        owned: u32,
-        [identity, global]: [bool; 2],
-    ) -> Self {
+    pub fn new(events: &[Event], page: u64, lines: [u64; 2], owned: u32, names: PageNames) -> Self {
         let builder = StepsBuilder {
             page,
             lines,
-            identity,
+            identity: names == PageNames::Physical,
             owned,
             running: 0,
             spaces: Spaces::new(page, page, 0),
-            segments: (global && !identity).then(|| Segments::new(REGION / page, true)),
+            segments: (names == PageNames::Global).then(|| Segments::new(REGION / page, true)),
             of_memory: BTreeMap::new(),
             in_memory: BTreeMap::new(),
             result: Self { steps: Vec::new(), mappings: Vec::new() },

@@ -9,9 +9,9 @@
 //! - The byte of an access is the first byte of its line, in the cache that serves the access.
 //! - Copies *differ* after a store if some cache holds a copy under another name: the copy is old. After any other
 //!   access copies differ if caches hold a copy under the name of the access and a copy under another name, and a line
-//!   of one of these is dirty.
+//!   of these copies is dirty.
 //! - An access that leaves different copies is counted, unless there were copies under its name and under another name
-//!   before it, of which one was dirty.
+//!   before it, and a copy was dirty.
 
 use std::collections::{BTreeMap, BTreeSet};
 

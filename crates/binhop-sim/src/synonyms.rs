@@ -12,10 +12,10 @@
 //!   the byte under a name if it holds the line of this name that covers the byte.
 //! - A *synonym* is two different copies. A store leaves different copies if some cache holds a copy under another
 //!   name. Any other access leaves different copies if caches hold copies under the name of the access and under
-//!   another name, and the line of one of them is dirty. So an access that reads an old copy from memory leaves
+//!   another name, and a line of these copies is dirty. So an access that reads an old copy from memory leaves
 //!   different copies, too.
 //! - An access of the program that leaves different copies is counted, unless there were copies under its name and
-//!   under another name before it, of which one was dirty. A unit that acts because the access misses level 1 acts
+//!   under another name before it, and a copy was dirty. A unit that acts because the access misses level 1 acts
 //!   between these two looks. Where caches write through, no line is dirty: each store is counted that leaves an old
 //!   copy.
 //! - The first such access is reported with both addresses. Nothing is flushed: the problem is shown, not solved.

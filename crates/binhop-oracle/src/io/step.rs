@@ -86,7 +86,7 @@ pub struct Room {
     pub pages: usize,
     /// The number of colors.
     pub colors: u64,
-    /// Whether dead frames are reused at once.
+    /// True if dead frames are reused at once.
     pub reuses: bool,
 }
 

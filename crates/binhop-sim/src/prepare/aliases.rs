@@ -17,7 +17,7 @@ const STORED: u8 = 4;
 pub(super) struct Aliases {
     /// For each mapping, true if the program has accessed a page by this name.
     names: Vec<bool>,
-    /// What is known of each page: `NAMED`, `ALIASED` and `STORED`.
+    /// The flags of each page: `NAMED`, `ALIASED` and `STORED`.
     pages: Vec<u8>,
     /// True if a unit may store to any page, of which preparation does not know.
     units_store: bool,
@@ -53,7 +53,7 @@ impl Aliases {
         is_alias
     }
 
-    /// Notes an access. Returns whether caches may hold two copies of its line, of which one is dirty.
+    /// Notes an access. Returns whether caches may hold two copies of its line, and a copy is dirty.
     #[inline]
     fn accessed(&mut self, page: PageId, kind: Kind) -> bool {
         let known = &mut self.pages[page.index()];
@@ -65,9 +65,9 @@ impl Aliases {
 }
 
 impl Prepare {
-    /// Counts the name of an access that is passed, if the name is a new alias. Asks lanes for the copies that their
-    /// caches hold before an access that may leave two different copies. Returns the access that lanes are asked about
-    /// once more when it has been made.
+    /// Counts the name of an access that is passed, if the name is a new alias. If the access may leave two different
+    /// copies, lanes look for copies before it. Returns the access for a second look, which lanes take when the access
+    /// has been made.
     #[inline]
     pub(super) fn watch(
         &mut self,

@@ -91,7 +91,8 @@ pub struct StreamCounts {
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
     pub tables: u64,
-    /// Where caches have virtual tags: the names of pages beyond the first, and those of writable shared memory.
+    /// The names of pages beyond the first in caches with virtual tags, and the number of these names that lead to
+    /// writable shared memory.
     pub aliases: [u64; 2],
     /// The changes of protection and the violations, if software translates at cache misses.
     pub protection: ProtectionCounts,

@@ -2,7 +2,7 @@
 //! the rules.
 //!
 //! # Cost
-//! A page may have many names: one for each process that maps it, with tags by address space. So the caches are asked
+//! A page may have many names: a name for each process that maps it, with tags by address space. So the caches are asked
 //! for the line of each name, or all their lines with this number within a page are looked at, whichever is less work.
 
 use std::cmp::Reverse;
@@ -93,7 +93,7 @@ impl VirtualCaches {
 }
 
 impl Tagged {
-    /// Returns the copies of the byte of an access: one for each name at most, the newest name first.
+    /// Returns the copies of the byte of an access, at most one copy for each name. The newest name comes first.
     fn copies(
         &self,
         held: &impl Held,
@@ -114,7 +114,7 @@ impl Tagged {
                 }
             }
         }
-        // Of the copies of a name in several caches, one that is dirty comes first.
+        // Several caches may hold copies of a name. A dirty copy comes first, and stays.
         copies.sort_unstable_by_key(|copy| (Reverse(copy.name), Reverse(copy.dirty)));
         copies.dedup_by_key(|copy| copy.name);
         copies

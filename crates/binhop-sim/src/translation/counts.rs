@@ -24,7 +24,7 @@ impl TranslationCause {
         (
             Self::SecondLevel,
             "second-level",
-            "Cycles of hits in a second-level TLB, those of handlers and walkers included.",
+            "Cycles of hits in a second-level TLB, also of handlers and walkers.",
         ),
         (Self::Handler, "handler", "Cycles of the handlers' instructions, one each."),
         (

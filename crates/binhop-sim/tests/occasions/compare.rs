@@ -208,8 +208,14 @@ pub fn compare(machine: &Machine, subscription: &Subscription, events: &[Event],
     let config = machine.tree().config();
     let lines = slow.serving.map(|cache| config.caches[cache].line.bytes());
     let listed = events_of(&events);
-    let global = config.caches.iter().any(|cache| cache.tag == TagBy::Global);
-    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, [slow.frames.is_none(), global]);
+    let names = if slow.frames.is_none() {
+        oracle::PageNames::Physical
+    } else if config.caches.iter().any(|cache| cache.tag == TagBy::Global) {
+        oracle::PageNames::Global
+    } else {
+        oracle::PageNames::Mapping
+    };
+    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, names);
     let executed =
         |event: &oracle::Event| if let oracle::Event::Fetch { count, .. } = event { *count } else { 0 };
     let instructions: u64 = listed.iter().map(executed).sum();

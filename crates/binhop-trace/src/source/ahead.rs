@@ -27,8 +27,11 @@ const WAITING: usize = 2;
 /// `Ahead` runs a source on a thread of its own, some batches ahead of its user. It yields the same batches
 /// in the same order.
 ///
-/// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. Only the processes
-/// are those that the source knew when it had read the batches handed over last. The thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
+/// [`Source::meta`] is the source's initial metadata until the end is reached, then its final metadata. Its processes
+/// are an exception: they are the processes that the source knew when it had read the last batches that were handed
+/// over.
+///
+/// The thread that waits for a batch keeps checking for signals. Dropping an `Ahead` early does not wait for its
 /// thread. The thread ends when its source next yields, or within a step of its wait for a pipe (see
 /// [`crate::wait`]).
 pub struct Ahead {

@@ -9,7 +9,7 @@ const LIST: &[(&str, &str, &str)] = &[
     (
         "translation.synonyms",
         "accesses",
-        "Accesses of the program that left two different copies of a line in caches with virtual tags (JM97 §3.1): a store beside a copy under another name, or another access where one of the two copies is dirty.",
+        "Accesses of the program that left two different copies of a line in caches with virtual tags (JM97 §3.1): a store beside a copy under another name, or another access where a copy is dirty.",
     ),
     (
         "translation.aliases",
@@ -19,7 +19,7 @@ const LIST: &[(&str, &str, &str)] = &[
     (
         "translation.aliases.writable",
         "pages",
-        "The aliases of shared memory that may be written. A store through one of them may leave a synonym.",
+        "The aliases of writable shared memory. A store through such an alias may leave a synonym.",
     ),
 ];
 

@@ -82,7 +82,7 @@ pub(crate) struct Lane {
     /// The accesses that have reached memory and were not taken yet, if the options ask for them. Then the
     /// lane has one cell.
     tap: Option<Vec<MemoryAccess>>,
-    /// What has passed below the caches and was not taken yet, if the options ask for it. Then the lane has one cell
+    /// The stream below the caches that was not taken yet, if the options ask for it. Then the lane has one cell
     /// and a front of its own.
     front_tap: Option<Box<FrontTap>>,
 }
@@ -97,7 +97,7 @@ struct Here<'a> {
     recency: &'a mut BlockRecency,
     /// The caches of all lanes of the bundle and the lane's number among them, if lanes are bits.
     bits: Option<(&'a LaneBits, usize)>,
-    /// What the bundle has counted of walks, if addresses are translated.
+    /// The walks of the bundle with their counts, if addresses are translated.
     walks: Option<&'a BundleWalks>,
 }
 
