@@ -171,6 +171,8 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
 def explain(
     machines: Sequence[Machine | str | os.PathLike[str]],
     trace: Trace | None = None,
+    *,
+    switches: bool = False,
     **options: Unpack[RunOptions],
 ) -> list[str]:
     """Returns the plan that `simulate_all` makes of the same options: what machines share, what not, and why.
@@ -182,6 +184,7 @@ def explain(
         machines: As for `simulate_all`.
         trace: The trace, if it is a mix whose order depends on the machine: with a quantum in cycles, or with
             `faults="all"`. Other traces do not matter to the plan.
+        switches: If true, the plan is that of `switches_all`, where each process has private caches, too.
         **options: The keywords of `binhop.run_options.RunOptions`.
 
     Returns:
@@ -195,11 +198,16 @@ def explain(
     2 machines × 4 seeds: the trace is decoded once and prepared once
     """
     loaded = _machines(machines)
-    return explained(loaded, distinct_names(loaded), options, trace)
+    return explained(loaded, distinct_names(loaded), options, trace, switches=switches)
 
 
 def explained(
-    machines: Sequence[Machine], names: Sequence[str], options: RunOptions, trace: Trace | None = None
+    machines: Sequence[Machine],
+    names: Sequence[str],
+    options: RunOptions,
+    trace: Trace | None = None,
+    *,
+    switches: bool = False,
 ) -> list[str]:
     """Returns the lines of `explain`, with these names for the machines."""
     given = checked(options)
@@ -212,6 +220,7 @@ def explained(
             [machines[cell] for cell in cells],
             names=[names[cell] for cell in cells],
             seeds=numbers,
+            switches=switches,
             policy=None if own is None else own.name,
             steered=trace is not None and trace.steered,
             cycles_of_quantum=None if trace is None else trace.cycles_of_quantum,

@@ -214,6 +214,41 @@ def test_two_processes_with_one_number_are_reported(command: Command) -> None:
     assert "is alive" not in command.ok("switches", "two.events", *MACHINE, "--seeds", "1").stdout
 
 
+def test_a_process_that_runs_after_its_exit_is_reported(command: Command) -> None:
+    rows = [
+        "switch asid=0",
+        "fetch 0x400000 count=5000 size=4",
+        "fork asid=7 parent=0",
+        "switch asid=7 cause=involuntary",
+        "fetch 0x400000 count=5000 size=4",
+        "exit asid=7",
+        "switch asid=0 cause=exit",
+        "fetch 0x400000 count=5000 size=4",
+        "switch asid=7 cause=involuntary",
+        "fetch 0x400000 count=5000 size=4",
+    ]
+    (command.directory / "ended.events").write_text("\n".join(rows) + "\n")
+    for asked in (("switches", "ended.events", *MACHINE), ("run", "zen-4k", "ended.events")):
+        printed = " ".join(command.ok(*asked, "--seeds", "1").stdout.split())
+        assert "1 switch leads to a process that has exited (first: asid 7)" in printed
+        assert "binhop lint" in printed
+    rows.insert(8, "fork asid=7 parent=0")
+    (command.directory / "ended.events").write_text("\n".join(rows) + "\n")
+    assert "has exited" not in command.ok("switches", "ended.events", *MACHINE, "--seeds", "1").stdout
+
+
+def test_the_plan_of_switches_is_printed_and_nothing_runs(command: Command) -> None:
+    done = command.ok("switches", "timesharing", *MACHINE, "--seeds", "2", "--explain")
+    printed = " ".join(done.stdout.split())
+    assert "private caches of each process follow every access beside the shared caches" in printed
+    machine = MACHINE[1]
+    lines = binhop.explain([machine], binhop.Trace.workload("timesharing"), switches=True, seeds=2)
+    assert printed == " ".join(" ".join(lines).split())
+    mixed = ("--mix", "lin", "lin", "--length", "60k", "--quantum", "9kcycles", "--seeds", "2", "--explain")
+    steered = " ".join(command.ok("switches", *mixed, *MACHINE).stdout.split())
+    assert "nothing is shared. The trace is mixed, prepared and simulated 2 times" in steered
+
+
 def test_the_kernel_references_what_the_machine_states() -> None:
     """A switch of mb90-1a fetches 740 bytes of code: 47 lines; and loads and stores 8 lines."""
     options = {"length": 2_000_000, "seeds": 1, "threads": 1}

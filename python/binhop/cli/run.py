@@ -9,7 +9,7 @@ import typer
 
 import binhop
 from binhop.claims import Claims
-from binhop.cli import completion, mixing, options, show, table_form
+from binhop.cli import completion, mixing, options, plans, show, table_form
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.look import Look, PlacementReporter, look_of, seeds_to_run
@@ -98,10 +98,7 @@ def run(
             help="The cache whose misses --top-conflicts, best and worst count, as in l1d.",
         ),
     ] = None,
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Print the plan (which stages are shared, and why), and run nothing."),
-    ] = False,
+    explain: plans.Explain = False,
     dump: Annotated[
         str | None,
         typer.Option(
@@ -136,9 +133,7 @@ def run(
     look = look_of(seed or [], dump, top, opened, cache, chosen)
     numbers = _seeds(chosen.is_random or own is not None, seeds, seed, until, look)
     if explain:
-        for trace, of in jobs:
-            for line in binhop.explain([chosen], trace, **extended(of, seeds=numbers)):
-                show.put_wrapped(line if len(jobs) == 1 else f"{trace.name}: {line}")
+        plans.print_plans(chosen, [(trace, extended(of, seeds=numbers)) for trace, of in jobs])
         return
     narrow = _narrow(until, metric, numbers)
     looker = PlacementReporter(look, chosen, quiet=quiet) if look is not None else None

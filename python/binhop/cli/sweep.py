@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from binhop.claims import Claims
-from binhop.cli import options, show, table_form
+from binhop.cli import options, plans, show, table_form
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import report_unfinished_runs
 from binhop.cli.options import positive
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 def sweep(
     document: Annotated[str, typer.Argument(metavar="STUDY", help="A study document, in TOML.")],
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Print the plan (which stages are shared, and why), and run nothing."),
-    ] = False,
+    explain: plans.Explain = False,
     scale: Annotated[
         str | None, typer.Option(help="The scale of the study, by its name in the document.")
     ] = None,

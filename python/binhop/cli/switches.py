@@ -10,7 +10,7 @@ import typer
 import binhop
 from binhop import switching
 from binhop.claims import Claims
-from binhop.cli import completion, mixing, options, show, table_form
+from binhop.cli import completion, mixing, options, plans, show, table_form
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import ending_early, report_unfinished
 from binhop.cli.progress import progress
@@ -83,6 +83,7 @@ def switches(
             "--kernel", help="Let the kernel reference what the machine's \\[kernel.switch], … state."
         ),
     ] = False,
+    explain: plans.Explain = False,
     form: table_form.Form = TEXT,
     json_to: options.JsonTo = None,
     out: options.Out = None,
@@ -110,6 +111,9 @@ def switches(
         seeds=numbers or (SEEDS if chosen.is_random else 1),
     )
     jobs = [(trace, extended(given, length=bound)) for trace, bound in bounded]
+    if explain:
+        plans.print_plans(chosen, jobs, switches=True)
+        return
     claims = Claims(force=force)
     claims.reads(*traces)
     claims.reads_machines([chosen], machine)

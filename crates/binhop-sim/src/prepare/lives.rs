@@ -66,6 +66,11 @@ impl Lives {
         self.0.get(&asid).map_or(0, |life| life.number)
     }
 
+    /// Returns whether the last life of this number has ended, and no new life has begun.
+    pub(super) fn has_ended(&self, asid: Asid) -> bool {
+        self.0.get(&asid).is_some_and(|life| life.number > 0 && !life.alive)
+    }
+
     /// Notes that a child is born under this number. Returns the life that ends thereby, if one does.
     pub(super) fn born(&mut self, asid: Asid) -> Option<u32> {
         let ended = self.ended(asid);

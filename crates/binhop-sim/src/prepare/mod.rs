@@ -90,6 +90,10 @@ pub struct Seen {
     pub forks_onto_living: u64,
     /// The number in the first of these forks.
     pub first_living: Asid,
+    /// The switches to an address space that had ended, and that no fork had made anew.
+    pub switches_to_ended: u64,
+    /// The number in the first of these switches.
+    pub first_ended: Asid,
     /// The data references that touch two lines, and among them those that touch two pages.
     pub straddling: [u64; 2],
 }

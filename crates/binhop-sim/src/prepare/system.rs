@@ -92,6 +92,12 @@ impl Prepare {
             SystemEvent::Switch(asid, switch) => {
                 self.check_space(asid, row)?;
                 self.seen.switches += 1;
+                if self.lives.has_ended(asid) {
+                    if self.seen.switches_to_ended == 0 {
+                        self.seen.first_ended = asid;
+                    }
+                    self.seen.switches_to_ended += 1;
+                }
                 self.switch = switch;
                 let reborn = self.brings_new_life(asid);
                 let stays = asid == self.running.asid && !reborn;

@@ -146,6 +146,17 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
              lists these forks)"
         ));
     }
+    if seen.switches_to_ended > 0 {
+        let Asid(first) = seen.first_ended;
+        let switches = match seen.switches_to_ended {
+            1 => "1 switch leads".to_string(),
+            count => format!("{count} switches lead"),
+        };
+        notes.push(format!(
+            "{switches} to a process that has exited (first: asid {first}); it counts as a new process with the same \
+             number (binhop lint lists these switches)"
+        ));
+    }
     if seen.outside > 0 && run.prepare.spaces().has_maps() {
         notes.push(format!(
             "{} pages lie outside every map of the trace; they are simulated as private pages",
