@@ -5,7 +5,8 @@
 //! - A *region* is 256 MiB of an address space. An address space numbers its regions from 0 on, in the order in
 //!   which their first pages are mapped. A *segment* is a region in the space of all segments. A new region takes
 //!   the lowest free number of its address space, and its segment the lowest free number of a segment. If another
-//!   region has the same segment already, the segment keeps its number. A region that loses its last page gives its
+//!   region has the same segment already, the segment keeps its number. A segment to which the user gave an id has
+//!   this number, and no other segment takes the number. A region that loses its last page gives its
 //!   number back. A segment gives its number back with its last region.
 //! - The entry of a page, the *user entry*, lies at a global virtual address of 52 bits: ten 1-bits, the 24-bit
 //!   number of the segment, the 16-bit number of the page in the segment, two 0-bits.
@@ -68,6 +69,8 @@ pub struct DisjunctTable {
     pub most_used: usize,
     /// True if two regions of one segment had different pages at one place. A page has one entry there.
     pub conflict: bool,
+    /// The numbers of segments that the user gave as ids.
+    pub stated: BTreeSet<u64>,
 }
 
 impl DisjunctTable {
@@ -86,6 +89,7 @@ impl DisjunctTable {
             roots,
             most_used: 0,
             conflict: false,
+            stated: BTreeSet::new(),
         }
     }
 
@@ -113,8 +117,13 @@ impl DisjunctTable {
             let used: BTreeMap<u64, Segment> =
                 self.of_regions.values().map(|&(segment, number)| (number, segment)).collect();
             let known = used.iter().find(|&(_, &other)| other == segment).map(|(&number, _)| number);
-            let free = || (0..self.segments).find(|number| !used.contains_key(number));
-            self.of_regions.insert(region, (segment, known.or_else(free).expect("a free segment")));
+            let is_free = |number: &u64| !used.contains_key(number) && !self.stated.contains(number);
+            let free = || (0..self.segments).find(is_free);
+            let number = match segment {
+                Segment::Stated(id) => u64::from(id),
+                Segment::Own(..) | Segment::Shared(_) => known.or_else(free).expect("a free segment"),
+            };
+            self.of_regions.insert(region, (segment, number));
             let used: BTreeSet<u64> = self.roots.values().copied().collect();
             let free = (0..self.segments).find(|root| !used.contains(root)).expect("a free root table");
             self.roots.entry(asid).or_insert(free);
@@ -256,5 +265,16 @@ mod tests {
         assert_eq!(table.map(Asid(1), of(1, 6), PageId(2), shared).map_entry, second.map_entry);
         table.map(Asid(1), of(1, 5), PageId(3), shared);
         assert!(table.conflict);
+    }
+
+    #[test]
+    fn a_stated_segment_has_its_id_as_its_number() {
+        let mut table = table();
+        table.stated = BTreeSet::from([0, 5]);
+        let of = |region: u64, page: u64| PageNo(region * REGION_PAGES + page);
+        assert_eq!(map(&mut table, 0, of(0, 1)).map_entry, physical(MAP + 4));
+        let stated = table.map(Asid(1), of(3, 5), PageId(1), Segment::Stated(5));
+        assert_eq!(stated.map_entry, physical(MAP + 5 * 4));
+        assert_eq!(stated.user_entry, (0x3ff << 42) + ((5 * REGION_PAGES + 5) << 2));
     }
 }

@@ -110,6 +110,8 @@ pub struct Steps {
     steps: Vec<Step>,
     /// The page and the virtual page number of every mapping.
     mappings: Vec<(u32, u64)>,
+    /// True if two different pages had one global address at one time.
+    pub conflict: bool,
 }
 
 impl Steps {
@@ -127,7 +129,7 @@ impl Steps {
             segments: (names == PageNames::Global).then(|| Segments::new(REGION / page, true)),
             of_memory: BTreeMap::new(),
             in_memory: BTreeMap::new(),
-            result: Self { steps: Vec::new(), mappings: Vec::new() },
+            result: Self { steps: Vec::new(), mappings: Vec::new(), conflict: false },
         };
         builder.all(events)
     }
@@ -165,6 +167,7 @@ impl StepsBuilder {
         for &event in events {
             self.event(event);
         }
+        self.result.conflict = self.segments.is_some_and(|segments| segments.conflict);
         self.result
     }
 

@@ -15,74 +15,74 @@ use binhop_sim::{Machine, Outcome, RunOptions, front_stream, simulate};
 use binhop_trace::Op;
 use binhop_trace::event::EventBuilder;
 
-const REGION: u64 = 1 << 28;
-const READ: u32 = 1;
-const WRITE: u32 = 2;
+pub const REGION: u64 = 1 << 28;
+pub const READ: u32 = 1;
+pub const WRITE: u32 = 2;
 const EXEC: u32 = 4;
-const SHARED: u32 = 8;
+pub const SHARED: u32 = 8;
 
 /// `Trace` is a trace that is written event by event.
 #[derive(Default)]
-struct Trace {
+pub struct Trace {
     events: EventBuilder,
     /// The bytes of a page in events; `None`: 4 KiB.
     page: Option<u64>,
 }
 
 impl Trace {
-    fn switch(mut self, asid: u64) -> Self {
+    pub fn switch(mut self, asid: u64) -> Self {
         self.events.push(Op::Switch, asid, 1, 0);
         self
     }
 
     /// Maps pages of a segment.
-    fn map(mut self, addr: u64, pages: u32, flags: u32, segment: u64, first: u64) -> Self {
+    pub fn map(mut self, addr: u64, pages: u32, flags: u32, segment: u64, first: u64) -> Self {
         self.events.push_args(Op::Map, addr, flags, pages, [Some(segment), Some(first)]);
         self
     }
 
-    fn unmap(mut self, addr: u64, pages: u32) -> Self {
+    pub fn unmap(mut self, addr: u64, pages: u32) -> Self {
         self.events.push(Op::Unmap, addr, 0, pages);
         self
     }
 
     /// Changes the protection of pages.
-    fn protect(mut self, addr: u64, pages: u32, flags: u32) -> Self {
+    pub fn protect(mut self, addr: u64, pages: u32, flags: u32) -> Self {
         self.events.push(Op::Protect, addr, flags, pages);
         self
     }
 
-    fn fork(mut self, child: u64, parent: u64) -> Self {
+    pub fn fork(mut self, child: u64, parent: u64) -> Self {
         self.events.push_args(Op::Fork, child, 0, 0, [Some(parent), None]);
         self
     }
 
-    fn fetch(mut self, addr: u64) -> Self {
+    pub fn fetch(mut self, addr: u64) -> Self {
         self.events.push(Op::Fetch, addr, 4, 1);
         self
     }
 
-    fn load(mut self, addr: u64) -> Self {
+    pub fn load(mut self, addr: u64) -> Self {
         self.events.push(Op::Load, addr, 4, 1);
         self
     }
 
-    fn store(mut self, addr: u64) -> Self {
+    pub fn store(mut self, addr: u64) -> Self {
         self.events.push(Op::Store, addr, 4, 1);
         self
     }
 
     /// A device reads or writes bytes of the address space that runs.
-    fn device(mut self, op: Op, addr: u64, bytes: u32) -> Self {
+    pub fn device(mut self, op: Op, addr: u64, bytes: u32) -> Self {
         self.events.push_args(op, addr, bytes, 7, [None, Some(RUNNING_SPACE)]);
         self
     }
 
-    fn outcome(self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
+    pub fn outcome(self, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
         self.outcome_on("softvm", &[settings, &["translation=on"]].concat())
     }
 
-    fn outcome_on(mut self, machine: &str, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
+    pub fn outcome_on(mut self, machine: &str, settings: &[&str]) -> Result<Outcome, Box<Problem>> {
         let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let machine = Machine::load(machine, &settings)?;
         let options = RunOptions { seeds: vec![0], ..RunOptions::default() };
@@ -91,13 +91,13 @@ impl Trace {
     }
 
     /// Runs the trace on softvm, and returns its counts and notes.
-    fn run(self, settings: &[&str]) -> (BTreeMap<String, f64>, Vec<String>) {
+    pub fn run(self, settings: &[&str]) -> (BTreeMap<String, f64>, Vec<String>) {
         let outcome = self.outcome(settings).unwrap();
         (counts(&outcome, 0, 1), outcome.notes)
     }
 
     /// Runs the trace on a machine, and returns its counts and notes.
-    fn run_on(
+    pub fn run_on(
         self,
         (machine, translation): (&str, &str),
         settings: &[&str],
@@ -107,7 +107,7 @@ impl Trace {
     }
 }
 
-fn of(counts: &BTreeMap<String, f64>, name: &str) -> u64 {
+pub fn of(counts: &BTreeMap<String, f64>, name: &str) -> u64 {
     counts.get(name).copied().unwrap_or(0.0) as u64
 }
 
@@ -134,7 +134,7 @@ fn aliased(second: u64) -> Trace {
 }
 
 /// The machines with virtual caches: without a TLB, with a TLB, and without translation.
-const VIRTUAL: [(&str, &str); 3] =
+pub const VIRTUAL: [(&str, &str); 3] =
     [("softvm", "translation=on"), ("jm97", "translation=on"), ("jm97", "translation=off")];
 
 /// Memory is shared at two virtual addresses: a store through one leaves an old copy behind the other (§3.1).

@@ -33,6 +33,7 @@ mod recorded;
 mod reuse;
 mod rounds;
 mod rules;
+mod segment_ids;
 mod softvm;
 mod switches;
 #[path = "translation/main.rs"]

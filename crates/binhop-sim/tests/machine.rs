@@ -318,6 +318,7 @@ const WITH: &[&[&str]] = &[
     &["dram.preset=ddr2-666"],
     &["dram.preset=ddr4-2400"],
     &["translation=on"],
+    &["translation=on", "translation.segment-ids=1:0x30000000=7"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation=on"],
@@ -375,6 +376,7 @@ fn values(form: &str) -> Vec<String> {
         "128KiB",
         "l1i",
         "memory",
+        "1:0x30000000=7",
         "first",
         "random",
         "row-column-rank-bank-group-channel+hash",
@@ -406,6 +408,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.kernel().clone(),
             machine.translation().cloned(),
             machine.softvm().cloned(),
+            machine.segments().clone(),
             (*machine.io(), machine.memory_of_schemes(), machine.posted_requests(), machine.dram().copied()),
             SchemeKind::ALL.iter().map(|&kind| machine.scheme(kind).ok()).collect::<Vec<_>>(),
         )

@@ -5,7 +5,7 @@
 //!   segment's number, and 28 bits of an address within it. Ours: segments are numbered in the order in which spaces
 //!   first map a page of a region, the lowest free number first. A region that loses its last page gives its number
 //!   and its segment back. (JM97 lets the operating system choose.) Regions that the caller declares to be one shared
-//!   region have one segment.
+//!   region have one segment. A segment whose number the caller states has this number, and no other segment has it.
 //! - **The global table** is linear in virtual memory, at the top of the global space. The address of a page's
 //!   entry is ten 1-bits, then the page's number in the global space, then `00`. So the part of the table that maps
 //!   a segment has a fixed place, and address spaces use disjunct parts.
@@ -169,8 +169,8 @@ impl DisjunctLayout {
         (u64::from(self.segments) << ENTRY_LOG2).div_ceil(1 << self.page_log2) as u32
     }
 
-    /// Returns the number of table pages that all root tables take. There is room for as many root tables as
-    /// segments, because each address space has a segment.
+    /// Returns the number of table pages that all root tables take. There is room for as many root tables as segments:
+    /// only address spaces that have no segment of their own could need more.
     fn root_pages(self) -> u32 {
         (u64::from(self.segments) << self.root_log2()).div_ceil(1 << self.page_log2) as u32
     }
@@ -214,6 +214,17 @@ struct SegmentPage {
     spaces: u32,
 }
 
+/// `RegionSegment` says which segment a region of an address space takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegionSegment {
+    /// A segment of its own.
+    Own,
+    /// The segment of all regions that are this shared region.
+    Shared(u32),
+    /// The segment with this number, which the caller has stated before.
+    Stated(u32),
+}
+
 /// `UsedSegment` is a segment in use.
 #[derive(Default)]
 struct UsedSegment {
@@ -231,6 +242,8 @@ pub(super) struct DisjunctTable {
     segments: BTreeMap<u32, UsedSegment>,
     /// The segment of each shared region in use.
     shared: BTreeMap<u32, u32>,
+    /// The segments whose numbers the caller has stated. They are never free for other regions.
+    stated: BTreeSet<u32>,
     free_segments: BTreeSet<u32>,
     free_roots: BTreeSet<u32>,
     /// For each table page in use, the number of translations or of root tables in it.
@@ -258,11 +271,19 @@ impl DisjunctTable {
             spaces: BTreeMap::new(),
             segments: BTreeMap::new(),
             shared: BTreeMap::new(),
+            stated: BTreeSet::new(),
             free_segments: (0..segments).collect(),
             free_roots: (0..segments).collect(),
             live: (0..layout.map_pages()).map(|page| (page, 1)).collect(),
             most_used: layout.map_pages(),
         })
+    }
+
+    /// Keeps a segment for the regions that state its number. No region has a segment yet.
+    pub(super) fn state_segment(&mut self, number: u32) {
+        if self.free_segments.remove(&number) {
+            self.stated.insert(number);
+        }
     }
 
     pub(super) fn layout(&self) -> DisjunctLayout {
@@ -314,15 +335,14 @@ impl DisjunctTable {
         }
     }
 
-    /// Maps a page. `shared` is the number of the shared region in which the page lies, if the region is shared as a
-    /// whole.
+    /// Maps a page, in a region that takes this segment.
     pub(super) fn map(
         &mut self,
         asid: Asid,
         page_no: PageNo,
         page: PageId,
         size_log2: u32,
-        shared: Option<u32>,
+        segment: RegionSegment,
     ) -> Result<()> {
         one_size(&FORM, self.layout.page_log2, size_log2)?;
         let (shape, known) = (self.shape, self.spaces.get(&asid));
@@ -332,10 +352,13 @@ impl DisjunctTable {
         };
         let region = (at >> shape.pages_log2) as usize;
         let own = known.and_then(|space| Some(space.segments[region].as_ref()?.0));
-        let of_others = || self.shared.get(&shared?).copied();
-        let Some(number) = own.or_else(of_others).or_else(|| self.free_segments.first().copied()) else {
-            return Err(self.full(asid, page_no));
+        let free = || self.free_segments.first().copied();
+        let wanted = || match segment {
+            RegionSegment::Own => free(),
+            RegionSegment::Shared(shared) => self.shared.get(&shared).copied().or_else(free),
+            RegionSegment::Stated(number) => self.stated.get(&number).copied(),
         };
+        let Some(number) = own.or_else(wanted) else { return Err(self.full(asid, page_no)) };
         let within = at & ((1 << shape.pages_log2) - 1);
         let others = self.segments.get(&number).and_then(|segment| segment.pages.get(&within));
         let mine =
@@ -344,13 +367,13 @@ impl DisjunctTable {
             return Err(self.differs(asid, page_no, number, [other.page, page]));
         }
         if known.is_none() {
-            let root = self.free_roots.pop_first().expect("there are as many roots as segments");
+            let Some(root) = self.free_roots.pop_first() else { return Err(self.no_root(asid)) };
             self.layout.pages_of_root(root).for_each(|table| self.hold(table));
             let segments = (0..shape.count).map(|_| None).collect();
             self.spaces.insert(asid, DisjunctSpace { root, regions: Regions::new(shape), segments });
         }
         if self.free_segments.remove(&number)
-            && let Some(shared) = shared
+            && let RegionSegment::Shared(shared) = segment
         {
             self.shared.insert(shared, number);
             self.segments.entry(number).or_default().shared = Some(shared);
@@ -409,7 +432,9 @@ impl DisjunctTable {
                     self.shared.remove(&shared);
                 }
                 self.segments.remove(&number);
-                self.free_segments.insert(number);
+                if !self.stated.contains(&number) {
+                    self.free_segments.insert(number);
+                }
             }
             space.regions.remove(region, gone.len() as u64);
             unmapped.iter().for_each(|&page| self.release(self.layout.user_entry(number, page).0));
@@ -465,6 +490,19 @@ impl DisjunctTable {
             &format!("page table of address space {asid}"),
             &format!("segment {segment} is shared as a whole: its pages are the same in all address spaces"),
             "map the pages that differ in another region of 256MiB, or take --set translation.sharing=aliases",
+        )
+    }
+
+    #[cold]
+    fn no_root(&self, asid: Asid) -> Box<Problem> {
+        Problem::request(
+            &format!("address space {asid}, which has no root table"),
+            &format!("page table of address space {asid}"),
+            &format!(
+                "the disjunct table has room for as many root tables as segments, {}, and all are in use",
+                self.layout.segments
+            ),
+            "raise translation.segments",
         )
     }
 

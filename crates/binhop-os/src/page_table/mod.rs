@@ -44,8 +44,8 @@ use alloc::vec::Vec;
 use binhop_base::{Asid, PageId, PageNo, Result};
 
 pub use config::TableConfig;
-pub use disjunct::DisjunctLayout;
 use disjunct::DisjunctTable;
+pub use disjunct::{DisjunctLayout, RegionSegment};
 pub use form::{TableForm, TableKind};
 use hashed::HashedTable;
 use inverted::InvertedTable;
@@ -182,22 +182,36 @@ impl PageTables {
             Form::Tree(tree) => tree.map(&mut self.pages, asid, page_no, page, size_log2),
             Form::Hashed(table) => table.map(&mut self.pages, asid, page_no, page, size_log2),
             Form::Inverted(table) => table.map(&mut self.pages, asid, page_no, page, size_log2),
-            Form::Disjunct(table) => table.map(asid, page_no, page, size_log2, None),
+            Form::Disjunct(table) => table.map(asid, page_no, page, size_log2, RegionSegment::Own),
         }
     }
 
-    /// Maps a page in a region that address spaces share as a whole. In a disjunct table, regions of the same number
-    /// have one segment: the page has one entry. Other tables have an entry for each address space.
+    /// Maps a page in a region that takes a segment, which other address spaces may have, too: then the page has one
+    /// entry in a disjunct table. Other tables have an entry for each address space.
     ///
     /// # Errors
-    /// See [`PageTables::map`]; or another space maps another page at this place of the region.
-    pub fn map_shared(&mut self, asid: Asid, page_no: PageNo, page: PageId, region: u32) -> Result<()> {
+    /// See [`PageTables::map`]; or another space maps another page at this place of the segment.
+    pub fn map_in_segment(
+        &mut self,
+        asid: Asid,
+        page_no: PageNo,
+        page: PageId,
+        segment: RegionSegment,
+    ) -> Result<()> {
         match &mut self.form {
             Form::Disjunct(table) => {
                 let size_log2 = table.layout().page_log2();
-                table.map(asid, page_no, page, size_log2, Some(region))
+                table.map(asid, page_no, page, size_log2, segment)
             }
             _ => self.map(asid, page_no, page, self.pages.page_log2()),
+        }
+    }
+
+    /// Keeps segments of a disjunct table for the regions that state their numbers. No page is mapped yet. Other tables
+    /// have no segments.
+    pub fn state_segments(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        if let Form::Disjunct(table) = &mut self.form {
+            numbers.into_iter().for_each(|number| table.state_segment(number));
         }
     }
 

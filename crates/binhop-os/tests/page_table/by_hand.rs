@@ -1,7 +1,7 @@
 //! These tests follow a walk of each form by hand: addresses, table pages, bytes, levels.
 
 use binhop_base::{Asid, PageId};
-use binhop_os::page_table::{Step, TableKind};
+use binhop_os::page_table::{PageTables, RegionSegment, Step, TableKind};
 
 use super::{PAGE_LOG2, SPACE, page_no, tables, walk};
 
@@ -195,5 +195,55 @@ fn a_walk_of_the_disjunct_table() {
     tables.drop_space(SPACE);
     tables.drop_space(Asid(8));
     assert_eq!((tables.used(), tables.entries(), tables.most_used()), (1, 0, 5));
+    tables.check().unwrap();
+}
+
+/// A segment has the number that a caller states, and other regions take other numbers.
+#[test]
+fn a_stated_segment_of_the_disjunct_table() {
+    let mut tables = tables(TableKind::Disjunct { segments: 4, regions: 8 }, 4);
+    tables.state_segments([0, 3]);
+    let layout = tables.layout().unwrap();
+    let (here, there) = (page_no(0x3000_5000), page_no(0x7000_5000));
+    let stated = RegionSegment::Stated(3);
+    let segment_of = |tables: &PageTables, asid: Asid, addr: u64| match walk(tables, asid, addr).1[1] {
+        Step::Entry { table, .. } => layout.segment_of(table),
+        Step::Frame { .. } => None,
+    };
+    tables.map(SPACE, page_no(0x1000), PageId(0), PAGE_LOG2).unwrap();
+    assert_eq!(segment_of(&tables, SPACE, 0x1000), Some(1));
+    tables.map_in_segment(SPACE, here, PageId(1), stated).unwrap();
+    tables.map_in_segment(Asid(8), there, PageId(1), stated).unwrap();
+    assert_eq!(segment_of(&tables, SPACE, 0x3000_5000), Some(3));
+    assert_eq!(walk(&tables, SPACE, 0x3000_5000).1[1], walk(&tables, Asid(8), 0x7000_5000).1[1]);
+    // Another page at the same place of the segment is refused, and the table is unchanged.
+    let problem = tables.map_in_segment(Asid(8), there, PageId(2), stated).unwrap_err();
+    assert!(problem.value.contains("0x70005000"), "{problem}");
+    tables.check().unwrap();
+    // The segment keeps its number while it is not used.
+    tables.drop_space(Asid(8));
+    tables.unmap(SPACE, here, here);
+    tables.map(SPACE, here, PageId(3), PAGE_LOG2).unwrap();
+    assert_eq!(segment_of(&tables, SPACE, 0x3000_5000), Some(2));
+    let problem = tables.map(SPACE, there, PageId(4), PAGE_LOG2).unwrap_err();
+    assert!(problem.rule.contains("room for 4 segments"), "{problem}");
+    tables.map_in_segment(SPACE, there, PageId(4), stated).unwrap();
+    assert_eq!(segment_of(&tables, SPACE, 0x7000_5000), Some(3));
+    tables.check().unwrap();
+}
+
+/// Address spaces that have no segment but a shared segment may outnumber the root tables.
+#[test]
+fn a_space_without_a_root_table_is_refused() {
+    let mut tables = tables(TableKind::Disjunct { segments: 2, regions: 8 }, 4);
+    let mut share =
+        |asid: u32| tables.map_in_segment(Asid(asid), page_no(0x1000), PageId(0), RegionSegment::Shared(0));
+    share(1).unwrap();
+    share(2).unwrap();
+    let problem = share(3).unwrap_err();
+    assert!(problem.rule.contains("as many root tables as segments, 2"), "{problem}");
+    tables.check().unwrap();
+    tables.drop_space(Asid(1));
+    tables.map(Asid(3), page_no(0x1000), PageId(1), PAGE_LOG2).unwrap();
     tables.check().unwrap();
 }

@@ -16,6 +16,7 @@ use super::keys::{At, Form, Key, Resolved, keys, of_name};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
+use super::segments::{SegmentLimits, StatedSegments, check_segments};
 use super::softvm::Sharing;
 use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
 use super::tlb::{TlbKeys, check_tlbs};
@@ -84,6 +85,7 @@ pub(super) struct Checked {
     /// The way in which addresses are translated, if a run simulates translation.
     pub(super) translation: Option<Translates>,
     pub(super) sharing: Sharing,
+    pub(super) segments: StatedSegments,
     pub(super) io: IoConfig,
     pub(super) schemes: SchemeKeys,
     pub(super) dram: Option<DramSetup>,
@@ -136,6 +138,17 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
     if let Some(translation) = &translation {
         tree.agents = translation.agents().others().fold(tree.agents, Agents::with);
     }
+    let room = match &translation {
+        Some(Translates::AtMisses(config)) => config.segments(),
+        _ => None,
+    };
+    let of_segments = keys.translation.as_ref().map(|at| &at.value);
+    let (segments, unused) = check_segments(
+        of_segments.and_then(|keys| keys.segment_ids.as_ref()),
+        of_segments.and_then(|keys| keys.shared_segments.as_ref()),
+        &SegmentLimits { tree: &tree, room, identity: memory.frames.is_none() },
+    )?;
+    notes.extend(unused);
     let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
     let (io, schemes) =
@@ -166,6 +179,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         kernel,
         translation,
         sharing: sharing(keys.translation.as_ref()),
+        segments,
         io,
         schemes,
         dram,

@@ -2,7 +2,7 @@
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
-//! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm`,
+//! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm` and `segments`,
 //! `kernel`, `io`, `dram`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
@@ -21,6 +21,7 @@ mod keys;
 mod link;
 mod memory;
 mod placement;
+mod segments;
 mod softvm;
 mod stream_buffers;
 mod tlb;
@@ -47,6 +48,7 @@ pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
+pub use segments::StatedSegments;
 pub use softvm::SoftvmConfig;
 pub(crate) use softvm::{
     HANDLER_ALIGNMENT, LastLevelShape, ProtectionChanges, ProtectionViolations, Sharing, WriteBacks,
@@ -75,6 +77,7 @@ struct Inner {
     translation: Option<Arc<TranslationConfig>>,
     softvm: Option<Arc<SoftvmConfig>>,
     sharing: Sharing,
+    segments: Arc<StatedSegments>,
     io: IoConfig,
     schemes: SchemeKeys,
     dram: Option<DramSetup>,
@@ -130,6 +133,7 @@ impl Machine {
             translation,
             softvm,
             sharing: checked.sharing,
+            segments: Arc::new(checked.segments),
             io: checked.io,
             schemes: checked.schemes,
             dram: checked.dram,
@@ -159,6 +163,7 @@ impl Machine {
             translation,
             softvm,
             sharing,
+            segments,
             io,
             schemes,
             dram,
@@ -177,6 +182,7 @@ impl Machine {
             translation: translation.clone(),
             softvm: softvm.clone(),
             sharing: *sharing,
+            segments: Arc::clone(segments),
             io: *io,
             schemes: schemes.clone(),
             dram: *dram,
@@ -401,6 +407,12 @@ impl Machine {
     /// Returns how address spaces share memory, where caches have global tags or software translates at cache misses.
     pub(crate) fn sharing(&self) -> Sharing {
         self.0.sharing
+    }
+
+    /// Returns the segment ids that the user gives to regions of address spaces.
+    #[must_use]
+    pub fn segments(&self) -> &Arc<StatedSegments> {
+        &self.0.segments
     }
 
     /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate TLBs.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use binhop_base::{Agent, Agents, Problem, Result};
 use binhop_hw::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
-use binhop_os::page_table::{DisjunctLayout, TableConfig};
+use binhop_os::page_table::{DisjunctLayout, TableConfig, TableKind};
 
 use super::memory::Memory;
 
@@ -162,6 +162,14 @@ impl SoftvmConfig {
     /// Returns the bit mask of a user entry's byte within the superpage's entries.
     pub(crate) fn within_huge(&self) -> u32 {
         (self.table.entry << self.huge_log2.unwrap_or(0)) - 1
+    }
+
+    /// Returns the number of segments for which the page table has room.
+    pub(crate) fn segments(&self) -> Option<u32> {
+        match self.table.kind {
+            TableKind::Disjunct { segments, .. } => Some(segments),
+            _ => None,
+        }
     }
 
     /// Returns the agents that translation adds to a tree.

@@ -3,53 +3,74 @@
 //! # Rules
 //! - A *region* is 256 MiB of an address space. It takes its segment when one of its pages is touched and it has none.
 //!   It keeps the segment until all of its touched pages have been unmapped, or its space ends.
-//! - A region of which an address space maps nothing but shared memory is shared as a whole. All regions that mapped
-//!   the same memory at the same place when they took their segment have one segment. Every other region has one of its
-//!   own.
+//! - A region to which the user gives a segment id ([`StatedSegments`]) has the segment of this id.
+//! - Any other region of which an address space maps nothing but shared memory is shared as a whole. All regions that
+//!   mapped the same memory at the same place when they took their segment have one segment. Every other region has one
+//!   of its own.
 //! - The global address of a page is its segment and its place within the region. Where caches have global tags, a row
 //!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address.
 //!   An alias, which leads to the page at another global address, has lines of its own.
+//! - A global address names one page at a time. A run in which two regions of one segment have different pages at one
+//!   place stops: the caches would take the data of one for the data of the other.
 //!
 //! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and
 //! the filters, which know virtual lines of the running space, hold as they do for tags by address space.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use binhop_base::{Asid, MappingId, PageId};
-use binhop_os::page_table::REGION_LOG2;
+use binhop_base::{Asid, MappingId, PageId, Problem, Result};
+use binhop_os::page_table::{REGION_LOG2, RegionSegment};
 use binhop_os::{SharedArea, Spaces, Touch};
+
+use super::SegmentNeeds;
+use crate::machine::StatedSegments;
 
 /// `Region` is a region with touched pages.
 struct Region {
-    /// The number of the shared segment; `None` if the region has a segment of its own.
-    shared: Option<u32>,
+    segment: RegionSegment,
     /// The touched pages, by their numbers within the region.
     pages: BTreeMap<u64, PageId>,
+}
+
+/// `HeldPage` is a page at a global address, and the number of regions in which it lies there.
+struct HeldPage {
+    page: PageId,
+    regions: u32,
 }
 
 /// `GlobalSpace` knows the segment of every region, and the name of every page.
 pub(super) struct GlobalSpace {
     page_log2: u32,
     regions: BTreeMap<(Asid, u64), Region>,
-    /// The number of each shared segment, by what is mapped there.
+    /// The segment ids that the user gives to regions.
+    stated: Arc<StatedSegments>,
+    /// True if regions that are shared as a whole have one segment.
+    of_whole_regions: bool,
+    /// The number of each segment that is shared as a whole, by what is mapped there.
     shared: BTreeMap<Vec<SharedArea>, u32>,
     /// True if caches know pages by their global addresses.
     names_pages: bool,
     /// For each mapping, the mapping that names its page. The list may end before a mapping that names itself.
     names: Vec<MappingId>,
-    /// The name of each page of a shared segment, by the page's place in it.
-    of_shared: BTreeMap<(u32, u64, PageId), MappingId>,
+    /// The name of each page of a segment that several regions may have, by the page's place in it.
+    of_segments: BTreeMap<(RegionSegment, u64, PageId), MappingId>,
+    /// The pages at the global addresses of these segments.
+    held: BTreeMap<(RegionSegment, u64), HeldPage>,
 }
 
 impl GlobalSpace {
-    pub(super) fn new(page_log2: u32, names_pages: bool) -> Self {
+    pub(super) fn new(page_log2: u32, needs: &SegmentNeeds) -> Self {
         Self {
             page_log2,
             regions: BTreeMap::new(),
+            stated: Arc::clone(&needs.stated),
+            of_whole_regions: needs.of_whole_regions,
             shared: BTreeMap::new(),
-            names_pages,
+            names_pages: needs.of_tags,
             names: Vec::new(),
-            of_shared: BTreeMap::new(),
+            of_segments: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -65,33 +86,116 @@ impl GlobalSpace {
         self.names.get(mapping.index()).copied().unwrap_or(mapping)
     }
 
-    /// Notes a touch of a page. Returns the number of its segment, if spaces share the page's region as a whole.
-    pub(super) fn touch(&mut self, asid: Asid, page_no: u64, touch: &Touch, spaces: &Spaces) -> Option<u32> {
-        let (region, within) = self.place(page_no);
-        let shared = &mut self.shared;
-        let region = self.regions.entry((asid, region)).or_insert_with(|| {
-            let first = region << REGION_LOG2;
-            let areas = spaces.shared_areas(asid, first, first | ((1 << REGION_LOG2) - 1));
-            let next = shared.len() as u32;
-            let shared = areas.map(|areas| *shared.entry(areas).or_insert(next));
-            Region { shared, pages: BTreeMap::new() }
-        });
-        region.pages.insert(within, touch.page);
-        let shared = region.shared;
+    /// Finds the segment of a region that has none.
+    fn find_segment(&mut self, asid: Asid, region: u64, spaces: &Spaces) -> RegionSegment {
+        if let Some(id) = self.stated.id_of(asid, region) {
+            return RegionSegment::Stated(id);
+        }
+        let first = region << REGION_LOG2;
+        let areas = spaces.shared_areas(asid, first, first | ((1 << REGION_LOG2) - 1));
+        let Some(areas) = areas.filter(|_| self.of_whole_regions) else { return RegionSegment::Own };
+        let next = self.shared.len() as u32;
+        RegionSegment::Shared(*self.shared.entry(areas).or_insert(next))
+    }
+
+    /// Notes a touch of a page. Returns the segment of the page's region.
+    ///
+    /// # Errors
+    /// Another region has another page at this global address.
+    pub(super) fn touch(
+        &mut self,
+        asid: Asid,
+        page_no: u64,
+        touch: &Touch,
+        spaces: &Spaces,
+    ) -> Result<RegionSegment> {
+        let (number, within) = self.place(page_no);
+        let segment = match self.regions.get(&(asid, number)) {
+            Some(region) => region.segment,
+            None => self.find_segment(asid, number, spaces),
+        };
+        let region =
+            self.regions.entry((asid, number)).or_insert_with(|| Region { segment, pages: BTreeMap::new() });
+        let before = region.pages.insert(within, touch.page);
+        if segment == RegionSegment::Own {
+            self.name(touch.mapping, touch.mapping);
+            return Ok(segment);
+        }
+        let held = self.held.entry((segment, within)).or_insert(HeldPage { page: touch.page, regions: 0 });
+        held.regions += u32::from(before.is_none());
+        if held.page != touch.page && held.regions > 1 {
+            return Err(self.differs((asid, number), within, touch.page));
+        }
+        held.page = touch.page;
         if self.names_pages {
-            let name = match shared {
-                Some(segment) => {
-                    *self.of_shared.entry((segment, within, touch.page)).or_insert(touch.mapping)
-                }
-                None => touch.mapping,
-            };
-            if name != self.name_of(touch.mapping) {
-                let known = self.names.len() as u32;
-                self.names.extend((known..=touch.mapping.0).map(MappingId));
-                self.names[touch.mapping.index()] = name;
+            let at = (segment, within, touch.page);
+            let name = *self.of_segments.entry(at).or_insert(touch.mapping);
+            self.name(touch.mapping, name);
+        }
+        Ok(segment)
+    }
+
+    /// Gives the page of a mapping a name.
+    fn name(&mut self, mapping: MappingId, name: MappingId) {
+        if name != self.name_of(mapping) {
+            let known = self.names.len() as u32;
+            self.names.extend((known..=mapping.0).map(MappingId));
+            self.names[mapping.index()] = name;
+        }
+    }
+
+    /// Returns the refusal of a page of a region, where another region of the segment has another page.
+    #[cold]
+    fn differs(&self, (asid, number): (Asid, u64), within: u64, page: PageId) -> Box<Problem> {
+        let segment = self.regions[&(asid, number)].segment;
+        let log2 = REGION_LOG2.saturating_sub(self.page_log2);
+        let address = |number: u64| (u128::from(number) << log2 | u128::from(within)) << self.page_log2;
+        let is_other = |(at, region): &(&(Asid, u64), &Region)| {
+            let other = region.pages.get(&within);
+            region.segment == segment && **at != (asid, number) && other.is_some_and(|&other| other != page)
+        };
+        let (&(other, of_other), _) =
+            self.regions.iter().find(is_other).expect("a region has the other page");
+        let rule = match segment {
+            RegionSegment::Stated(id) => format!(
+                "the regions have segment id {id}, so a page of one is the page at the same place of the other"
+            ),
+            RegionSegment::Shared(_) | RegionSegment::Own => {
+                "the segment of the regions is shared as a whole, so \
+                a page of one is the page at the same place of the other"
+                    .to_string()
+            }
+        };
+        let remedy = match segment {
+            RegionSegment::Stated(_) => {
+                "give the regions different ids in translation.segment-ids, or map the pages that differ in another \
+                 region of 256MiB"
+            }
+            RegionSegment::Shared(_) | RegionSegment::Own => {
+                "map the pages that differ in another region of 256MiB, or give the regions different segments with \
+                 translation.segment-ids"
+            }
+        };
+        Problem::request(
+            &format!(
+                "page {page} at {:#x} in address space {asid}, another page at {:#x} in address space {other}",
+                address(number),
+                address(of_other)
+            ),
+            "a global address",
+            &rule,
+            remedy,
+        )
+    }
+
+    /// Notes that a region no longer has a page at a global address.
+    fn release(&mut self, at: (RegionSegment, u64)) {
+        if let Some(held) = self.held.get_mut(&at) {
+            held.regions -= 1;
+            if held.regions == 0 {
+                self.held.remove(&at);
             }
         }
-        shared
     }
 
     /// Returns the page that a space touched at a page, and did not unmap since.
@@ -103,12 +207,13 @@ impl GlobalSpace {
     /// Follows the end of some pages of a space, from the first to the last.
     pub(super) fn unmap(&mut self, asid: Asid, [first, last]: [u64; 2]) {
         let [(from, from_page), (to, to_page)] = [first, last].map(|page_no| self.place(page_no));
-        let mut unused = Vec::new();
+        let (mut unused, mut released) = (Vec::new(), Vec::new());
         for (&at, region) in self.regions.range_mut((asid, from)..=(asid, to)) {
             let first = if at.1 == from { from_page } else { 0 };
             let last = if at.1 == to { to_page } else { u64::MAX };
             while let Some((&page, _)) = region.pages.range(first..=last).next() {
                 region.pages.remove(&page);
+                released.push((region.segment, page));
             }
             if region.pages.is_empty() {
                 unused.push(at);
@@ -117,12 +222,11 @@ impl GlobalSpace {
         for at in unused {
             self.regions.remove(&at);
         }
+        released.into_iter().for_each(|at| self.release(at));
     }
 
     /// Follows the end of a space.
     pub(super) fn drop_space(&mut self, asid: Asid) {
-        while let Some((&at, _)) = self.regions.range((asid, 0)..=(asid, u64::MAX)).next() {
-            self.regions.remove(&at);
-        }
+        self.unmap(asid, [0, u64::MAX]);
     }
 }

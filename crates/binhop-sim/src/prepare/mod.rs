@@ -282,13 +282,15 @@ impl Prepare {
                 .as_ref()
                 .map(|config| {
                     let first = setup.pages_of_unit();
-                    MissTables::new(config, first, needs.shapes).map(Box::new)
+                    let stated = needs.segments.iter().flat_map(|segments| segments.stated.ids());
+                    MissTables::new(config, first, needs.shapes, stated).map(Box::new)
                 })
                 .transpose()?,
             aliases: setup.looks_for_synonyms.then(|| Box::new(Aliases::new(setup.subscription.is_some()))),
             global: needs
                 .segments
-                .map(|segments| Box::new(GlobalSpace::new(needs.page.log2(), segments.of_tags))),
+                .as_ref()
+                .map(|segments| Box::new(GlobalSpace::new(needs.page.log2(), segments))),
             disturbed: 0,
             soft_tlb: SoftTlb::new(),
             horizon,

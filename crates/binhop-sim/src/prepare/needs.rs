@@ -7,7 +7,7 @@ use binhop_hw::{Next, Rules, TagBy};
 
 use super::filter::Shape;
 use super::residency::is_tight;
-use crate::machine::{Machine, Sharing, SoftvmConfig, TranslationConfig};
+use crate::machine::{Machine, Sharing, SoftvmConfig, StatedSegments, TranslationConfig};
 
 /// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,17 +43,27 @@ pub(crate) struct Needs {
 
 /// `SegmentNeeds` says what needs the segments that address spaces share: caches with global tags, or a page table
 /// alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentNeeds {
     /// True if caches have global tags.
     pub(super) of_tags: bool,
+    /// True if regions that address spaces share as a whole have one segment.
+    pub(super) of_whole_regions: bool,
+    /// The segment ids that the user gives to regions.
+    pub(super) stated: Arc<StatedSegments>,
 }
 
 impl SegmentNeeds {
     pub(crate) fn of(machine: &Machine) -> Option<Self> {
         let of_tags = machine.tree().config().caches.iter().any(|cache| cache.tag == TagBy::Global);
         let needed = of_tags || machine.softvm().is_some();
-        (needed && machine.sharing() == Sharing::Segments).then_some(Self { of_tags })
+        let of_whole_regions = machine.sharing() == Sharing::Segments;
+        let stated = Arc::clone(machine.segments());
+        (needed && (of_whole_regions || !stated.is_empty())).then_some(Self {
+            of_tags,
+            of_whole_regions,
+            stated,
+        })
     }
 }
 
@@ -115,7 +125,10 @@ impl Needs {
                 self.translation != other.translation || self.softvm != other.softvm,
                 "how addresses are translated",
             ),
-            (self.segments != other.segments, "whether caches have tags of global addresses"),
+            (
+                self.segments != other.segments,
+                "whether caches have tags of global addresses, or the segments of regions",
+            ),
         ]
         .into_iter()
         .filter_map(|(differs, what)| differs.then_some(what))

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Kind, MappingId, PageId, PageNo, PowerOfTwo, Result};
+use binhop_os::page_table::RegionSegment;
 use binhop_os::{PageRequest, SegmentId};
 
 use super::{Control, FETCH, Mapped, Prepare, Setup};
@@ -90,9 +91,11 @@ impl Prepare {
         if touch.new_page {
             self.new_page_to_translate(page_no, &touch, store);
         }
-        let (global, spaces) = (self.global.as_mut(), &self.spaces);
-        let shared = global.and_then(|global| global.touch(self.running.asid, page_no, &touch, spaces));
-        self.map_for_misses(page_no, &touch, shared)?;
+        let segment = match &mut self.global {
+            Some(global) => global.touch(self.running.asid, page_no, &touch, &self.spaces)?,
+            None => RegionSegment::Own,
+        };
+        self.map_for_misses(page_no, &touch, segment)?;
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);
         self.soft_tlb.put(entry);

@@ -1,8 +1,8 @@
 //! This part of preparation keeps the page table of a machine whose software translates when the last level misses. The
 //! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
 //!
-//! A region that address spaces share as a whole has one segment, and one part of the table serves it (see
-//! [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of
+//! A region that address spaces share as a whole has one segment, and so do regions to which the user gives one segment
+//! id. One part of the table serves such a segment (see [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of
 //! its own, so lanes are told whose entries are the page's before a row of another space than the last.
 //!
 //! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_os::Touch;
-use binhop_os::page_table::{PageTables, Step};
+use binhop_os::page_table::{PageTables, RegionSegment, Step};
 
 use super::filter::{Filters, Shape, SlotLine};
 use super::huge_pages::HugePages;
@@ -56,8 +56,14 @@ pub(super) struct MissTables {
 }
 
 impl MissTables {
-    /// Makes the table. `first` is the number of the first page of the tables.
-    pub(super) fn new(config: &Arc<SoftvmConfig>, first: u32, shapes: [Shape; 2]) -> Result<Self> {
+    /// Makes the table. `first` is the number of the first page of the tables. `stated` are the numbers of the segments
+    /// to which the user gives ids.
+    pub(super) fn new(
+        config: &Arc<SoftvmConfig>,
+        first: u32,
+        shapes: [Shape; 2],
+        stated: impl Iterator<Item = u32>,
+    ) -> Result<Self> {
         let page_log2 = config.table.page.log2();
         let code_page = own_page_no(config, config.layout.pages());
         let line_log2 = shapes[FETCH].line_log2;
@@ -71,9 +77,11 @@ impl MissTables {
         }
         code.sort_unstable();
         code.dedup();
+        let mut tables = PageTables::new(&config.table)?;
+        tables.state_segments(stated);
         Ok(Self {
             config: Arc::clone(config),
-            tables: PageTables::new(&config.table)?,
+            tables,
             protection: Protection::default(),
             huge_pages: config.huge_log2.map(HugePages::new),
             first: MappingId(first),
@@ -97,20 +105,16 @@ impl MissTables {
         &self.config
     }
 
-    /// Maps a page, in a region that is a shared segment or has one of its own. `name` is the mapping by which caches
-    /// know the page. Returns the places of its entries, if lanes do not know them.
+    /// Maps a page, in a region that takes this segment. `name` is the mapping by which caches know the page. Returns the places of its entries, if lanes do not know them.
     fn map(
         &mut self,
         asid: Asid,
         page_no: u64,
         touch: &Touch,
-        shared: Option<u32>,
+        segment: RegionSegment,
         name: MappingId,
     ) -> Result<Option<PageEntries>> {
-        match shared {
-            Some(segment) => self.tables.map_shared(asid, PageNo(page_no), touch.page, segment)?,
-            None => self.tables.map(asid, PageNo(page_no), touch.page, self.page_log2)?,
-        }
+        self.tables.map_in_segment(asid, PageNo(page_no), touch.page, segment)?;
         self.steps.clear();
         self.tables.walk(asid, PageNo(page_no), &mut self.steps);
         let run = self.run_around(asid, page_no);
@@ -201,13 +205,17 @@ impl MissTables {
 }
 
 impl Prepare {
-    /// Maps a page of the running space that has just been touched. `shared` is the number of its segment, if spaces
-    /// share the page's region as a whole.
-    pub(super) fn map_for_misses(&mut self, page_no: u64, touch: &Touch, shared: Option<u32>) -> Result<()> {
+    /// Maps a page of the running space that has just been touched, in a region that takes this segment.
+    pub(super) fn map_for_misses(
+        &mut self,
+        page_no: u64,
+        touch: &Touch,
+        segment: RegionSegment,
+    ) -> Result<()> {
         let (asid, name) = (self.running.asid, self.name_of(touch.mapping));
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
         tables.protection.touched(asid, page_no, tables.page_log2, touch.mapping);
-        let told = tables.map(asid, page_no, touch, shared, name)?;
+        let told = tables.map(asid, page_no, touch, segment, name)?;
         self.stream.tables = tables.tables.most_used().into();
         if let Some(entries) = told {
             self.control(Control::Entries(touch.mapping, Box::new(entries)));

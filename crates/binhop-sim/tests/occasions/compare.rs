@@ -11,12 +11,12 @@ use binhop_oracle::machine as oracle;
 use binhop_oracle::placements::{self, Memory};
 use binhop_sim::occasion::Subscription;
 use binhop_sim::unit::{Unit, Units};
-use binhop_sim::{Machine, Outcome, RunOptions};
+use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::{EventBatch, Op};
 
 use super::synthetic::{LOOK, Log, OWNED, PAGE, Seen, Synthetic};
 use crate::caches::for_oracle;
-use crate::common::{Event, batch, run};
+use crate::common::{Event, Fixed, batch, run};
 
 /// Returns the events of a batch in the oracle's form.
 pub fn events_of(batch: &EventBatch) -> Vec<oracle::Event> {
@@ -183,6 +183,25 @@ pub fn compare(machine: &Machine, subscription: &Subscription, events: &[Event],
     let seeds = vec![3, 4];
     let shared = RunOptions { seeds: seeds.clone(), ..RunOptions::default() };
     let last = machine.tree().config().caches[machine.last_level()].name.clone();
+    let slow = oracle_machine(machine);
+    let config = machine.tree().config();
+    let lines = slow.serving.map(|cache| config.caches[cache].line.bytes());
+    let listed = events_of(&events);
+    let names = if slow.frames.is_none() {
+        oracle::PageNames::Physical
+    } else if config.caches.iter().any(|cache| cache.tag == TagBy::Global) {
+        oracle::PageNames::Global
+    } else {
+        oracle::PageNames::Mapping
+    };
+    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, names);
+    if steps.conflict {
+        let options = RunOptions { units: Logs::default().units(subscription), ..shared };
+        let source = Box::new(Fixed::new(events, step));
+        let problem = simulate(machine, source, &options, None, &mut |_| Ok(())).unwrap_err();
+        assert_eq!(problem.place, "a global address", "{problem}");
+        return;
+    }
     let (logs, outcome) = run_with(machine, &events, step, subscription, &shared);
     for (what, options) in [
         ("neither shared nor collapsed", RunOptions { share: false, ..shared.clone() }),
@@ -204,18 +223,6 @@ pub fn compare(machine: &Machine, subscription: &Subscription, events: &[Event],
             |outcome: &Outcome| [&outcome.series, &outcome.processes].map(|table| table.whole().unwrap());
         assert!(tables(&outcome) == tables(&plain), "{what}");
     }
-    let slow = oracle_machine(machine);
-    let config = machine.tree().config();
-    let lines = slow.serving.map(|cache| config.caches[cache].line.bytes());
-    let listed = events_of(&events);
-    let names = if slow.frames.is_none() {
-        oracle::PageNames::Physical
-    } else if config.caches.iter().any(|cache| cache.tag == TagBy::Global) {
-        oracle::PageNames::Global
-    } else {
-        oracle::PageNames::Mapping
-    };
-    let steps = oracle::Steps::new(&listed, PAGE, lines, OWNED, names);
     let executed =
         |event: &oracle::Event| if let oracle::Event::Fetch { count, .. } = event { *count } else { 0 };
     let instructions: u64 = listed.iter().map(executed).sum();

@@ -11,6 +11,7 @@ use super::cache::Associativity;
 use super::document::Located;
 use super::forms::{UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
+use super::segments::{SegmentIds, SharedIds};
 use super::softvm::{ProtectionChanges, ProtectionViolations, Sharing, SoftvmConfig, WriteBacks};
 pub(super) use check::{Around, check_translation};
 
@@ -45,6 +46,10 @@ keys! {
             "the segments of 256 MiB for which a disjunct table has room";
         regions: Option<At<UpTo<256>>> = "regions", absent "8 for disjunct",
             "the regions of 256 MiB that an address space may use at one time under a disjunct table, a power of two: the groups of its root table";
+        segment_ids: Option<At<SegmentIds>> = "segment-ids", absent "none",
+            "where caches have global tags, or software translates at cache misses: the segment ids of regions of 256 MiB; under a disjunct table an id is the number of the segment. Every other region gets its segment by itself";
+        shared_segments: Option<At<SharedIds>> = "shared-segments", absent "none",
+            "the ids that several regions may have in segment-ids: these regions share their memory";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
         huge_pages: Option<At<Bytes>> = "huge-pages", form "a size", absent "none",
             "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames (buddy)";
