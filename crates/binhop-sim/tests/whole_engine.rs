@@ -293,8 +293,10 @@ impl<O: Observer> Slow<O> {
                 }
                 Op::Protect => self.observer.protect(events, row, &mut self.tree, &self.world),
                 Op::Fork => {
+                    // A space that lives under this number ends.
                     self.segments.drop_space(asid);
                     self.spaces.fork(asid, Asid(events.arg0(row).unwrap() as u32));
+                    self.report_dead_pages();
                 }
                 Op::Exec | Op::Exit => {
                     self.segments.drop_space(asid);

@@ -75,6 +75,8 @@ pub enum Event {
         pages: u8,
     },
     Fork(u8),
+    /// A fork that may give the child the number of an address space that lives.
+    ForkOnto(u8),
     Exec,
     /// The running process exits, and still loads a line. Then its number is used again.
     ExitAndRun,
@@ -113,7 +115,9 @@ pub fn event() -> impl Strategy<Value = Event> {
         1 => map.prop_map(|(page, pages, segment, shared)| Event::Map { page, pages, segment, shared }),
         1 => (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Unmap { page, pages }),
         1 => (0u8..40, 1u8..36).prop_map(|(page, pages)| Event::Protect { page, pages }),
-        1 => (0u8..4).prop_map(Event::Fork),
+        1 => (0u8..4, prop::bool::weighted(0.3)).prop_map(|(child, onto)| {
+            if onto { Event::ForkOnto(child) } else { Event::Fork(child) }
+        }),
         1 => prop_oneof![Just(Event::Exec), Just(Event::Exit), Just(Event::Kernel(true)), Just(Event::Kernel(false))],
     ]
 }
@@ -163,8 +167,9 @@ pub fn batch(events: &[Event]) -> EventBatch {
             Event::Protect { page, pages } => {
                 rows.push(Op::Protect, u64::from(page) * PAGE, map_flags::READ, u32::from(pages));
             }
-            Event::Fork(child) => {
-                if !alive[child as usize] && child != running {
+            Event::Fork(child) | Event::ForkOnto(child) => {
+                let may_end_a_space = matches!(event, Event::ForkOnto(_));
+                if (may_end_a_space || !alive[child as usize]) && child != running {
                     alive[child as usize] = true;
                     let args = [Some(u64::from(running)), None];
                     rows.push_args(Op::Fork, u64::from(child), 0, 0, args);
