@@ -10,10 +10,11 @@ use arrow_array::{Array, RecordBatch};
 use binhop_base::{Agent, Class, Kind, Problem, Result};
 use binhop_hw::DirtyData;
 use binhop_os::placement::POLICIES;
+use binhop_sim::io_path::RUNNING_SPACE;
 use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
 use binhop_sim::unit::{Injector, Unit, Units};
 use binhop_sim::{Machine, Outcome, RunOptions, explain, simulate};
-use binhop_trace::event::EventBuilder;
+use binhop_trace::event::{EventBuilder, map_flags};
 use binhop_trace::{EventBatch, Op};
 
 /// `Always` is a unit that does the same at every occasion. The function gets the seed of its lane.
@@ -205,6 +206,55 @@ fn cycles_that_the_processor_waits_for_a_unit_are_counted() {
             assert_eq!(value(&outcome, 1, "cycles"), cycles, "{agent:?}");
         }
     }
+}
+
+/// A unit accesses a page under a name that the program never uses: the second address of the page. What the unit stores
+/// there is dirty, so a load of the program reads an old copy. What the unit loads there is old when the program stores.
+/// The program has one name for the page, so it counts no alias.
+#[test]
+fn a_unit_that_stores_under_a_name_of_its_own_leaves_a_different_copy() {
+    let (here, there) = (3 << 28, (4 << 28) + (3 << 12));
+    let shared = map_flags::READ | map_flags::WRITE | map_flags::SHARED;
+    let trace = |op: Op| {
+        let mut rows = EventBuilder::default();
+        for start in [here, there] {
+            rows.push_args(Op::Map, start, shared, 8, [Some(7), Some(0)]);
+        }
+        rows.push_args(op, there + 64, 4, 7, [Some(1), Some(RUNNING_SPACE)]);
+        rows.push(Op::Load, here + 64, 4, 1);
+        rows.push(Op::Load, here + 64, 4, 1);
+        rows.push_args(Op::DmaRead, there + 96, 4, 7, [Some(2), Some(RUNNING_SPACE)]);
+        rows.push(Op::Store, here + 96, 4, 1);
+        rows.push(Op::Store, here + 96, 4, 1);
+        rows.finish()
+    };
+    let act = |_: u64, occasion: &Occasion, injector: &mut Injector<'_>| {
+        let Occasion::Device { writes, mapping, offset, .. } = *occasion else { return Ok(()) };
+        let kind = if writes { Kind::Store } else { Kind::Load };
+        injector.access(Agent::Kernel, kind, mapping, offset).map(|_| ())
+    };
+    let subscription = Subscription::new(0, Agent::ALL).at(OccasionKind::Device, TouchedLines::EVERYTHING);
+    for tag in ["global", "asid"] {
+        for translation in ["on", "off"] {
+            let tags = ["l1i", "l1d", "l2i", "l2d"].map(|cache| format!("cache.{cache}.tag={tag}"));
+            let settings = [&tags[..], &[format!("translation={translation}")]].concat();
+            let machine = Machine::load("jm97", &settings).unwrap();
+            for share in [true, false] {
+                let units = Some(units(subscription.clone(), act));
+                let options = RunOptions { seeds: vec![0, 1], units, share, ..RunOptions::default() };
+                let counts = |op: Op| {
+                    let outcome = run(&machine, &trace(op), 10, &options);
+                    ["translation.aliases", "translation.synonyms"].map(|name| value(&outcome, 1, name))
+                };
+                assert_eq!(counts(Op::DmaWrite), [0, 2], "{tag}, translation {translation}, {share}");
+                assert_eq!(counts(Op::DmaRead), [0, 1], "{tag}, translation {translation}, {share}");
+            }
+        }
+    }
+    // No unit acts where software translates at cache misses.
+    let softvm = Machine::load("softvm", &["translation=on".to_string()]).unwrap();
+    let problem = refusal(&softvm, &trace(Op::DmaWrite), units(subscription, act));
+    assert!(problem.rule.contains("only the program and its handlers"), "{problem}");
 }
 
 /// Returns the placements of a lane, in order: the virtual page number, and the page that was evicted.
