@@ -194,6 +194,54 @@ fn three_hundred_processes_at_32_placements_take_less_than_2_gb() {
     assert_less_than_2_gb(with_switches(300, 2, 32).0);
 }
 
+/// Returns accesses to pages that two processes share at two addresses each. Each access is the first of its line and
+/// waits for lanes to look for copies.
+fn aliases(pages: u64) -> EventBatch {
+    let mut rows = EventBuilder::default();
+    for asid in 0..2 {
+        rows.push(Op::Switch, asid, 0, 0);
+        for start in [0, 1 << 30] {
+            rows.push_args(Op::Map, start, 1 | 2 | 8, pages as u32, [Some(7), Some(0)]);
+        }
+    }
+    for round in 0..4 {
+        rows.push(Op::Switch, round % 2, 0, 0);
+        for page in 0..pages {
+            for line in 0..64 {
+                let addr = page << 12 | line << 6;
+                rows.push(Op::Store, addr, 8, 1);
+                rows.push(Op::Load, 1 << 30 | addr, 8, 1);
+            }
+        }
+    }
+    rows.finish()
+}
+
+/// The accesses that lanes watch for synonyms take no more than what is estimated for them, beside what physical tags
+/// take.
+#[test]
+fn watched_accesses_take_what_is_estimated() {
+    let _turn = turn();
+    let tagged = |tag: &str| ["l1i", "l1d", "l2i", "l2d"].map(|cache| format!("cache.{cache}.tag={tag}"));
+    let by_asid = Machine::load("jm97", &tagged("asid")).unwrap();
+    let index = ["l2i", "l2d"].map(|cache| format!("cache.{cache}.index=physical"));
+    let physical = Machine::load("jm97", &[&tagged("physical")[..], &index].concat()).unwrap();
+    let pages = 100;
+    let events = aliases(pages);
+    let of = |machine: &Machine| {
+        let options = options(1, None);
+        let growth = [4 * pages, 2, 0];
+        let estimated = estimated_memory(std::slice::from_ref(machine), &options, 1, growth);
+        [peak(machine, &events, &options), estimated]
+    };
+    let [watched, plain] = [of(&by_asid), of(&physical)];
+    let of_watches = [0, 1].map(|at| watched[at].saturating_sub(plain[at]));
+    println!("{of_watches:?} B: {watched:?}, {plain:?}");
+    assert!(of_watches[0] > 100_000, "nothing is watched: {of_watches:?}");
+    assert!(of_watches[0] <= of_watches[1], "more than estimated: {of_watches:?}");
+    assert!(watched[0] <= watched[1], "more than estimated");
+}
+
 /// Maps pages in regions of 256 MiB, one in each or all in one, in two address spaces, and loads from each page.
 fn regions(pages: u64, sparse: bool, shared: bool) -> EventBatch {
     let mut rows = EventBuilder::default();

@@ -42,6 +42,7 @@ use crate::results::tally::Tally;
 use crate::sharing::{FEWEST_SEEDS_IN_BITS, FrontGroup, FrontSharing};
 use crate::sharing::{LaneCells, SharingPlan};
 use crate::softvm::PageEntries;
+use crate::synonyms::{HeldCopy, WatchedAccess};
 use crate::translation::{HUGE_PAGE, RUN, TranslationBytes};
 
 /// The number of blocks on their way to each worker, the current block included.
@@ -77,6 +78,21 @@ const PROTECTED: u64 = 64;
 const SORTED_ACCESS: u64 = 12;
 /// The bytes of a line of level 1 where lanes are bits.
 const LINE_OF_LEVEL1: u64 = 24;
+
+/// Returns the bytes of the accesses that a block tells lanes to watch, with the copies that a shared front holds. The
+/// list of controls may be twice as long as it needs to be.
+fn of_watches(machines: &[Machine], group: &FrontGroup) -> u64 {
+    let cells = group.lanes.iter().flat_map(|cells| &cells.machines);
+    let copies_of = |&cell: &usize| {
+        let tree = machines[cell].tree();
+        let caches = tree.config().caches.iter().enumerate();
+        let of_front = caches.filter(|&(number, cache)| tree.in_front(number) && cache.keyed_by_mapping());
+        of_front.map(|(_, cache)| tree.places_of_line_number(cache)).sum::<u64>()
+    };
+    let copies = cells.map(copies_of).max().unwrap_or(0).saturating_mul(size_of::<HeldCopy>() as u64);
+    let control = (2 * size_of::<(u32, Control)>() + size_of::<WatchedAccess>()) as u64;
+    (BLOCK_CONTROLS as u64).saturating_mul(control.saturating_add(copies))
+}
 
 /// Returns what is assumed of a trace before it is read: no more pages than most short traces touch.
 pub(crate) fn guess(options: &RunOptions) -> Growth {
@@ -280,7 +296,8 @@ impl MemoryEstimate {
             }
             let walks = first.map_or(0, |cell| estimate.add_translation(&machines[cell]));
             for group in &stream.groups {
-                let (fixed, page) = (blocks * (block + walks), KNOWN * (workers + 1));
+                let watches = if stream.looks_for_synonyms { of_watches(machines, group) } else { 0 };
+                let (fixed, page) = (blocks * (block + walks + watches), KNOWN * (workers + 1));
                 estimate.shared.add(Sum { fixed, page, ..Sum::default() });
                 group.lanes.iter().for_each(|cells| estimate.add_lane(machines, cells, group, options));
             }
