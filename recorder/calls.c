@@ -67,14 +67,14 @@ static Bool waits(const Thread *thread)
    case __NR_epoll_wait: case __NR_epoll_pwait:
       if ((Int)thread->arguments[3] == 0) return False;
       break;
-   case __NR_read: case __NR_readv:
+   case __NR_read: case __NR_readv: case __NR_preadv2:
       if (thread->regular) return False;
       break;
    case __NR_splice: case __NR_tee: case __NR_vmsplice:
       if (thread->regular) return False;
       break;
    case __NR_accept: case __NR_accept4: case __NR_recvfrom: case __NR_recvmsg: case __NR_recvmmsg: break;
-   case __NR_write: case __NR_writev:
+   case __NR_write: case __NR_writev: case __NR_pwritev2:
       if (thread->regular) return False;
       wanted = POLLOUT;
       break;

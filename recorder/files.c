@@ -21,6 +21,8 @@ extern SysRes VG_(do_syscall)(UWord number, UWord, UWord, UWord, UWord, UWord, U
 #define EMPTY_PATH 0x1000
 #define STATX_BTIME 0x800
 #define RENAME_EXCHANGE 2
+/* Valgrind's headers do not have this flag of pwritev2, RWF_APPEND. */
+#define APPENDS 0x10
 #define NO_OFFSET (~0ULL)
 
 /* The buffer of statx, of which the recorder reads two fields. */
@@ -93,7 +95,7 @@ static Bool is_of_a_file(UInt number)
 {
    switch (number) {
    case __NR_read: case __NR_write: case __NR_readv: case __NR_writev:
-   case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
+   case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev: case __NR_preadv2: case __NR_pwritev2:
    case __NR_sendto: case __NR_recvfrom: case __NR_sendmsg: case __NR_recvmsg:
    case __NR_sendmmsg: case __NR_recvmmsg:
    case __NR_fsync: case __NR_fdatasync: case __NR_ftruncate:
@@ -278,6 +280,20 @@ static void find_pipe(Thread *thread)
       find(fd, &thread->to_device, &thread->to_inode);
 }
 
+/* Returns whether a call writes at the end of its file, whatever offset it names. `flags` are the descriptor's. */
+static Bool appends(const Thread *thread, Int flags)
+{
+   if (flags >= 0 && (flags & VKI_O_APPEND) != 0) return True;
+   return thread->number == __NR_pwritev2 && (thread->arguments[5] & APPENDS) != 0;
+}
+
+/* Returns the length of a descriptor's file. */
+static ULong size_of(Int fd)
+{
+   struct vg_stat file;
+   return VG_(fstat)(fd, &file) == 0 ? (ULong)file.size : NO_OFFSET;
+}
+
 void BH_(find_file)(Thread *thread)
 {
    thread->device = thread->inode = thread->to_device = thread->to_inode = 0;
@@ -296,12 +312,25 @@ void BH_(find_file)(Thread *thread)
    if (!thread->regular) return;
    Int flags = VG_(fcntl)(fd, VKI_F_GETFL, 0);
    thread->direct = flags >= 0 && (flags & O_DIRECT) != 0;
-   if (thread->number == __NR_ftruncate) {
-      thread->offset = thread->arguments[1];
-   } else if (thread->number == __NR_pread64 || thread->number == __NR_pwrite64 || thread->number == __NR_preadv
-       || thread->number == __NR_pwritev) {
-      thread->offset = thread->arguments[3];
-   } else {
-      thread->offset = offset_of(fd, 0);
+   switch (thread->number) {
+   case __NR_write: case __NR_writev: case __NR_pwrite64: case __NR_pwritev: case __NR_pwritev2:
+      if (appends(thread, flags)) {
+         thread->offset = size_of(fd);
+         return;
+      }
+      break;
+   default: break;
    }
+   switch (thread->number) {
+   case __NR_ftruncate: thread->offset = thread->arguments[1]; return;
+   case __NR_preadv2: case __NR_pwritev2:
+      /* The offset -1 is the descriptor's own. */
+      if (thread->arguments[3] == NO_OFFSET) break;
+      /* fall through */
+   case __NR_pread64: case __NR_pwrite64: case __NR_preadv: case __NR_pwritev:
+      thread->offset = thread->arguments[3];
+      return;
+   default: break;
+   }
+   thread->offset = offset_of(fd, 0);
 }

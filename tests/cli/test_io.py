@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from tests.conftest import Command
 
-DMA_WRITE, DMA_READ = (
-    next(code for code, name, _ in _binhop.events() if name == wanted) for wanted in ("dma-write", "dma-read")
+DMA_WRITE, DMA_READ, SYSCALL = (
+    next(code for code, name, _ in _binhop.events() if name == wanted)
+    for wanted in ("dma-write", "dma-read", "syscall")
 )
 RUNNING = 2**64 - 1
 """The segment that stands for the address space that runs."""
@@ -519,6 +520,45 @@ def test_a_list_of_buffers_is_no_data(
     loader = _recorded(without, command, tmp_path, monkeypatch, "without")
     assert path["read"] - loader["read"] == 64, "the loader reads, too"
     assert path["sent"] == path["received"] == 32 + 32 + 11
+
+
+CALLS_WITH_FLAGS = """
+int main(void)
+{
+   static char other[64];
+   int file = open("file", O_RDWR | O_CREAT, 0600);
+   int log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600), again = open("log", O_WRONLY | O_APPEND);
+   struct iovec list[2] = {{bytes, 20}, {bytes + 20, 12}}, room[2] = {{other, 20}, {other + 20, 12}};
+   pwritev2(file, list, 2, -1, 0); /* bytes 0 to 31 */
+   pwritev2(file, list, 2, 4096, 0);
+   pwritev2(file, list, 2, -1, 0); /* bytes 32 to 63 */
+   pwritev2(file, list, 2, 0, RWF_APPEND); /* behind the second page's bytes */
+   pwritev2(file, list, 2, 3 * 4096, 0);
+   preadv2(file, room, 2, 4096, 0);
+   preadv2(file, room, 2, -1, 0);
+   lseek(file, 5 * 4096, SEEK_SET); /* no call of these reads or writes there */
+   write(log, bytes, 4096);
+   write(again, bytes, 4096); /* the second page, though the descriptor is at byte 0 */
+   pwrite(log, bytes, 4096, 0); /* the third page: Linux appends */
+   return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_calls_with_flags_name_their_file_and_their_place(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _recorded(CALLS_WITH_FLAGS, command, tmp_path, monkeypatch)
+    assert path["unseen"] == 0
+    assert path["written"] == 5 * 32 + 3 * 4096
+    assert path["dirty"] == 3 + 3, "pages 0, 1 and 3 of the file, and three pages of the log"
+    calls = [line for line in CALLS_WITH_FLAGS.splitlines() if "preadv2" not in line]
+    loader = _recorded("\n".join(calls), command, tmp_path, monkeypatch, "without")
+    assert path["read"] - loader["read"] == 64, "the loader reads, too"
+    rows = pl.read_parquet(tmp_path / "program.parquet").filter(pl.col("op") == SYSCALL)
+    for number, offsets in ((327, [4096, 64]), (328, [0, 4096, 32, 4096 + 32, 3 * 4096])):
+        assert rows.filter(pl.col("count") == number)["arg1"].to_list() == offsets
 
 
 PAGES_IN_PIPES = """
