@@ -1,6 +1,8 @@
 //! A `Witness` is told what an access does on its way: the level that served it, the misses, and the lines that
 //! came and left.
 
+use std::ops::Range;
+
 use binhop_base::{Kind, LineAddr};
 
 /// `Level` is a level of the memory system.
@@ -72,6 +74,11 @@ pub trait Witness {
     #[inline(always)]
     fn removed(&mut self, _line: RemovedLine) {}
 
+    /// Learns that the stream buffers of a cache discarded lines of a mapping or page, which `_id` names as
+    /// [`RemovedLine::at`] does. There may be no lines.
+    #[inline(always)]
+    fn dropped(&mut self, _cache: usize, _id: u32, _lines: Range<u32>) {}
+
     /// Learns that a write buffer was full, and that the processor waits this number of cycles for it.
     #[inline(always)]
     fn stalled(&mut self, _cycles: u64) {}
@@ -93,6 +100,11 @@ macro_rules! pass_on_lines {
         #[inline]
         fn removed(&mut self, line: $crate::RemovedLine) {
             self.witness.removed(line);
+        }
+
+        #[inline]
+        fn dropped(&mut self, cache: usize, id: u32, lines: std::ops::Range<u32>) {
+            self.witness.dropped(cache, id, lines);
         }
 
         #[inline]

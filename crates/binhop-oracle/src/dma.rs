@@ -790,6 +790,11 @@ impl DmaMachine {
         }
     }
 
+    /// Returns the lines that the front holds, wholly or in part.
+    pub(crate) fn held_lines(&self) -> BTreeSet<u64> {
+        self.held.keys().copied().collect()
+    }
+
     /// Returns every line that was written.
     pub(crate) fn lines(&self) -> Vec<u64> {
         self.newest.keys().copied().collect()

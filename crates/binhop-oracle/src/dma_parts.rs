@@ -12,11 +12,19 @@
 //!   fewer words or as many.
 //! - A store makes a line of the data cache dirty, if the cache writes back. If this line is a part, the rest of its
 //!   line stays clean. The front reads a whole line for a store if lines of the data cache are whole lines, and a cache
-//!   on the way writes back, which the store makes dirty.
+//!   on the way writes back, which the store makes dirty. If this is not the data cache, no cache on the way may have
+//!   stream buffers: the lines that they read ahead could push the line out before the store reaches it.
 //! - What a cache passes down updates each copy of these words on its way.
-//! - Programs do not store into what they fetch: the instruction cache does not look at the data cache.
+//! - Programs do not store into what they fetch: the instruction cache does not look at the data cache. Its stream
+//!   buffers may read data ahead that nobody fetches, so no store updates them.
+//! - A cache may have stream buffers, which hold copies of lines that were read ahead. A missing line comes from a
+//!   buffer that has it at its head. Otherwise the cache reads the line from below, and the buffer used longest ago
+//!   begins anew with the lines behind it, as far as the page goes.
+//! - A line that a stream buffer holds is held by the front. A line that leaves a buffer is no whole line for the
+//!   machine below: a buffer returns nothing.
+//! - If bytes of a page become invalid, all buffers with lines of the page are emptied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use crate::dma::{DmaMachine, Reply, Tapped, WORDS};
@@ -57,6 +65,8 @@ pub struct PartCache {
     pub allocates: bool,
     /// True if lines leave the caches above together with a line that the cache evicts.
     pub is_inclusive: bool,
+    /// The number of stream buffers, and the lines that each holds.
+    pub streams: Option<(usize, u64)>,
 }
 
 /// `PartFront` describes a front.
@@ -119,13 +129,19 @@ pub struct PartMachine {
     /// The machine below the front.
     pub below: DmaMachine,
     parts: Vec<Part>,
+    /// The stream buffers of each cache, the buffer used last first. The first line of a buffer is its head.
+    streams: Vec<Vec<VecDeque<Part>>>,
     time: u64,
     /// The lines that the front holds when the reference under way has ended.
     held_at_end: BTreeSet<u64>,
-    /// The lines that the reference under way has removed from caches.
-    removed: Vec<Part>,
+    /// The lines that the reference under way has removed from caches and stream buffers. The flag is true for a line
+    /// of a buffer.
+    removed: Vec<(Part, bool)>,
     /// The lines that the reference under way has written back as a whole.
     told: Vec<u64>,
+    /// The lines of which the processor stored a part past the front. Where all lines of the front are whole, nobody is
+    /// told that such a line has left the front.
+    untold: BTreeSet<u64>,
     seen: Vec<(Tapped, Reply)>,
 }
 
@@ -146,7 +162,9 @@ impl PartMachine {
     /// Makes a machine with an empty front.
     #[must_use]
     pub fn new(front: PartFront, below: DmaMachine) -> Self {
+        let buffers = |cache: &PartCache| vec![VecDeque::new(); cache.streams.map_or(0, |(count, _)| count)];
         Self {
+            streams: front.caches.iter().map(buffers).collect(),
             front,
             below,
             parts: Vec::new(),
@@ -154,6 +172,7 @@ impl PartMachine {
             held_at_end: BTreeSet::new(),
             removed: Vec::new(),
             told: Vec::new(),
+            untold: BTreeSet::new(),
             seen: Vec::new(),
         }
     }
@@ -179,14 +198,29 @@ impl PartMachine {
         self.parts.iter_mut().find(|part| part.cache == cache && part.range().contains(&word))
     }
 
-    fn holds(&self, line: u64) -> bool {
-        self.parts.iter().any(|part| part.line() == line)
+    /// Returns the lines in stream buffers.
+    fn buffered(&self) -> impl Iterator<Item = &Part> {
+        self.streams.iter().flatten().flatten()
+    }
+
+    /// Returns every line that the front holds.
+    fn held(&self) -> BTreeSet<u64> {
+        self.parts.iter().chain(self.buffered()).map(Part::line).collect()
     }
 
     /// Returns the version of a word in the highest cache that has the word.
     fn top(&self, word: u64) -> Option<u64> {
         let holders = self.parts.iter().filter(|part| part.range().contains(&word));
         holders.min_by_key(|part| part.cache).map(|part| part.words[(word - part.first) as usize])
+    }
+
+    /// Gives the stream buffers of a cache the versions of words that pass by.
+    fn update_buffers(&mut self, cache: usize, range: &Range<u64>, words: &[u64]) {
+        for part in self.streams[cache].iter_mut().flatten() {
+            for word in part.range().filter(|word| range.contains(word)) {
+                part.words[(word - part.first) as usize] = words[(word - range.start) as usize];
+            }
+        }
     }
 
     fn newest(&self, word: u64) -> u64 {
@@ -198,11 +232,11 @@ impl PartMachine {
         let mut ahead = self.clone();
         ahead.held_at_end.clear();
         ahead.access(cache, word, wanted);
-        self.held_at_end = ahead.parts.iter().map(Part::line).collect();
+        self.held_at_end = ahead.held();
         self.access(cache, word, wanted);
-        for part in std::mem::take(&mut self.removed) {
-            let (line, whole) = (part.line(), part.is_whole());
-            if (!part.dirty || !whole) && !self.told.contains(&line) && !self.holds(line) {
+        for (part, of_buffer) in std::mem::take(&mut self.removed) {
+            let (line, whole) = (part.line(), part.is_whole() && !of_buffer);
+            if (!part.dirty || !whole) && !self.told.contains(&line) && !self.held().contains(&line) {
                 self.told.push(line);
                 let words = whole.then(|| part.words.try_into().expect("the line is whole"));
                 self.below.clean_eviction(line, words);
@@ -233,6 +267,7 @@ impl PartMachine {
             holds = true;
         }
         if !(writes_back && holds) {
+            self.update_buffers(cache, &(word..word + 1), &[version]);
             self.pass_down(next, word..word + 1, &[version], true);
         }
     }
@@ -250,22 +285,12 @@ impl PartMachine {
     }
 
     fn bring_in(&mut self, cache: usize, word: u64, wanted: Wanted, reads: bool) {
-        let PartCache { line, sets, ways, next, is_inclusive, .. } = self.front.caches[cache];
+        let PartCache { line, sets, ways, next, is_inclusive, streams, .. } = self.front.caches[cache];
         let first = word / line * line;
-        let words = match next {
+        let words = match streams {
             _ if !reads => vec![0; line as usize],
-            Some(next) => {
-                self.look_up(next, first, wanted);
-                let from = self.find(next, first).expect("the line is here");
-                let skipped = (first - from.first) as usize;
-                from.words[skipped..skipped + line as usize].to_vec()
-            }
-            None => {
-                let store = wanted == Wanted::Store && self.stores_lines();
-                let (reply, words) = self.below.cpu_read(first / LINE, store);
-                self.seen.push((("read", first / LINE, store), reply));
-                words[within_line(&(first..first + line))].to_vec()
-            }
+            Some((_, depth)) if wanted != Wanted::Fill => self.read_ahead(cache, first, depth, wanted),
+            _ => self.read_behind(cache, first, wanted),
         };
         let set_of = |first: u64| first / line % sets;
         let in_set = |part: &&Part| part.cache == cache && set_of(part.first) == set_of(first);
@@ -276,13 +301,53 @@ impl PartMachine {
             if is_inclusive {
                 self.remove_above(&mut victim);
             }
-            self.removed.push(victim.clone());
+            self.removed.push((victim.clone(), false));
             if victim.dirty {
+                self.update_buffers(cache, &victim.range(), &victim.words);
                 self.pass_down(next, victim.range(), &victim.words, false);
             }
         }
         self.time += 1;
         self.parts.push(Part { cache, first, dirty: false, used: self.time, words });
+    }
+
+    /// Reads a line of a cache from behind the cache.
+    fn read_behind(&mut self, cache: usize, first: u64, wanted: Wanted) -> Vec<u64> {
+        let PartCache { line, next, .. } = self.front.caches[cache];
+        if let Some(next) = next {
+            self.look_up(next, first, wanted);
+            let from = self.find(next, first).expect("the line is here");
+            let skipped = (first - from.first) as usize;
+            return from.words[skipped..skipped + line as usize].to_vec();
+        }
+        let store = wanted == Wanted::Store && self.stores_lines();
+        let (reply, words) = self.below.cpu_read(first / LINE, store);
+        self.seen.push((("read", first / LINE, store), reply));
+        words[within_line(&(first..first + line))].to_vec()
+    }
+
+    /// Takes a missing line from a stream buffer, or reads it from behind the cache, and reads further lines ahead.
+    fn read_ahead(&mut self, cache: usize, first: u64, depth: u64, wanted: Wanted) -> Vec<u64> {
+        let line = self.front.caches[cache].line;
+        let is_at_head = |buffer: &VecDeque<Part>| buffer.front().is_some_and(|head| head.first == first);
+        let (words, ahead) = if let Some(used) = self.streams[cache].iter().position(is_at_head) {
+            let mut buffer = self.streams[cache].remove(used);
+            let head = buffer.pop_front().expect("the buffer has a head");
+            self.streams[cache].insert(0, buffer);
+            (head.words, depth..depth + 1)
+        } else {
+            let words = self.read_behind(cache, first, wanted);
+            let oldest = self.streams[cache].pop().expect("the cache has buffers");
+            self.removed.extend(oldest.into_iter().map(|part| (part, true)));
+            self.streams[cache].insert(0, VecDeque::new());
+            (words, 1..depth + 1)
+        };
+        let page_end = (first / self.front.page + 1) * self.front.page;
+        for first in ahead.map(|number| first + number * line).filter(|&first| first < page_end) {
+            let words = self.read_behind(cache, first, Wanted::Load);
+            self.streams[cache][0].push_back(Part { cache, first, dirty: false, used: 0, words });
+        }
+        words
     }
 
     fn has_parts(&self) -> bool {
@@ -294,7 +359,9 @@ impl PartMachine {
         let caches = &self.front.caches;
         let behind = |cache: &usize| caches[*cache].next;
         let mut way = std::iter::successors(Some(1), behind);
-        caches[1].line == LINE && way.any(|cache| caches[cache].writes_back)
+        let reads_ahead = way.clone().any(|cache| caches[cache].streams.is_some());
+        let is_kept = caches[1].writes_back || (!reads_ahead && way.any(|cache| caches[cache].writes_back));
+        caches[1].line == LINE && is_kept
     }
 
     /// Removes the copies of an evicted line's words from all caches above, and takes over what is dirty there.
@@ -315,7 +382,7 @@ impl PartMachine {
                     victim.words[skipped..skipped + part.words.len()].copy_from_slice(&part.words);
                     victim.dirty = true;
                 }
-                self.removed.push(part);
+                self.removed.push((part, false));
             }
         }
     }
@@ -337,6 +404,7 @@ impl PartMachine {
                 holds = true;
             }
             if !(writes_back && holds) {
+                self.update_buffers(number, &range, words);
                 self.pass_down(next, range, words, is_store);
             }
             return;
@@ -378,6 +446,7 @@ impl PartMachine {
         let page = words.start / self.front.page * self.front.page;
         let lines = words.start / LINE..(words.end - 1) / LINE + 1;
         let before = self.clone();
+        let dropped = if writes || flushes { self.empty_buffers(page) } else { Vec::new() };
         let mut passed = Vec::new();
         if flushes && !by_processor {
             self.treat(&(page..page + self.front.page), Treatment::WriteBack, &mut passed);
@@ -407,9 +476,12 @@ impl PartMachine {
                     part.words[(word - part.first) as usize] = versions[(word - range.start) as usize];
                 }
             }
+            for cache in 1..self.front.caches.len() {
+                self.update_buffers(cache, range, &versions);
+            }
             self.pass_below(range.clone(), &versions, writes || flushes);
         }
-        for line in lines {
+        for line in lines.clone() {
             let first = line * LINE;
             let range = words.start.max(first)..words.end.min(first + LINE);
             let (within, whole) = (within_line(&range), range.end - range.start == LINE);
@@ -418,8 +490,9 @@ impl PartMachine {
                 self.pass_below(range, &written[within], true);
                 // Where all lines of the front are whole, nobody is told that a clean copy left before the store.
                 if !whole && self.has_parts() {
-                    self.below.clean_eviction(line, None);
-                    self.seen.push((("clean eviction", line, false), None));
+                    self.tell_clean(line);
+                } else if !whole {
+                    self.untold.insert(line);
                 }
             } else if writes {
                 let reply = self.below.device_write(line, within);
@@ -429,6 +502,26 @@ impl PartMachine {
                 self.seen.push((("device read", line, false), reply));
             }
         }
+        // The other lines of the page have left the buffers, too.
+        let mut told = BTreeSet::new();
+        for line in dropped.iter().map(Part::line).filter(|line| !lines.contains(line)) {
+            let leaves = !self.held().contains(&line) && told.insert(line);
+            if leaves && (by_processor || !flushes) {
+                self.tell_clean(line);
+            }
+        }
+    }
+
+    fn tell_clean(&mut self, line: u64) {
+        self.below.clean_eviction(line, None);
+        self.seen.push((("clean eviction", line, false), None));
+    }
+
+    /// Empties the stream buffers that hold lines of a page. Returns these lines.
+    fn empty_buffers(&mut self, page: u64) -> Vec<Part> {
+        let is_of_page = |part: &Part| (page..page + self.front.page).contains(&part.first);
+        let buffers = self.streams.iter_mut().flatten();
+        buffers.filter(|buffer| buffer.iter().any(is_of_page)).flat_map(std::mem::take).collect()
     }
 
     /// Cleans or removes every line of the front that has any of these words. Adds what is passed down.
@@ -461,7 +554,8 @@ impl PartMachine {
     }
 
     /// Checks that the highest copy of every word is the newest, and that a word that no cache of the front holds dirty
-    /// is the newest below.
+    /// is the newest below. A copy in a buffer must be the newest, too, unless a copy above it is dirty. The machine
+    /// below must know which lines the front holds, unless pages are flushed.
     fn check_nothing_is_lost(&mut self) {
         for line in self.below.lines() {
             for place in 0..WORDS {
@@ -469,11 +563,26 @@ impl PartMachine {
                 if let Some(version) = self.top(word) {
                     assert_eq!(version, self.newest(word), "the front's copy of word {word} is stale");
                 }
-                let mut holders = self.parts.iter().filter(|part| part.range().contains(&word));
-                if !holders.any(|part| part.dirty) {
+                let holders = self.parts.iter().filter(|part| part.range().contains(&word));
+                let dirty = holders.filter(|part| part.dirty).map(|part| part.cache).min();
+                for part in self.buffered().filter(|part| part.range().contains(&word) && part.cache > 0) {
+                    let version = part.words[(word - part.first) as usize];
+                    let is_covered = dirty.is_some_and(|dirty| dirty <= part.cache);
+                    assert!(
+                        is_covered || version == self.newest(word),
+                        "a buffer's copy of word {word} is stale"
+                    );
+                }
+                if dirty.is_none() {
                     self.below.check_below(line, place..place + 1);
                 }
             }
+        }
+        if !self.front.flushes_pages {
+            let (held, known) = (self.held(), self.below.held_lines());
+            self.untold.retain(|line| known.contains(line) && !held.contains(line));
+            let expected: BTreeSet<u64> = held.union(&self.untold).copied().collect();
+            assert_eq!(known, expected, "the machine below knows which lines the front holds");
         }
     }
 }

@@ -32,8 +32,12 @@ const LINES: [&[u64]; 9] = [
     &[16, 16, 32, 64, 128],
 ];
 
+/// Stands before the keys of a cache's stream buffers.
+const STREAMS: &str = "streams:";
+
 /// Makes a machine whose caches have two sets: one way in level 1, two ways in the last level but one, four ways in
-/// the last level. `keys` has further keys of each cache of the front, such as its write policy.
+/// the last level. `keys` has further keys of each cache of the front, such as its write policy,
+/// and behind [`STREAMS`] the keys of its stream buffers.
 fn machine(lines: &[u64], tags: &str, keys: &[&str]) -> Machine {
     let last = lines.len() - 1;
     let mut toml = format!(
@@ -49,8 +53,12 @@ fn machine(lines: &[u64], tags: &str, keys: &[&str]) -> Machine {
         };
         let next = if number == last { "memory".to_owned() } else { format!("l{}", number.max(1) + 1) };
         let more = if number == last { "" } else { keys[number] };
+        let (key, streams) = more.split_once(STREAMS).map_or((more, ""), |(keys, streams)| (keys, streams));
+        if !streams.is_empty() {
+            toml += &format!("[stream-buffers.{name}]\n{streams}");
+        }
         toml += &format!(
-            "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\n{tags}{more}next = \"{next}\"\n",
+            "[cache.{name}]\n{serves}size = \"{}B\"\nline = \"{line}B\"\nways = {ways}\n{tags}{key}next = \"{next}\"\n",
             2 * ways * line,
         );
     }
@@ -72,6 +80,7 @@ fn slow_front(front: &Machine, word: u64) -> PartFront {
                 writes_back: cache.write == "back",
                 allocates: cache.allocate,
                 is_inclusive: cache.inclusive,
+                streams: cache.streams,
             })
             .collect(),
         page: PAGE / word,
@@ -182,11 +191,18 @@ short_and_long! { many_parts: 60, 1000;
         choices in (any::<bool>(), any::<bool>(), any::<u64>()),
         keys in prop::collection::vec(prop::sample::select(&WRITES[..]), 4),
         inclusive in prop::option::weighted(0.3, 2..4usize),
+        streams in prop::collection::vec(prop::option::weighted(0.4, (1..4u32, 1..5u32)), 4),
     ) {
         // The instruction cache is never written.
         let mut keys: Vec<String> = [""].into_iter().chain(keys).map(str::to_owned).collect();
         if let Some(cache) = inclusive {
             keys[cache] += "inclusive = true\n";
+        }
+        for (cache, streams) in streams.iter().enumerate() {
+            // No cache above an inclusive cache has stream buffers.
+            if let Some((buffers, depth)) = streams.filter(|_| inclusive.is_none_or(|inclusive| cache >= inclusive)) {
+                keys[cache] += &format!("{STREAMS}buffers = {buffers}\ndepth = {depth}\n");
+            }
         }
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         check(&machine(lines, "", &keys), &ops, choices);
@@ -197,6 +213,23 @@ short_and_long! { many_parts: 60, 1000;
 /// The write policies of a cache: write-back with allocation, which is usual, and others.
 const WRITES: [&str; 6] =
     ["", "", "", "allocate = false\n", "write = \"through\"\n", "write = \"through\"\nallocate = false\n"];
+
+/// The data cache writes through, and has a stream buffer. A store reads a line that is dirty in the DMA cache. The
+/// lines that the buffer reads ahead push this line out of level 2 before the store comes there. The rest of the line
+/// must not be lost.
+#[test]
+fn a_store_behind_stream_buffers_loses_nothing_of_a_devices_line() {
+    let keys = format!("write = \"through\"\n{STREAMS}buffers = 1\ndepth = 4\n");
+    let front = machine(&[64, 64, 64, 64], "", &["", &keys, ""]);
+    let line = WORDS as u64;
+    let ops = [
+        PartOp::DeviceWrite(0..line + 8),
+        PartOp::Store(line),
+        PartOp::Load(5 * line),
+        PartOp::Load(line + 1),
+    ];
+    check(&front, &ops, (false, false, 0));
+}
 
 /// The data cache writes through, and no other cache lies before the last level. A device's line is dirty in the DMA
 /// cache. A store reads the line and is passed down: the rest of the line must not be lost.

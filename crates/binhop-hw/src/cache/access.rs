@@ -61,7 +61,7 @@
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, Translation};
 
-use super::{Cache, Place, lines::Word};
+use super::{Cache, Place, lines::Word, stream_buffers::BufferedStream};
 use crate::{
     DirtyData, Invalidation, Level, MissedLine, Origin, RemovalCause, RemovedLine,
     request::{Below, MEMORY, PART, Request},
@@ -290,7 +290,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         } else {
             wait = self.send(number, key, kind, data, now);
             let streams = cache(self.caches, number).streams.as_mut();
-            streams.expect("the cache has stream buffers").begin(at)
+            let below = &mut *self.below;
+            let dropped = |old: BufferedStream| below.dropped(number, old.id, old.lines);
+            streams.expect("the cache has stream buffers").begin(at, dropped)
         };
         let ahead = if kind == Kind::Fetch { Kind::Fetch } else { Kind::Load };
         if self.agent.is_waited_for() {
@@ -405,6 +407,13 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
             let (line_log2, wide) = (cache.line_log2, cache.flushed_log2);
             let lines = bytes.start >> wide..bytes.end.div_ceil(1 << wide);
             let lines = (lines.start << (wide - line_log2)) as u32..(lines.end << (wide - line_log2)) as u32;
+            if let Some(streams) = &mut cache.streams {
+                let ids = mappings.iter().map(|mapping| mapping.0).filter(|_| cache.keyed_by_mapping);
+                let page = Some(page.0).filter(|_| !cache.keyed_by_mapping);
+                ids.chain(page).for_each(|id| {
+                    streams.forget(id, |old| below.dropped(number, old.id, old.lines));
+                });
+            }
             let (mut written, mut discarded) = (Vec::new(), 0);
             let mut remove = |cache: &mut Cache, id: u32| {
                 for line in cache.may_hold(id, lines.clone(), self.translation) {
@@ -423,11 +432,6 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
                     });
                 }
             };
-            if let Some(streams) = &mut cache.streams {
-                let ids = mappings.iter().map(|mapping| mapping.0).filter(|_| cache.keyed_by_mapping);
-                let page = Some(page.0).filter(|_| !cache.keyed_by_mapping);
-                ids.chain(page).for_each(|id| streams.forget(id));
-            }
             if cache.keyed_by_mapping {
                 mappings.iter().for_each(|mapping| remove(cache, mapping.0));
             } else {
@@ -479,11 +483,11 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
 
     fn flush_one(&mut self, number: usize, now: u64) {
         let flushed = cache(self.caches, number);
+        let (translation, below) = (self.translation, &mut *self.below);
         if let Some(streams) = &mut flushed.streams {
-            streams.forget_all();
+            streams.forget_all(|old| below.dropped(number, old.id, old.lines));
         }
         let (names, by_mapping) = (flushed.names(), flushed.keyed_by_mapping);
-        let (translation, below) = (self.translation, &mut *self.below);
         let mut written = Vec::new();
         flushed.remove_all(|counters, word| {
             counters.purged += 1;

@@ -126,6 +126,16 @@ macro_rules! stage_queries {
             self.caches.get(cache).holds_line(at, translation)
         }
 
+        /// Returns whether a stream buffer of a cache of this stage holds a line, which is named as in
+        /// [`RemovedLine::at`]($crate::RemovedLine::at). Nothing changes, and nothing is counted.
+        ///
+        /// # Panics
+        /// The cache belongs to the other stage.
+        #[must_use]
+        pub fn buffers_line(&self, cache: usize, at: LineAddr) -> bool {
+            self.caches.get(cache).streams.as_ref().is_some_and(|streams| streams.hold(at))
+        }
+
         /// Returns whether a line is dirty; `None` if the cache does not hold the line. The line is named as in
         /// [`RemovedLine::at`](crate::RemovedLine::at). Nothing changes, and nothing is counted.
         ///

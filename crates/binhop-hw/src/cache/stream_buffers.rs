@@ -16,8 +16,11 @@
 //! - A stream ends at the end of its page: the next page may lie anywhere in memory.
 //! - The miss counts as a miss of the cache. It costs what a hit in the cache costs: nothing at the level that the
 //!   processor asks, otherwise the cycles of the cache.
-//! - Stores leave the buffers alone: a buffer holds no data of its own, only the names of lines. Where a page's frame
-//!   changes hands, or some of its bytes become invalid, the buffers that hold lines of the page are emptied.
+//! - What the cache passes down also updates the copy of a buffer, so a store empties no buffer, and a buffer never
+//!   serves data that are older than what is behind the cache. An instruction cache is the exception: it does not look
+//!   at stores, and neither do its buffers.
+//! - Where a page's frame changes hands, or some of its bytes become invalid, the buffers that hold lines of the page
+//!   are emptied. A line that leaves a buffer is discarded, because it is clean.
 //! - Reads that complete a partial write (`fill`) neither look into a buffer nor begin a stream.
 
 use std::ops::Range;
@@ -29,9 +32,16 @@ use crate::StreamConfig;
 /// `BufferedStream` holds the lines of one buffer: successive lines of a mapping or page, named as the cache's keys
 /// name it.
 #[derive(Clone, Debug)]
-struct BufferedStream {
-    id: u32,
-    lines: Range<u32>,
+pub(crate) struct BufferedStream {
+    pub(crate) id: u32,
+    pub(crate) lines: Range<u32>,
+}
+
+impl BufferedStream {
+    /// Empties the buffer. Returns what it held.
+    fn empty(&mut self) -> Self {
+        Self { id: self.id, lines: std::mem::take(&mut self.lines) }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -62,23 +72,32 @@ impl StreamBuffers {
         Some(next)
     }
 
-    /// Begins a stream behind a missed line, in the least recently used buffer. Returns the lines to prefetch.
-    pub(crate) fn begin(&mut self, missed: LineAddr) -> Range<u32> {
+    /// Begins a stream behind a missed line, in the least recently used buffer. Returns the lines to prefetch. `dropped`
+    /// gets the stream that the buffer held.
+    pub(crate) fn begin(&mut self, missed: LineAddr, mut dropped: impl FnMut(BufferedStream)) -> Range<u32> {
         let first = missed.line + 1;
         let lines = first..first.saturating_add(self.depth).min(self.lines_in_page);
         self.streams.rotate_right(1);
-        self.streams[0] = BufferedStream { id: missed.id, lines: lines.clone() };
+        dropped(std::mem::replace(
+            &mut self.streams[0],
+            BufferedStream { id: missed.id, lines: lines.clone() },
+        ));
         lines
     }
 
-    /// Empties every buffer.
-    pub(crate) fn forget_all(&mut self) {
-        self.streams.iter_mut().for_each(|stream| stream.lines = 0..0);
+    /// Empties every buffer. `dropped` gets the streams.
+    pub(crate) fn forget_all(&mut self, mut dropped: impl FnMut(BufferedStream)) {
+        self.streams.iter_mut().for_each(|stream| dropped(stream.empty()));
     }
 
-    /// Empties the buffers that hold lines of a mapping or page.
-    pub(crate) fn forget(&mut self, id: u32) {
-        self.streams.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.lines = 0..0);
+    /// Empties the buffers that hold lines of a mapping or page. `dropped` gets the streams.
+    pub(crate) fn forget(&mut self, id: u32, mut dropped: impl FnMut(BufferedStream)) {
+        self.streams.iter_mut().filter(|stream| stream.id == id).for_each(|stream| dropped(stream.empty()));
+    }
+
+    /// Returns whether a buffer holds a line, named as the cache's keys name it.
+    pub(crate) fn hold(&self, at: LineAddr) -> bool {
+        self.streams.iter().any(|stream| stream.id == at.id && stream.lines.contains(&at.line))
     }
 }
 
@@ -108,11 +127,14 @@ mod tests {
             let found = buffers.take(line);
             assert_eq!(found, taken, "{line:?}");
             if found.is_none() {
-                assert_eq!(buffers.begin(line), begun, "{line:?}");
+                assert_eq!(buffers.begin(line, |_| {}), begun, "{line:?}");
             }
         }
         assert_eq!(buffers.take(at(9, 8)), None, "an empty buffer has no head");
-        buffers.forget(7);
+        assert!(buffers.hold(at(7, 7)) && !buffers.hold(at(7, 4)) && !buffers.hold(at(9, 7)));
+        let mut dropped = Vec::new();
+        buffers.forget(7, |stream| dropped.push((stream.id, stream.lines)));
+        assert_eq!(dropped, [(7, 5..8)]);
         assert_eq!(buffers.take(at(7, 5)), None);
     }
 }

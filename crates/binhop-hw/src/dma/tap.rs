@@ -5,9 +5,10 @@
 /// The front keeps these rules:
 /// - It reads a line that it does not hold, or holds clean. (Where the front's instruction cache does not look at
 ///   the data cache, one of the two may read a line that the other holds dirty, unless an inclusive cache stands
-///   behind both.)
+///   behind both. A stream buffer reads lines ahead whether or not the front holds them, even dirty lines.)
 /// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
-///   last clean copy of a line leaves.
+///   last clean copy of a line leaves. A line in a stream buffer is a copy. The buffer discards its lines, so they leave
+///   as parts do.
 /// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device
 ///   reads or writes one of them. Dirty lines leave as a [`TapEvent::WriteBack`], and clean lines without an event.
 ///   The next two rules are about the other schemes.
@@ -37,7 +38,7 @@ pub enum TapEvent {
     CleanEviction {
         /// The line.
         line: u64,
-        /// True if a whole line leaves, and not a part of it.
+        /// True if a whole line leaves a cache, and not a part of a line or a line of a stream buffer.
         whole: bool,
     },
     /// A dirty line of the front is passed down, and the front still holds it, clean: a device is about to read it, or

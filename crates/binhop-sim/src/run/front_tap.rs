@@ -2,12 +2,13 @@
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, PowerOfTwo, Translation};
 use binhop_hw::TapEvent;
-use binhop_hw::{Back, Front, Next, RemovedLine, Request, Tree, WritePolicy};
+use binhop_hw::{Back, Front, Next, Request, Tree, WritePolicy};
 
 use crate::frame_map::LaneTranslation;
 use crate::front_event::{DeviceRequest, FrontEvent};
 use crate::io_path::NON_TEMPORAL;
 use crate::occasion::Occasion;
+use crate::unit::{LeftLine, LeftLines};
 
 /// `FrontTap` holds the events of a lane that were not taken yet. The lines of events are as long as the longest line
 /// of the whole machine. A cache with shorter lines holds parts of a line ([`TapEvent`]).
@@ -22,8 +23,8 @@ pub(crate) struct FrontTap {
     stores_lines: bool,
     /// True if pages are flushed before devices read or write them.
     flushes_pages: bool,
-    /// The lines that left caches in the access or the occasion that is under way.
-    pub(crate) removed: Vec<RemovedLine>,
+    /// The lines that left in the access or the occasion that is under way.
+    pub(crate) left: LeftLines,
     requests: Vec<Request>,
     /// The lines that have left in the access that is under way.
     told: Vec<u64>,
@@ -40,14 +41,18 @@ impl FrontTap {
             Next::Memory => None,
         };
         let mut way = std::iter::successors(Some(config.data), behind);
-        let is_kept = way.any(|cache| config.caches[cache].write == WritePolicy::Back);
+        // The data cache takes the store with the line. A cache behind takes the store later: the lines that stream
+        // buffers read meanwhile may push the line out, and the rest of a line that a device wrote would be lost.
+        let reads_ahead = way.clone().any(|cache| config.caches[cache].streams.is_some());
+        let writes_back = |cache: usize| config.caches[cache].write == WritePolicy::Back;
+        let is_kept = writes_back(config.data) || (!reads_ahead && way.any(writes_back));
         Self {
             tree: tree.clone(),
             line_log2: line.log2(),
             has_parts: config.caches.iter().any(|cache| cache.line != line),
             stores_lines: config.caches[config.data].line == line && is_kept,
             flushes_pages: config.has_virtual_tags(),
-            removed: Vec::new(),
+            left: LeftLines::default(),
             requests: Vec::new(),
             told: Vec::new(),
             passed: Vec::new(),
@@ -63,7 +68,7 @@ impl FrontTap {
     /// Notes the events of an access, or of the departure of a page.
     pub(crate) fn note(&mut self, front: &Front, back: &mut Back, translation: &LaneTranslation<'_>) {
         self.requests.extend(back.tapped().map(|(request, _)| request));
-        if self.requests.is_empty() && self.removed.is_empty() {
+        if self.requests.is_empty() && self.left.0.is_empty() {
             return;
         }
         self.told.clear();
@@ -88,23 +93,28 @@ impl FrontTap {
                 }
             }));
         }
-        for removed in std::mem::take(&mut self.removed) {
-            let cache = &self.tree.config().caches[removed.cache];
-            let by_mapping = cache.keyed_by_mapping();
-            let id = removed.at.id;
-            let page = if by_mapping { translation.page(MappingId(id)) } else { PageId(id) };
-            let whole = cache.line.log2() == self.line_log2;
-            let in_page = u64::from(removed.at.line) << cache.line.log2() >> self.line_log2;
-            let line = self.physical(page, in_page, translation);
-            // The dirty data of a whole line have been noted before, and the dirty data of a part leave the line where
-            // it is.
-            if (!removed.dirty || !whole)
-                && !self.told.contains(&line)
-                && !self.holds(page, in_page, front, back, translation)
-            {
-                self.told.push(line);
-                self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole }));
-            }
+        for left in std::mem::take(&mut self.left.0) {
+            self.note_left(left, front, back, translation);
+        }
+    }
+
+    /// Notes that a line has left a cache or a stream buffer, if it has left the front.
+    fn note_left(&mut self, left: LeftLine, front: &Front, back: &Back, translation: &LaneTranslation<'_>) {
+        let cache = &self.tree.config().caches[left.cache];
+        let id = left.at.id;
+        let page = if cache.keyed_by_mapping() { translation.page(MappingId(id)) } else { PageId(id) };
+        // A stream buffer discards its lines, so nothing can return from there.
+        let whole = cache.line.log2() == self.line_log2 && !left.was_buffered;
+        let in_page = u64::from(left.at.line) << cache.line.log2() >> self.line_log2;
+        let line = self.physical(page, in_page, translation);
+        // The dirty data of a whole line have been noted before, and the dirty data of a part leave the line where it
+        // is.
+        if (!left.dirty || !whole)
+            && !self.told.contains(&line)
+            && !self.holds(page, in_page, front, back, translation)
+        {
+            self.told.push(line);
+            self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole }));
         }
     }
 
@@ -113,6 +123,7 @@ impl FrontTap {
     pub(crate) fn note_device(
         &mut self,
         occasion: &Occasion,
+        front: &Front,
         back: &mut Back,
         translation: &LaneTranslation<'_>,
     ) {
@@ -125,8 +136,8 @@ impl FrontTap {
         if let Some(bytes) = total.filter(|_| !by_processor) {
             self.events.push(FrontEvent::Request(DeviceRequest { number, device, writes, bytes }));
         }
-        self.removed.clear();
         self.passed.clear();
+        self.told.clear();
         let page = translation.frame(translation.page(mapping)).0 << self.tree.config().page.log2();
         self.requests.extend(back.tapped().map(|(request, _)| request));
         // Two caches may hold different ages of the same bytes, which are passed down once: with the longest line.
@@ -180,6 +191,15 @@ impl FrontTap {
                 self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole: false }));
             }
         }
+        // Stream buffers have lost the whole page, and not only the lines of the transfer.
+        let buffered = std::mem::take(&mut self.left.0).into_iter().filter(|left| left.was_buffered);
+        if self.flushes_pages && !by_processor {
+            return;
+        }
+        self.told.extend((page + offset) >> self.line_log2..=(page + offset + bytes - 1) >> self.line_log2);
+        for left in buffered {
+            self.note_left(left, front, back, translation);
+        }
     }
 
     /// Returns the physical number of a line of a page.
@@ -188,7 +208,7 @@ impl FrontTap {
         (translation.frame(page).0 << in_page) + line
     }
 
-    /// Returns whether a cache still holds a part of a line of a page.
+    /// Returns whether a cache or a stream buffer still holds a part of a line of a page.
     fn holds(
         &self,
         page: PageId,
@@ -204,9 +224,9 @@ impl FrontTap {
                 parts.clone().any(|line| {
                     let at = LineAddr { id, line };
                     if self.tree.in_front(number) {
-                        front.holds_line(number, at, translation)
+                        front.holds_line(number, at, translation) || front.buffers_line(number, at)
                     } else {
-                        back.holds_line(number, at, translation)
+                        back.holds_line(number, at, translation) || back.buffers_line(number, at)
                     }
                 })
             };

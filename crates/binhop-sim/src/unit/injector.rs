@@ -5,6 +5,7 @@ use std::ops::Range;
 use binhop_base::{Agent, Agents, Kind, LineAddr, MappingId, PageId, Problem, Result, Translation};
 use binhop_hw::{Answer, Back, Computer, DirtyData, Front, Invalidation, Origin, Resident, Tree};
 
+use super::LeftLines;
 use crate::frame_map::LaneTranslation;
 use crate::occasion::{OccasionKind, Port, TouchedLines};
 
@@ -36,6 +37,8 @@ pub struct Injector<'a> {
     pub(crate) now: u64,
     /// The cycles that the processor has waited.
     pub(crate) waited: u64,
+    /// Takes the lines that leave at an invalidation, if the front is tapped.
+    pub(crate) left: Option<&'a mut LeftLines>,
 }
 
 /// `PrivateSide` makes each access of a unit in private caches, too. The shared caches are a lane's own.
@@ -183,12 +186,17 @@ impl<'a> Injector<'a> {
         self.check_port(Port::Fetch, &bytes)?;
         self.check_port(Port::Data, &bytes)?;
         let page = self.translation.page(mapping);
+        let left = self.left.take();
         let (translation, mut computer, private) = self.computer()?;
         let mappings: Vec<MappingId> = translation.tables.mappings_of(page).collect();
         let what = Invalidation { page, mappings: &mappings, bytes, data };
-        match private {
-            Some(private) => private.invalidate(&mut computer, agent, &what, &translation),
-            None => computer.invalidate(agent, &what, &translation, &mut ()),
+        match (private, left) {
+            (Some(private), _) => private.invalidate(&mut computer, agent, &what, &translation),
+            (None, None) => computer.invalidate(agent, &what, &translation, &mut ()),
+            (None, Some(left)) => {
+                computer.invalidate(agent, &what, &translation, left);
+                self.left = Some(left);
+            }
         }
         Ok(())
     }

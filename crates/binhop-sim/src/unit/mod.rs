@@ -23,6 +23,7 @@
 mod device;
 mod injector;
 mod kernel;
+mod left_lines;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) use device::device_units;
 pub use injector::Injector;
 pub(crate) use injector::{PrivateSide, SharedCaches};
 pub(crate) use kernel::kernel_units;
+pub(crate) use left_lines::{LeftLine, LeftLines};
 
 /// `Unit` is a part of a machine that acts at occasions, in one lane.
 pub trait Unit: Send {

@@ -331,8 +331,8 @@ impl Lane {
                 self.clock.pass(gap);
             }
             let mut computer = Computer::over(&mut *front, &mut *back, self.clock.now);
-            let removed = &mut tap.removed;
-            *waited += computer.access(Agent::User, row.kind(), row.at(), &translation, removed).cycles;
+            let left = &mut tap.left;
+            *waited += computer.access(Agent::User, row.kind(), row.at(), &translation, left).cycles;
             self.clock.now = computer.now;
             tap.note(front, back, &translation);
         }
@@ -385,6 +385,7 @@ impl Lane {
             agents: subscription.agents(),
             now: self.clock.now,
             waited: 0,
+            left: self.front_tap.as_deref_mut().map(|tap| &mut tap.left),
         };
         unit.act(occasion, &mut injector)?;
         let Injector { now, waited, .. } = injector;
@@ -393,8 +394,8 @@ impl Lane {
         if let Some(tap) = &mut self.tap {
             self.backs[0].tapped(&translation, tap);
         }
-        if let Some(tap) = &mut self.front_tap {
-            tap.note_device(occasion, self.backs[0].own().0, &translation);
+        if let (Some(front), Some(tap)) = (&self.front, &mut self.front_tap) {
+            tap.note_device(occasion, front, self.backs[0].own().0, &translation);
         }
         Ok(())
     }
@@ -559,7 +560,7 @@ impl Lane {
             {
                 let back = only.own().0;
                 let mut computer = Computer::over(&mut *front, &mut *back, now);
-                computer.flush_page(Agent::User, held, mappings, &translation, &mut tap.removed);
+                computer.flush_page(Agent::User, held, mappings, &translation, &mut tap.left);
                 tap.note(front, back, &translation);
             } else if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
                 only.flush_page_everywhere(front, held, mappings, now, &translation);

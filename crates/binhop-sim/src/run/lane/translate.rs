@@ -295,6 +295,7 @@ impl Lane {
                 agents: tree.config().agents,
                 now: self.clock.now,
                 waited: 0,
+                left: None,
             };
             let cycles = match config.reads {
                 WalkEntry::Cache(cache) if kind == Kind::Load => {
