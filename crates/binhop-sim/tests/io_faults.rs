@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
 use binhop_base::{Asid, PageId, PageNo};
-use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes, UserPlace};
 use binhop_oracle::spaces::Spaces;
 use binhop_os::io::{IoConfig, MemoryRoom};
 use binhop_os::placement::PageColors;
@@ -90,9 +90,6 @@ struct Slow {
     /// The virtual page and the address space at which each page was touched first.
     firsts: BTreeMap<PageId, (u64, u64)>,
     memory: Option<MemoryRoom>,
-    /// The pages that the kernel copied into where a private mapping leads to a file, by address space and virtual
-    /// page.
-    copies: Vec<(u64, u64)>,
     /// The number of steps so far.
     made: usize,
     spaces: BTreeMap<u64, SlowSpace>,
@@ -134,7 +131,6 @@ impl Slow {
             pages: Spaces::new(PAGE, PAGE, 0),
             firsts: BTreeMap::new(),
             memory: config.memory,
-            copies: Vec::new(),
             made: 0,
             spaces: BTreeMap::new(),
             here: 0,
@@ -232,8 +228,9 @@ impl Slow {
             }
             Op::Syscall => {
                 self.server.pass_time(self.instructions);
+                self.take();
                 let (offset, bytes) = (arg1.unwrap(), u64::from(size));
-                if self.memory.is_some() && count < 2 {
+                if count < 2 {
                     self.name_buffer(addr / PAGE..=(addr + bytes - 1) / PAGE, count == 0);
                 }
                 match count {
@@ -244,6 +241,7 @@ impl Slow {
                     _ => self.server.truncate(DATA.0, 0),
                 }
                 self.take();
+                self.enter_buffer();
             }
             _ => {}
         }
@@ -298,26 +296,34 @@ impl Slow {
         }
     }
 
-    /// Names the pages behind the buffer of a call.
+    /// Names what lies behind the buffer of a call.
     fn name_buffer(&mut self, pages: std::ops::RangeInclusive<u64>, kernel_writes: bool) {
-        self.server.named.clear();
         for page in pages {
             let space = self.space();
+            let entered = space.table.contains(&page);
             let file = space.files.get(&page).copied().filter(|_| !space.own.contains(&page));
             let behind = match file {
-                Some((_, _, false)) if kernel_writes => {
-                    let copy = (self.here, page);
-                    let known = self.copies.iter().position(|&other| other == copy);
-                    let number = known.unwrap_or_else(|| {
-                        self.copies.push(copy);
-                        self.copies.len() - 1
-                    });
-                    MemoryPlace::Own((1 << 32) + number as u64, self.color(page, self.here))
+                Some((file, index, shared)) => {
+                    let copies = kernel_writes && !shared;
+                    if copies {
+                        space.own.insert(page);
+                    }
+                    let copy = copies.then(|| self.touch_page(page, true));
+                    UserPlace::Mapped { file, page: index, entered, copy }
                 }
-                Some((file, index, _)) => MemoryPlace::File(file, index),
-                None => self.behind(page, kernel_writes),
+                None if self.memory.is_none() => continue,
+                None => UserPlace::Own(self.behind(page, kernel_writes)),
             };
             self.server.named.insert(page, behind);
+        }
+    }
+
+    /// Enters the pages of a buffer that faulted in a call.
+    fn enter_buffer(&mut self) {
+        for (page, behind) in std::mem::take(&mut self.server.named) {
+            if matches!(behind, UserPlace::Mapped { entered: true, .. }) {
+                self.space().table.insert(page);
+            }
         }
     }
 
@@ -506,6 +512,42 @@ fn the_pages_of_a_library_come_from_the_disk() {
         Seen::Row(trace[6]),
         Seen::Row(trace[7]),
     ];
+    assert_eq!(fast(config(), meta(None), &trace, 3), expected);
+}
+
+/// A program writes from a mapped library to a file, and reads the file into a private mapping, by hand.
+#[test]
+fn a_buffer_in_a_mapped_file_comes_from_the_disk() {
+    let map = |at, segment, offset, shared| Event {
+        arg0: Some(segment),
+        arg1: Some(offset),
+        ..row(Op::Map, at, READ | WRITE | shared, 2)
+    };
+    let library = map(BASE, LIBRARY.1, 4 * PAGE, SHARED);
+    let private = map(BASE + 8 * PAGE, LIBRARY.1, 8 * PAGE, 0);
+    let call = |reads: bool, user, offset| Event {
+        arg0: Some(DATA.0),
+        arg1: Some(offset),
+        ..row(Op::Syscall, user, 100, (!reads).into())
+    };
+    let trace = [
+        library,
+        private,
+        call(false, BASE, 0),
+        // The page is in the page table now.
+        call(false, BASE + 200, 100),
+        row(Op::Load, BASE, 8, 1),
+        // The kernel stores into a private mapping: the page faults, and the process has a page of its own then.
+        call(true, BASE + 8 * PAGE, 0),
+        call(true, BASE + 8 * PAGE, 0),
+        row(Op::Store, BASE + 8 * PAGE, 8, 1),
+    ];
+    let page = |request, page| Seen::Disk(request, true, LIBRARY.1, page);
+    let rows: Vec<Seen> = trace.iter().map(|&event| Seen::Row(event)).collect();
+    let mut expected = rows.clone();
+    // The rows of a call's faults stand behind the call.
+    expected.insert(6, page(1, 8));
+    expected.insert(3, page(0, 4));
     assert_eq!(fast(config(), meta(None), &trace, 3), expected);
 }
 

@@ -25,14 +25,45 @@ impl Server {
     /// Writes to a file.
     pub fn write(&mut self, file: u64, offset: u64, bytes: u64, user: u64) {
         for (start, length) in self.parts(offset, bytes) {
+            let from = user + start - offset;
+            let size = self.sizes.page;
+            if (from..from + length).any(|byte| self.is_mapped(byte)) {
+                self.write_mapped(file, start, length, from);
+                continue;
+            }
             self.prepare(file, start, length);
             self.reach(file, start + length);
             let made = self.events.len();
-            self.copy(IoPlace::File(file, start), user + start - offset, length, true);
+            self.copy(IoPlace::File(file, start), from, length, true);
             self.admit(made);
-            self.soil(file, start / self.sizes.page);
+            self.soil(file, start / size);
         }
         self.flush_some();
+    }
+
+    /// Writes to a page of a file from a buffer that lies in a mapped file, one page of the buffer after the other. The
+    /// page of the buffer faults before the page of the file is made ready.
+    fn write_mapped(&mut self, file: u64, start: u64, length: u64, user: u64) {
+        let page = start / self.sizes.page;
+        let mut ready = false;
+        for (from, bytes) in self.parts(user, length) {
+            let target = start + from - user;
+            loop {
+                self.fault_user(&[(IoPlace::User(from), false)]);
+                if ready && self.position(file, page).is_some() {
+                    self.keep(file, page);
+                } else {
+                    self.prepare(file, target, start + length - target);
+                }
+                ready = true;
+                if !self.must_fault(IoPlace::User(from), false) {
+                    break;
+                }
+            }
+            self.reach(file, target + bytes);
+            self.put(IoEvent::Copy(IoPlace::User(from), IoPlace::File(file, target), bytes));
+            self.soil(file, page);
+        }
     }
 
     /// Makes a page ready for a write of some of its bytes.
@@ -206,11 +237,23 @@ impl Server {
             let at = offset + byte;
             let new_extent = at.is_multiple_of(size) && self.begins_extent(at / size);
             if !request.is_empty() && (new_extent || request.len() == self.sizes.request_pages) {
-                self.disk(!writes_file, &std::mem::take(&mut request));
+                self.disk_and_user(!writes_file, &std::mem::take(&mut request));
             }
             request.push((IoPlace::User(user + byte), length, Some((file, at))));
         }
-        self.disk(!writes_file, &request);
+        self.disk_and_user(!writes_file, &request);
+        if writes_file {
+            for page in unique(&pages) {
+                self.drop_page(file, page);
+            }
+        }
+    }
+
+    /// Transfers between the disk and the user's memory. All pages of the user have faulted before.
+    fn disk_and_user(&mut self, writes: bool, data: &[Data]) {
+        let places: Vec<(IoPlace, bool)> = data.iter().map(|&(at, ..)| (at, writes)).collect();
+        self.fault_user(&places);
+        self.disk(writes, data);
     }
 
     /// Writes a file's dirty pages.

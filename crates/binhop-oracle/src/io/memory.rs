@@ -1,6 +1,6 @@
 //! This part of the slow path keeps the pages of memory in a list, in order of their last reference.
 
-use super::{IoEvent, IoPlace, MemoryPlace, Server};
+use super::{IoEvent, IoPlace, MemoryPlace, Server, UserPlace};
 
 impl Server {
     /// References pages of memory by the program.
@@ -27,7 +27,11 @@ impl Server {
                 let number = byte / size;
                 let colors = self.sizes.memory.map_or(1, |room| room.colors);
                 let own = MemoryPlace::Own(number, number % colors);
-                let page = self.named.get(&number).copied().unwrap_or(own);
+                let page = match self.named.get(&number) {
+                    None => own,
+                    Some(&UserPlace::Own(page)) => page,
+                    Some(&UserPlace::Mapped { file, page, .. }) => MemoryPlace::File(file, page),
+                };
                 self.mapped.insert(page);
                 page
             }
@@ -40,14 +44,16 @@ impl Server {
         })
     }
 
-    /// Emits an event once memory has room for its pages.
+    /// Emits an event once the user's pages of it have faulted, and memory has room for its pages.
     pub(super) fn put(&mut self, event: IoEvent) {
         let places = match event {
-            IoEvent::Copy(from, to, _) => vec![from, to],
-            IoEvent::Zero(at, _) | IoEvent::Device { at, .. } => vec![at],
+            IoEvent::Copy(from, to, _) => vec![(from, false), (to, true)],
+            IoEvent::Zero(at, _) => vec![(at, true)],
+            IoEvent::Device { at, writes, .. } => vec![(at, writes)],
             _ => vec![],
         };
-        let pages: Vec<MemoryPlace> = places.into_iter().filter_map(|at| self.page_at(at)).collect();
+        self.fault_user(&places);
+        let pages: Vec<MemoryPlace> = places.into_iter().filter_map(|(at, _)| self.page_at(at)).collect();
         self.make_room(&pages);
         self.events.push(event);
     }

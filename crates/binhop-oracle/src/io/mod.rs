@@ -11,13 +11,14 @@ mod read_ahead;
 mod rings;
 mod sockets;
 mod step;
+mod user;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use queues::Byte;
 use read_ahead::Reader;
 use sockets::Packet;
-pub use step::{IoEvent, IoPlace, MemoryPlace, Room, Sizes};
+pub use step::{IoEvent, IoPlace, MemoryPlace, Room, Sizes, UserPlace};
 
 /// `Page` is a page in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +76,8 @@ pub struct Server {
     pub memory: Vec<(u64, Option<MemoryPlace>)>,
     /// The pages that a process has had in a mapping.
     mapped: BTreeSet<MemoryPlace>,
-    /// The page behind a virtual page of the user, where it is not the user's own.
-    pub named: BTreeMap<u64, MemoryPlace>,
+    /// What lies behind a page of the user, where it is not the user's own page of this number.
+    pub named: BTreeMap<u64, UserPlace>,
     /// The steps of the present call.
     pub events: Vec<IoEvent>,
 }

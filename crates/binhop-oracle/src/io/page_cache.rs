@@ -34,6 +34,7 @@ impl Server {
         self.wait_for_write(|of, written| (of, written) == (file, page));
         if let Some(place) = self.position(file, page) {
             self.cached.remove(place);
+            self.leave_tables(MemoryPlace::File(file, page));
             self.lose_page(MemoryPlace::File(file, page));
             self.events.push(IoEvent::Drop(file, page));
         }

@@ -90,6 +90,24 @@ pub struct Room {
     pub reuses: bool,
 }
 
+/// `UserPlace` is what lies behind a page of the user's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserPlace {
+    /// The page does not fault.
+    Own(MemoryPlace),
+    /// The page shows a page of a file in a mapping.
+    Mapped {
+        /// The file.
+        file: u64,
+        /// The page in the file.
+        page: u64,
+        /// True if the page is in the page tables.
+        entered: bool,
+        /// The page that the process gets at a store, if the mapping is private.
+        copy: Option<MemoryPlace>,
+    },
+}
+
 /// `MemoryPlace` is a page of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryPlace {

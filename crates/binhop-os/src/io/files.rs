@@ -44,9 +44,13 @@ impl IoPath {
         let size = self.config.page;
         for (start, length) in pieces(offset, bytes, size) {
             let page = FilePage { file, page: start / size };
+            let user = VirtAddr(user.0 + (start - offset));
+            if self.is_mapped(user.0, length) {
+                self.write_mapped((file, start), length, user, emit);
+                continue;
+            }
             self.make_writable(page, start % size, length, emit);
             self.reach(file, start + length);
-            let user = VirtAddr(user.0 + (start - offset));
             self.in_memory(emit, |_, emit| {
                 copy(Location::File(file, start), Side::To, user, length, size, emit);
             });
@@ -55,6 +59,31 @@ impl IoPath {
         }
         self.counts.written += bytes;
         self.balance(emit);
+    }
+
+    /// Writes to a page of a file, as `write` does, from a buffer that lies in a mapped file.
+    fn write_mapped(&mut self, (file, start): (FileId, u64), length: u64, user: VirtAddr, emit: Emit<'_>) {
+        let size = self.config.page;
+        let page = FilePage { file, page: start / size };
+        let written = start..start + length;
+        let mut is_new = true;
+        for (from, bytes) in pieces(user.0, length, size) {
+            let target = start + (from - user.0);
+            let from = Location::User(VirtAddr(from));
+            loop {
+                self.fault_user(&[(from, false)], emit);
+                self.keep_writable(page, target, (is_new, &written), emit);
+                is_new = false;
+                // The page of the buffer may have left to make room for the page of the file.
+                if !self.must_fault(from, false) {
+                    break;
+                }
+            }
+            self.reach(file, target + bytes);
+            let to = Location::File(file, target);
+            self.in_memory(emit, |_, emit| emit(IoStep::Copy { from, to, bytes }));
+            self.cache.mark_dirty(page, self.now);
+        }
     }
 
     /// Copies `bytes` of a file from byte `offset` on to byte `to_offset` of a file, from page cache to page cache
@@ -197,6 +226,10 @@ impl IoPath {
             self.drop_page(FilePage { file, page }, emit);
         }
         self.transfer_direct(false, file, offset, bytes, user, emit);
+        // The buffer may show pages of the range, which its faults have brought in.
+        for page in offset / size..(offset + bytes).div_ceil(size) {
+            self.drop_page(FilePage { file, page }, emit);
+        }
         self.counts.written += bytes;
     }
 
@@ -453,7 +486,10 @@ impl IoPath {
                 let data = request.iter().map(|&(distance, length)| {
                     (Location::User(VirtAddr(user.0 + distance)), length, Some((file, offset + distance)))
                 });
-                self.transfer(writes, data.collect(), emit);
+                let data: Vec<Data> = data.collect();
+                let places: Vec<(Location, bool)> = data.iter().map(|&(at, ..)| (at, writes)).collect();
+                self.fault_user(&places, emit);
+                self.transfer(writes, data, emit);
             }
         }
     }
@@ -477,6 +513,7 @@ impl IoPath {
         self.wait_for(page, emit);
         self.wait_for_writes(&(page..=page), emit);
         if self.cache.remove(page) {
+            self.leave_tables(page);
             self.lose_page(MemoryPage::File(page));
             emit(IoStep::Dropped(page));
         }

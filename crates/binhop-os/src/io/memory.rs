@@ -32,7 +32,7 @@ use binhop_base::PageNo;
 
 use super::config::MemoryRoom;
 use super::rings::Data;
-use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location};
+use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location, UserPage};
 use crate::placement::PageColors;
 
 /// `MemoryPage` is a page of memory.
@@ -238,12 +238,6 @@ impl MemoryOrder {
 }
 
 impl IoPath {
-    /// Names the user's pages of the calls to come: the page behind each virtual page. A page that is not named is the
-    /// process's own page of that number.
-    pub fn name_user_pages(&mut self, pages: BTreeMap<u64, MemoryPage>) {
-        self.user_pages = pages;
-    }
-
     /// Notes that the running program references pages next, together. Before, pages are reclaimed until the
     /// referenced pages have room.
     pub fn refer(&mut self, pages: &[MemoryPage], emit: Emit<'_>) {
@@ -283,15 +277,17 @@ impl IoPath {
         }
     }
 
-    /// Emits the steps that `make` makes. Memory has room for the pages of a step before the step.
+    /// Emits the steps that `make` makes. The user's pages of a step have faulted before the step, and memory has room
+    /// for all of its pages.
     pub(super) fn in_memory(&mut self, emit: Emit<'_>, make: impl FnOnce(&mut Self, Emit<'_>)) {
-        if self.memory.is_none() {
+        if self.memory.is_none() && self.user_pages.is_empty() {
             make(self, emit);
             return;
         }
         let mut steps = Vec::new();
         make(self, &mut |step| steps.push(step));
         for step in steps {
+            self.fault_for(&step, emit);
             match step {
                 IoStep::Copy { from, to, .. } => self.make_room_at(&[from, to], emit),
                 IoStep::Fill { at, .. } | IoStep::Transfer { at, .. } => self.make_room_at(&[at], emit),
@@ -323,7 +319,11 @@ impl IoPath {
                 let number = user.0 / size;
                 let color = self.config.memory.map_or(0, |room| number % room.colors.number);
                 let own = MemoryPage::Own { number, color };
-                let page = self.user_pages.get(&number).copied().unwrap_or(own);
+                let page = match self.user_pages.get(&number) {
+                    None => own,
+                    Some(&UserPage::Own(page)) => page,
+                    Some(&UserPage::Mapped { of, .. }) => MemoryPage::File(of),
+                };
                 self.note_mapped(page);
                 page
             }

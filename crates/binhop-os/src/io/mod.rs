@@ -35,6 +35,8 @@
 //! - Devices and the flusher act on their own when their times have [passed](IoPath::pass_time), the earliest
 //!   first. If several are due at one time, the order is: the disk that reads, the disk that writes, the card, the
 //!   flusher.
+//! - A buffer of a call may lie in a mapped file. Then its page faults before the kernel or a device reads or stores
+//!   there, as it does for the program (`user`).
 //! - Direct transfers go between the device and the user's buffer. Dirty pages of the range are written first, and a
 //!   direct write drops the pages of its range from the cache (Linux, `generic_file_direct_write`).
 //! - No range ends behind byte [`IoPath::LARGEST`], the last offset that Linux takes: the caller refuses longer ranges.
@@ -83,6 +85,7 @@ mod pipes;
 mod queues;
 mod read_ahead;
 mod rings;
+mod user;
 
 use alloc::collections::BTreeMap;
 
@@ -91,6 +94,7 @@ use binhop_base::{Result, VirtAddr};
 pub use config::{FileWrites, IoConfig, MemoryRoom};
 pub use counts::{IoCounts, IoWaiting};
 pub use memory::MemoryPage;
+pub use user::UserPage;
 
 use disk_queue::DiskQueue;
 use memory::MemoryOrder;
@@ -243,8 +247,8 @@ pub struct IoPath {
     pipe_pages: Buffers,
     /// `None`: the page cache does not compete for memory.
     memory: Option<MemoryOrder>,
-    /// The page behind each virtual page of the buffers of a call.
-    user_pages: BTreeMap<u64, MemoryPage>,
+    /// What lies behind each virtual page of the buffers of a call.
+    user_pages: BTreeMap<u64, UserPage>,
     /// The time in instructions, as the caller tells it.
     now: u64,
     /// The time at which the flusher looks at the pages that stores through mappings have made dirty.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use binhop_os::io::{IoConfig, IoStep, Location, RingId};
+use binhop_os::io::{IoConfig, IoStep, Location, RingId, UserPage};
 
-use super::{Call, SPLICED, place};
+use super::{Call, SPLICED, mapped_pages, place};
 use binhop_oracle::io::IoPlace;
 
 /// `Piped` is a byte that waits in a pipe: a number, or the number that a byte of a file has when it is read.
@@ -21,6 +21,8 @@ pub(super) struct World {
     page: u64,
     /// The file whose length was known before the first call.
     known: Option<u64>,
+    /// The user's pages that lie in mapped files.
+    mapped: BTreeMap<u64, UserPage>,
     /// The numbers in memory, by piece of memory. A byte that is absent holds garbage.
     memory: BTreeMap<IoPlace, u64>,
     /// The numbers on the disk, by file and byte. A byte that is absent is zero.
@@ -53,8 +55,9 @@ pub(super) struct World {
 const GARBAGE: u64 = u64::MAX;
 
 impl World {
-    pub(super) fn new(page: u64, sends_at_once: bool) -> Self {
-        Self { page, sends_at_once, ..Self::default() }
+    pub(super) fn new(config: &IoConfig) -> Self {
+        let sends_at_once = config.send_rate.is_none();
+        Self { page: config.page, sends_at_once, mapped: mapped_pages(config), ..Self::default() }
     }
 
     /// Notes that a file has a length before the first call.
@@ -64,7 +67,7 @@ impl World {
     }
 
     /// Returns how many bytes of a page a file has at least, if the page is touched in a mapping.
-    fn mapped(&self, file: u64) -> u64 {
+    fn mapped_bytes(&self, file: u64) -> u64 {
         if self.known == Some(file) { 1 } else { self.page }
     }
 
@@ -104,10 +107,43 @@ impl World {
         }
     }
 
+    /// Notes that a call touches the user's memory. Where it lies in mapped files, the files have the pages. Returns
+    /// whether it lies there.
+    fn touch(&mut self, user: u64, bytes: u64) -> bool {
+        let pages = user / self.page..(user + bytes).div_ceil(self.page);
+        let mut touches = false;
+        for (_, page) in self.mapped.clone().range(pages).filter(|_| bytes > 0) {
+            if let UserPage::Mapped { of, .. } = page {
+                self.file(of.file.0, (of.page + 1) * self.page);
+                touches = true;
+            }
+        }
+        touches
+    }
+
     /// Prepares memory for a call, and notes what the call must do.
     pub(super) fn expect(&mut self, call: Call) {
         self.expected.clear();
         self.copied = None;
+        match call {
+            Call::Write(file, offset, bytes, user) => {
+                let touches = self.touch(user, bytes);
+                self.copied = touches.then_some((file, offset..offset + bytes));
+            }
+            Call::Read(_, _, bytes, user)
+            | Call::ReadDirect(_, _, bytes, user)
+            | Call::WriteDirect(_, _, bytes, user)
+            | Call::Receive(_, bytes, user)
+            | Call::Send(bytes, user)
+            | Call::WritePipe(_, bytes, user) => {
+                self.touch(user, bytes);
+            }
+            Call::ReadPipe(pipe, bytes, user) => {
+                let here = self.pipes.get(&pipe).map_or(0, VecDeque::len) as u64;
+                self.touch(user, bytes.min(here));
+            }
+            _ => {}
+        }
         match call {
             Call::Read(_, _, 0, _) | Call::ReadDirect(_, _, 0, _) | Call::WriteDirect(_, _, 0, _) => {}
             Call::Read(file, offset, bytes, _) | Call::ReadDirect(file, offset, bytes, _) => {
@@ -134,7 +170,7 @@ impl World {
                 self.unsent.extend(numbers);
             }
             Call::Fault(file, page, _) => {
-                let bytes = page * self.page + self.mapped(file);
+                let bytes = page * self.page + self.mapped_bytes(file);
                 self.file(file, bytes);
             }
             Call::Map(file, bytes) if self.known != Some(file) => drop(self.file(file, bytes)),
@@ -194,7 +230,8 @@ impl World {
             | Call::Sync
             | Call::PassTime(_)
             | Call::Refer(_)
-            | Call::Lose(_) => {}
+            | Call::Lose(_)
+            | Call::Remap => {}
         }
     }
 
@@ -327,7 +364,7 @@ impl World {
             Call::Fault(file, page, true) => {
                 // The program stores bytes of the page that the file has: its first byte at least.
                 let first = page * self.page;
-                for byte in (first..first + self.mapped(file)).step_by(7) {
+                for byte in (first..first + self.mapped_bytes(file)).step_by(7) {
                     let number = self.fresh();
                     self.memory.insert(IoPlace::File(file, byte), number);
                     self.file(file, byte + 1)[byte as usize] = number;

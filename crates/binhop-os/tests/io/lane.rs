@@ -2,9 +2,9 @@
 //! may take any of the oldest frames of the page's color. `Lane` checks that no placement takes the frame of a page
 //! that the page cache holds, and that no page has two frames.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, UserPlace};
 use binhop_os::io::IoConfig;
 
 use super::Call;
@@ -28,14 +28,15 @@ pub(super) struct Lane {
     cached: BTreeSet<MemoryPlace>,
     /// The pages of files that processes have in mappings. They stay in their frames when they leave the page cache.
     mapped: BTreeSet<MemoryPlace>,
-    named: (u64, MemoryPlace),
+    /// What lies behind the user's pages that have names.
+    pub(super) named: BTreeMap<u64, UserPlace>,
     draws: usize,
 }
 
 impl Lane {
     /// Makes unused frames. Each color has the frames for which the page cache competes, frames for rings and text, and
     /// a pool of three.
-    pub(super) fn new(config: &IoConfig, named: (u64, MemoryPlace)) -> Self {
+    pub(super) fn new(config: &IoConfig) -> Self {
         let ring = (u64::from(config.ring) * IoConfig::DESCRIPTOR).div_ceil(config.page);
         let reuses = config.memory.is_some_and(|room| room.reuses_frames);
         let pool = if reuses { 1 } else { 3 };
@@ -48,7 +49,7 @@ impl Lane {
             frames: vec![vec![None; frames]; config.memory.map_or(0, |room| room.colors.number) as usize],
             cached: BTreeSet::new(),
             mapped: BTreeSet::new(),
-            named,
+            named: BTreeMap::new(),
             draws: 0,
         }
     }
@@ -62,22 +63,22 @@ impl Lane {
             match event {
                 IoEvent::Copy(from, to, _) => {
                     self.refer(Held::Text);
-                    self.access(from);
-                    self.access(to);
+                    self.access(from, false);
+                    self.access(to, true);
                     self.hold(to);
                 }
                 IoEvent::Zero(at, _) => {
                     self.refer(Held::Text);
-                    self.access(at);
+                    self.access(at, true);
                     self.hold(at);
                 }
-                IoEvent::Device { at, .. } => {
-                    self.access(at);
+                IoEvent::Device { at, writes, .. } => {
+                    self.access(at, writes);
                     self.hold(at);
                 }
                 IoEvent::Driver(_, ring, slot) => {
                     self.refer(Held::Text);
-                    self.access(IoPlace::Descriptor(ring, slot));
+                    self.access(IoPlace::Descriptor(ring, slot), true);
                 }
                 IoEvent::Interrupt(_) => self.refer(Held::Text),
                 IoEvent::Drop(file, page) => self.leave(MemoryPlace::File(file, page)),
@@ -95,13 +96,9 @@ impl Lane {
         }
     }
 
-    fn access(&mut self, at: IoPlace) {
+    fn access(&mut self, at: IoPlace, stores: bool) {
         let page = match at {
-            IoPlace::User(byte) if byte / self.page == self.named.0 => {
-                self.mapped.insert(self.named.1);
-                self.named.1
-            }
-            IoPlace::User(byte) => self.own(byte / self.page),
+            IoPlace::User(byte) => self.of_user(byte / self.page, stores),
             IoPlace::File(file, byte) => MemoryPlace::File(file, byte / self.page),
             IoPlace::Packet(buffer, byte) => {
                 MemoryPlace::Packets((u64::from(buffer) * self.buffer + byte) / self.page)
@@ -112,6 +109,24 @@ impl Lane {
             }
         };
         self.refer(Held::Page(page));
+    }
+
+    /// Returns the page behind a page of the user. A store through a private mapping gives the process another page.
+    fn of_user(&mut self, number: u64, stores: bool) -> MemoryPlace {
+        match self.named.get(&number) {
+            None => self.own(number),
+            Some(&UserPlace::Own(page)) => page,
+            Some(&UserPlace::Mapped { file, page, copy, .. }) => {
+                self.mapped.insert(MemoryPlace::File(file, page));
+                match copy {
+                    Some(copy) if stores => {
+                        self.named.insert(number, UserPlace::Own(copy));
+                        copy
+                    }
+                    _ => MemoryPlace::File(file, page),
+                }
+            }
+        }
     }
 
     fn hold(&mut self, at: IoPlace) {

@@ -6,13 +6,14 @@ mod by_hand;
 mod contents;
 mod lane;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use binhop_base::VirtAddr;
-use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes};
+use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes, UserPlace};
 use binhop_os::io::{
     BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
-    QueueId, RingId,
+    QueueId, RingId, UserPage,
 };
 use binhop_os::placement::PageColors;
 use proptest::prelude::*;
@@ -54,6 +55,8 @@ enum Call {
     Refer(u64),
     /// A page of the program dies.
     Lose(u64),
+    /// The program maps the files behind its buffers anew.
+    Remap,
 }
 
 const PAGE: u64 = 64;
@@ -159,6 +162,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => file.prop_map(Call::ClosePipe),
         4 => (0..40u64).prop_map(Call::Refer),
         1 => (0..40u64).prop_map(Call::Lose),
+        1 => Just(Call::Remap),
     ]
 }
 
@@ -217,6 +221,32 @@ fn memory_place(page: MemoryPage) -> MemoryPlace {
         MemoryPage::Buffer(BufferPool::Pipes, number) => MemoryPlace::Pipes(number),
         MemoryPage::Own { number, color } => MemoryPlace::Own(number, color),
     }
+}
+
+/// Returns what the user's buffers show where they lie in mapped files: page 3 shows a page in a shared mapping, and
+/// page 5 in a private mapping. No page of them is in the page table.
+fn mapped_pages(config: &IoConfig) -> BTreeMap<u64, UserPage> {
+    let page = |file, page, copy| {
+        let of = FilePage { file: FileId(file), page };
+        UserPage::Mapped { of, is_entered: false, copy }
+    };
+    [(3, page(1, 2, None)), (5, page(0, 4, Some(own(2005, config))))].into()
+}
+
+fn user_place(page: UserPage) -> UserPlace {
+    match page {
+        UserPage::Own(page) => UserPlace::Own(memory_place(page)),
+        UserPage::Mapped { of, is_entered, copy } => UserPlace::Mapped {
+            file: of.file.0,
+            page: of.page,
+            entered: is_entered,
+            copy: copy.map(memory_place),
+        },
+    }
+}
+
+fn user_places(pages: &BTreeMap<u64, UserPage>) -> BTreeMap<u64, UserPlace> {
+    pages.iter().map(|(&number, &page)| (number, user_place(page))).collect()
 }
 
 /// Returns a step as the oracle writes it.
@@ -361,6 +391,10 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
             fast.lose_page(own(number, fast.config()));
             slow.lose_page(memory_place(own(number, fast.config())));
         }
+        Call::Remap => {
+            fast.name_user_pages(mapped_pages(fast.config()));
+            slow.named = user_places(fast.user_pages());
+        }
     }
     steps
 }
@@ -369,20 +403,16 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
 fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
     let mut fast = IoPath::new(config).unwrap();
     let mut slow = Server::new(oracle_sizes(&config));
-    let mut world = World::new(PAGE, config.send_rate.is_none());
+    let mut world = World::new(&config);
     if let Some(bytes) = known {
         fast.set_bytes(FileId(KNOWN), bytes);
         slow.files.insert(KNOWN, bytes);
         slow.known.push(KNOWN);
         world.know(KNOWN, bytes);
     }
-    // A page of the user's memory is a page of a file that the user maps.
-    let alias = FilePage { file: FileId(1), page: 2 };
-    fast.name_user_pages([(3, MemoryPage::File(alias))].into());
-    slow.named.insert(3, MemoryPlace::File(1, 2));
-    let mut lane = Lane::new(&config, (3, MemoryPlace::File(1, 2)));
+    let mut lane = Lane::new(&config);
     let mut time = 0;
-    let calls = calls.iter().copied().chain([Call::Sync]);
+    let calls = [Call::Remap].into_iter().chain(calls.iter().copied()).chain([Call::Sync]);
     for (number, call) in calls.enumerate() {
         slow.events.clear();
         world.expect(call);
@@ -402,6 +432,10 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
         let mut expected: Vec<_> = slow.memory.iter().filter_map(|held| held.1).collect();
         expected.sort_unstable();
         assert_eq!(held, expected, "call {number}: {call:?}");
+        assert_eq!(user_places(fast.user_pages()), slow.named, "call {number}: {call:?}");
+        if matches!(call, Call::Remap) {
+            lane.named.clone_from(&slow.named);
+        }
         lane.follow(&events, call);
         steps.iter().for_each(|&step| world.follow(step));
         world.check(call);

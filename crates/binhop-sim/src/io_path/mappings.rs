@@ -14,19 +14,19 @@
 //!   program touches takes part. All pages of a reference are in memory together. If room for one page of the reference
 //!   pushed out another page of it, the other page faults again, and is then read alone.
 //!
-//! Our own rules: A touch without a fault does not change the order of the page cache. The kernel's copies from and to
-//! the user's memory do not fault. If the kernel copies into a page of a private mapping of a file, this page counts as
-//! one more page. So the order of pages is not exact where the buffer of a call lies in a mapped file: a placement may
-//! then evict a page of the page cache, which returns without a transfer. Requests of devices that the trace itself
-//! holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`]) does not
-//! fault.
+//! - The kernel's copies from and to the user's memory, and direct transfers, fault where the buffer lies in a mapped
+//!   file ([`UserPage`]).
+//!
+//! Our own rules: A touch without a fault does not change the order of the page cache. Requests of devices that the trace
+//! itself holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`])
+//! does not fault. A call that reads from a pipe more bytes than the path has seen in it touches all pages of its buffer.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use binhop_base::{Asid, Bytes, PageId, PageNo, PowerOfTwo, Result, VirtAddr};
 use binhop_os::Spaces;
-use binhop_os::io::{FileId, FilePage, IoPath, IoStep, MemoryPage};
+use binhop_os::io::{FileId, FilePage, IoPath, IoStep, MemoryPage, UserPage};
 use binhop_os::placement::PageColors;
 use binhop_trace::bounds::LARGEST_REFERENCE;
 use binhop_trace::event::Event;
@@ -86,9 +86,6 @@ struct Touched {
     behind: Option<MemoryPage>,
 }
 
-/// The number of the first copy among a process's own pages. Numbers of pages of [`Spaces`] have 32 bits.
-const FIRST_COPY: u64 = 1 << 32;
-
 /// The number of pages that are remembered.
 const KNOWN_PAGES: usize = 1024;
 
@@ -109,8 +106,6 @@ pub(super) struct Mappings {
     known: Box<[KnownPage; KNOWN_PAGES]>,
     /// The colors of pages, if pages compete for memory.
     competes: Option<PageColors>,
-    /// The number of each page that the kernel copied into where a private mapping leads to a file.
-    copies: BTreeMap<(Asid, u64), u64>,
     /// The revision of the page cache for which `known` holds.
     revision: u64,
 }
@@ -141,7 +136,6 @@ impl Mappings {
             left: BTreeMap::new(),
             known: Box::new([KnownPage::NONE; KNOWN_PAGES]),
             competes,
-            copies: BTreeMap::new(),
             revision: 0,
         })
     }
@@ -340,8 +334,8 @@ impl Mappings {
         }
     }
 
-    /// Tells the path which pages lie behind the user's buffers of the next call. `stores` says that the kernel writes
-    /// them.
+    /// Tells the path what lies behind the user's buffers of the next call, all bytes of which the call moves. `stores`
+    /// says that the kernel or a device writes the buffers.
     ///
     /// # Errors
     /// The trace has more pages than a number of 32 bits tells apart.
@@ -351,35 +345,44 @@ impl Mappings {
         stores: bool,
         path: &mut IoPath,
     ) -> Result<()> {
-        if self.competes.is_none() {
-            return Ok(());
-        }
         let mut named = BTreeMap::new();
         for (start, bytes) in buffers {
             let last = start.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
             for page in start >> self.log2..=last {
+                if named.contains_key(&page) {
+                    continue;
+                }
                 let behind = match self.file_page(page) {
-                    Some((_, false)) if stores => {
-                        let next = FIRST_COPY + self.copies.len() as u64;
-                        let number = *self.copies.entry((self.here, page)).or_insert(next);
-                        let color =
-                            self.competes.map_or(0, |colors| colors.of(PageNo(page), Some(self.here)));
-                        MemoryPage::Own { number, color }
+                    Some((of, shared)) => {
+                        let is_entered =
+                            self.tables.get(&(self.here, page)) == Some(&(of, self.times_left(of)));
+                        let copy =
+                            (stores && !shared).then(|| self.own_page(page, true, path)).transpose()?;
+                        UserPage::Mapped { of, is_entered, copy: copy.map(|(copy, _)| copy) }
                     }
-                    Some((file_page, _)) => MemoryPage::File(file_page),
-                    None => {
-                        // The touch may have copied a page that was shared since a fork, so that the space has a page
-                        // of its own now.
-                        let slot = self.slot(page);
-                        self.known[slot] = KnownPage::NONE;
-                        self.own_page(page, stores, path)?.0
-                    }
+                    None if self.competes.is_none() => continue,
+                    // The touch may copy a page that was shared since a fork, so that the space has a page of its own
+                    // now.
+                    None => UserPage::Own(self.own_page(page, stores, path)?.0),
                 };
+                let slot = self.slot(page);
+                self.known[slot] = KnownPage::NONE;
                 named.insert(page, behind);
             }
         }
         path.name_user_pages(named);
         Ok(())
+    }
+
+    /// Enters the pages of mapped files into the page table that faulted in the call before, because its buffers lie
+    /// there.
+    pub(super) fn enter_buffers(&mut self, path: &mut IoPath) {
+        for (&page, behind) in path.user_pages() {
+            if let UserPage::Mapped { of, is_entered: true, .. } = *behind {
+                self.tables.insert((self.here, page), (of, self.times_left(of)));
+            }
+        }
+        path.name_user_pages(BTreeMap::new());
     }
 
     /// Returns the page of a file behind a virtual page, and whether the mapping is shared.

@@ -290,14 +290,23 @@ impl IoEvents {
     /// The trace has more pages than a number of 32 bits tells apart.
     fn serve(&mut self, out: &mut EventBuilder) -> Result<()> {
         let Some(call) = self.pending.take() else { return Ok(()) };
-        if let Some(mappings) = &mut self.mappings
-            && matches!(call.moves, Moves::ToUser | Moves::FromUser | Moves::UserPipe)
-        {
-            let stores =
-                call.moves == Moves::ToUser || (call.moves == Moves::UserPipe && call.target.is_none());
-            mappings.name_buffers(call.pieces(), stores, &mut self.path)?;
+        let object = self.object(call.object);
+        let (reads, moved) = match (call.moves, call.target) {
+            (Moves::UserPipe, Some(target)) => (false, self.object(target.object)),
+            (moves, _) => (moves != Moves::FromUser, object),
+        };
+        let has_buffer = matches!(call.moves, Moves::ToUser | Moves::FromUser)
+            || (call.moves == Moves::UserPipe && moved.is_some());
+        if let Some(mappings) = &mut self.mappings {
+            let is_seen = match moved {
+                Some((_, Object::File)) => call.offset.is_some(),
+                Some((_, kind)) => kind != Object::Other,
+                None => false,
+            };
+            // The path moves no data of other calls.
+            let buffers = call.pieces().filter(|_| has_buffer && is_seen);
+            mappings.name_buffers(buffers, reads, &mut self.path)?;
         }
-        let object = call.object.and_then(|id| Some((id, *self.objects.get(&id)?)));
         let path = &mut self.path;
         let mut steps = Vec::new();
         let emit: &mut dyn FnMut(IoStep) = &mut |step| steps.push(step);
@@ -337,15 +346,7 @@ impl IoEvents {
             }
             (Moves::Cut | Moves::Delete, _) => {}
         }
-        let (reads, object) = match (call.moves, call.target) {
-            (Moves::UserPipe, Some(target)) => {
-                (false, target.object.and_then(|id| Some((id, *self.objects.get(&id)?))))
-            }
-            (moves, _) => (moves != Moves::FromUser, object),
-        };
         let mut offset = call.offset;
-        let has_buffer = matches!(call.moves, Moves::ToUser | Moves::FromUser)
-            || (call.moves == Moves::UserPipe && object.is_some());
         let pieces = call.pieces().filter(|_| has_buffer);
         for (user, bytes) in pieces {
             let (bytes, user) = (u64::from(bytes), VirtAddr(user));
@@ -354,7 +355,7 @@ impl IoEvents {
                 self.unseen += 1;
                 break;
             }
-            match (object, offset) {
+            match (moved, offset) {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
                     let direct = self.meta.direct_files.contains(&id);
@@ -380,7 +381,15 @@ impl IoEvents {
             }
         }
         self.end_call(&steps, out);
+        if let Some(mappings) = &mut self.mappings {
+            mappings.enter_buffers(&mut self.path);
+        }
         self.check_page_cache()
+    }
+
+    /// Returns the number and the kind of an object that a call names.
+    fn object(&self, id: Option<u64>) -> Option<(u64, Object)> {
+        id.and_then(|id| Some((id, *self.objects.get(&id)?)))
     }
 
     /// Checks that no page has come into the page cache, if the page cache is refused.
