@@ -328,8 +328,8 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
     if path.get("unseen"):
         calls = several(path["unseen"], "system call")
         notes.append(
-            f"{calls} that move data are left out: the trace does not say of which file, from which offset "
-            "or how much"
+            f"the data of {calls} are left out: the trace does not say of which file they are, from which "
+            "offset or how many"
         )
     waits = [
         ("reads_waiting", "page", "to read"),

@@ -59,10 +59,17 @@ def by_hand(tmp_path: Path) -> Path:
         (LOAD, 4096 + 64, 8, 1, None, None),
         (DMA_READ, 4096 + 64, 128, 1, 6, RUNNING),
     ]
+    return _trace(rows, tmp_path / "hand.parquet")
+
+
+Row = tuple[int, int, int, int, int | None, int | None]
+
+
+def _trace(rows: list[Row], path: Path) -> Path:
+    """Writes a trace of these events."""
     names = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
     schema = {**names, "arg0": pl.UInt64, "arg1": pl.UInt64}
-    path = tmp_path / "hand.parquet"
-    binhop.Trace.from_arrow(pl.DataFrame(rows, schema=schema, orient="row"), "hand").write(path)
+    binhop.Trace.from_arrow(pl.DataFrame(rows, schema=schema, orient="row"), path.stem).write(path)
     return path
 
 
@@ -200,6 +207,65 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, by_hand: Pat
     assert "rules: cachegrind:" in refused(machine="cachegrind-like")
     assert "share one last level" in refused("--set", "cache.l1d.next=memory")
     assert "--seeds" in refused("--seeds", "0")
+
+
+@pytest.mark.parametrize(
+    ("request_row", "said"),
+    [
+        ((DMA_WRITE, 4096, 0, 1, 1, RUNNING), ["0 B", "moves at least one byte", "leave it out"]),
+        (
+            (DMA_READ, 0, 64, 1, 1, 77),
+            ["byte 0 of segment 77", "memory that somebody has mapped", "map the segment before"],
+        ),
+        (
+            (DMA_WRITE, 4096, 64, 1, 1, None),
+            ["0x1000", "a device's address is physical", "--set placement.policy=identity"],
+        ),
+        (
+            (DMA_WRITE, 2**64 - 5, 64, 1, 1, RUNNING),
+            ["0xfffffffffffffffb", "ends below 2⁶⁴", "give the right buffer"],
+        ),
+    ],
+)
+def test_a_bad_request_of_a_device_is_refused(
+    command: Command, tmp_path: Path, request_row: Row, said: list[str]
+) -> None:
+    trace = _trace([(LOAD, 4096, 8, 1, None, None), request_row], tmp_path / "bad.parquet")
+    problem = command.refused("io", str(trace), "--machine", "zen-4k")
+    for part in ["bad.parquet: row 1: device", *said]:
+        assert part in problem
+    problem = command.refused("run", "zen-4k", str(trace))
+    assert "row 1: dma-" in problem
+    assert "ask binhop io" in problem
+
+
+@pytest.mark.parametrize(
+    ("scheme", "setting", "value", "said"),
+    [
+        ("pbdc", "pbdc-ways", "0", "between 1 and 63"),
+        ("pbdc", "pbdc-ways", "16", "take 1 to 15"),
+        ("ddio", "ddio-ways", "0", "between 1 and 63"),
+        ("ddio", "ddio-ways", "16", "take 1 to 15"),
+    ],
+)
+def test_a_mask_of_no_way_or_of_all_ways_is_refused(
+    command: Command, by_hand: Path, scheme: str, setting: str, value: str, said: str
+) -> None:
+    settings = ["--schemes", scheme, "--set", f"io.{setting}={value}"]
+    problem = command.refused("io", str(by_hand), "--machine", "tb10", *settings)
+    for part in (f"io.{setting}", f" {value}: ", said):
+        assert part in problem
+
+
+def test_calls_without_a_size_or_a_file_are_noted(command: Command, tmp_path: Path) -> None:
+    rows: list[Row] = [
+        (LOAD, 4096, 8, 1, None, None),
+        (SYSCALL, 0, 0, 0, None, None),
+        (SYSCALL, 4096, 100, 1, 3, 0),
+    ]
+    trace = _trace(rows, tmp_path / "bare.parquet")
+    done = command.ok("io", str(trace), "--machine", "zen-4k", "--seeds", "1", "--schemes", "ddio")
+    assert "the data of 2 system calls are left out" in " ".join(done.stdout.split())
 
 
 def test_memory_with_a_controller_reports_its_cycles_and_rows(command: Command, recorded_copy: Path) -> None:

@@ -80,7 +80,11 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["io.ring=0"], "between 1 and 65536", "--set io.ring"),
     (&["io.packet=0B"], "a packet has 1 byte at least", "io.packet"),
     (&["io.buffer=3KiB"], "a power of two", "io.buffer"),
-    (&["io.ring=1", "io.request=4KiB", "io.packet=9000B"], "all packets between two interrupts", "io.ring"),
+    (
+        &["io.ring=1", "io.request=4KiB", "io.packet=9000B"],
+        "all packets between two interrupts, which are 5",
+        "io.ring",
+    ),
     (&["io.page-cache=4KiB"], "half of the page cache", "io.read-ahead"),
     (&["io.read-ahead=256KiB"], "half of the page cache", "io.read-ahead"),
     (&["io.request=1MiB"], "half of the page cache", "io.request"),

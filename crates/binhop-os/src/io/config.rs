@@ -163,19 +163,24 @@ impl IoConfig {
         if self.coalesce == 0 {
             return refuse(0, "coalesce", "an interrupt comes after 1 packet at least", "say 1");
         }
-        if u64::from(self.coalesce).saturating_mul(self.packet_buffers()) > u64::from(self.ring) {
-            let rule = "the ring holds the buffers of all packets between two interrupts";
+        let buffers = u64::from(self.coalesce).saturating_mul(self.packet_buffers());
+        if buffers > u64::from(self.ring) {
+            let rule = format!(
+                "the ring holds the buffers of all packets between two interrupts, which are {buffers}"
+            );
             return refuse(
                 u64::from(self.ring),
                 "ring",
-                rule,
+                &rule,
                 "make the ring larger, or the packets fewer or smaller",
             );
         }
-        if u64::from(self.backlog).saturating_mul(self.packet_buffers()) > u64::from(self.ring) {
-            let rule = "the ring holds the buffers of all packets that wait in it";
+        let buffers = u64::from(self.backlog).saturating_mul(self.packet_buffers());
+        if buffers > u64::from(self.ring) {
+            let rule =
+                format!("the ring holds the buffers of all packets that wait in it, which are {buffers}");
             let remedy = "make it smaller, or the ring larger";
-            return refuse(u64::from(self.backlog), "backlog", rule, remedy);
+            return refuse(u64::from(self.backlog), "backlog", &rule, remedy);
         }
         Ok(())
     }
