@@ -339,6 +339,11 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
     waiting = [f"{several(path[name], noun)} {task}" for name, noun, task in waits if path.get(name)]
     if waiting:
         notes.append(f"devices had not yet served, when the trace ended: {', '.join(waiting)}")
+    if path.get("dirty"):
+        pages = several(path["dirty"], "dirty page")
+        notes.append(
+            f"the page cache held {pages} when the trace ended: their data were not written to the disk"
+        )
     return notes
 
 

@@ -370,8 +370,11 @@ def test_a_recorded_copy_moves_its_file(command: Command, tmp_path: Path) -> Non
     found = binhop.device_data("zen-4k", trace, schemes=["ddio"], seeds=1)
     counts = dict(found.results.filter(pl.col("scheme").is_null()).select("metric", "value").iter_rows())
     assert counts["disk.write.bytes"] >= size, "the disk reads the file into the page cache"
-    assert found.provenance["path"]["written"] >= size
-    assert found.provenance["path"]["unseen"] == 0
+    path = found.provenance["path"]
+    assert path["written"] >= size
+    assert path["unseen"] == 0
+    assert path["dirty"] > 0
+    assert any(f"held {path['dirty']} dirty pages when the trace ended" in note for note in found.notes)
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
