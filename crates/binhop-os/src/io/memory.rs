@@ -32,7 +32,7 @@ use binhop_base::PageNo;
 
 use super::config::MemoryRoom;
 use super::rings::Data;
-use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location, UserPage};
+use super::{BufferPool, Emit, FilePage, IoPath, IoStep, Location};
 use crate::placement::PageColors;
 
 /// `MemoryPage` is a page of memory.
@@ -319,11 +319,7 @@ impl IoPath {
                 let number = user.0 / size;
                 let color = self.config.memory.map_or(0, |room| number % room.colors.number);
                 let own = MemoryPage::Own { number, color };
-                let page = match self.user_pages.get(&number) {
-                    None => own,
-                    Some(&UserPage::Own(page)) => page,
-                    Some(&UserPage::Mapped { of, .. }) => MemoryPage::File(of),
-                };
+                let page = self.named_page(number).unwrap_or(own);
                 self.note_mapped(page);
                 page
             }

@@ -47,6 +47,14 @@ impl IoPath {
         &self.user_pages
     }
 
+    /// Returns the page of memory behind a page of the user, if it was named.
+    pub(super) fn named_page(&self, number: u64) -> Option<MemoryPage> {
+        self.user_pages.get(&number).map(|page| match *page {
+            UserPage::Own(page) => page,
+            UserPage::Mapped { of, .. } => MemoryPage::File(of),
+        })
+    }
+
     fn user_page(&self, at: Location) -> Option<(u64, UserPage)> {
         let Location::User(user) = at else { return None };
         let number = user.0 / self.config.page;
