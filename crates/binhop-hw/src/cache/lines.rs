@@ -117,12 +117,36 @@ pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     if empty.is_none() { Some(before) } else { None }
 }
 
-/// Makes dirty lines of a set clean if their key is `selected`. Calls `cleaned` with each such line as it was
-/// before.
-fn clean_ways(ways: &mut [u64], mut selected: impl FnMut(u64) -> bool, mut cleaned: impl FnMut(Word)) {
+/// `SelectedLines` says which lines of a set leave the set, or become clean. Functions that take it are compiled once for
+/// each type of sets, and not again for each closure of a caller.
+#[derive(Clone, Copy)]
+pub(crate) enum SelectedLines<'a> {
+    /// Every line.
+    All,
+    /// The line with this key.
+    Key(u64),
+    /// The lines whose keys the function selects.
+    Keys(&'a dyn Fn(u64) -> bool),
+}
+
+impl SelectedLines<'_> {
+    /// Returns whether the word is that of a selected line.
+    #[inline(always)]
+    fn contain(self, word: Word) -> bool {
+        word.0 != EMPTY
+            && match self {
+                Self::All => true,
+                Self::Key(key) => word.key() == key,
+                Self::Keys(are_selected) => are_selected(word.key()),
+            }
+    }
+}
+
+/// Makes the selected dirty lines of a set clean. Calls `cleaned` with each such line as it was before.
+fn clean_ways(ways: &mut [u64], selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
     for way in ways {
         let word = Word(*way);
-        if word.0 != EMPTY && word.dirty() && selected(word.key()) {
+        if word.dirty() && selected.contain(word) {
             *way = Word::new(word.key(), false).0;
             cleaned(word);
         }
@@ -210,18 +234,13 @@ impl<P: Policy, const W: usize> Array<P, W> {
         Some(victim)
     }
 
-    pub(super) fn remove(
-        &mut self,
-        set: usize,
-        mut selected: impl FnMut(u64) -> bool,
-        mut removed: impl FnMut(Word),
-    ) {
+    pub(super) fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
         let (ways, policy) = self.set(set);
         // The loop goes from the last way down, because a policy that closes the gap moves the ways behind it. The loop
         // has already looked at these ways.
         for way in (0..ways.len()).rev() {
             let word = Word(ways[way]);
-            if word.0 != EMPTY && selected(word.key()) {
+            if selected.contain(word) {
                 ways[way] = EMPTY;
                 policy.removed(ways, set, way);
                 removed(word);
@@ -229,7 +248,7 @@ impl<P: Policy, const W: usize> Array<P, W> {
         }
     }
 
-    pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
+    pub(super) fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
         clean_ways(self.set(set).0, selected, cleaned);
     }
 
@@ -294,13 +313,13 @@ impl SparseLines {
         lines.put(set, line)
     }
 
-    fn remove(&mut self, set: usize, selected: &mut dyn FnMut(u64) -> bool, removed: &mut dyn FnMut(Word)) {
+    fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
         if let Some((lines, set)) = self.chunks.get_mut(set) {
             lines.remove(set, selected, removed);
         }
     }
 
-    fn clean(&mut self, set: usize, selected: &mut dyn FnMut(u64) -> bool, cleaned: &mut dyn FnMut(Word)) {
+    fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
         if let Some((lines, set)) = self.chunks.get_mut(set) {
             lines.clean(set, selected, cleaned);
         }
@@ -428,36 +447,35 @@ macro_rules! lines {
                 }
             }
 
-            /// Removes the lines of a set whose key is `selected`. Calls `removed` for each.
+            /// Removes the selected lines of a set. Calls `removed` with each line.
             pub(crate) fn remove(
                 &mut self,
                 set: usize,
-                mut selected: impl FnMut(u64) -> bool,
-                mut removed: impl FnMut(Word),
+                selected: SelectedLines<'_>,
+                removed: &mut dyn FnMut(Word),
             ) {
                 match self {
                     Lines::Direct(array) => array.remove(set, selected, removed),
                     $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$packed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$policy(array) => array.remove(set, selected, removed),)*
-                    Lines::Sparse(sparse) => sparse.remove(set, &mut selected, &mut removed),
+                    Lines::Sparse(sparse) => sparse.remove(set, selected, removed),
                 }
             }
 
-            /// Makes dirty lines of a set clean if their key is `selected`. Calls `cleaned` with each such line as
-            /// it was before.
+            /// Makes the selected dirty lines of a set clean. Calls `cleaned` with each such line as it was before.
             pub(crate) fn clean(
                 &mut self,
                 set: usize,
-                mut selected: impl FnMut(u64) -> bool,
-                mut cleaned: impl FnMut(Word),
+                selected: SelectedLines<'_>,
+                cleaned: &mut dyn FnMut(Word),
             ) {
                 match self {
                     Lines::Direct(array) => array.clean(set, selected, cleaned),
                     $(Lines::$fixed(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$packed(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$policy(array) => array.clean(set, selected, cleaned),)*
-                    Lines::Sparse(sparse) => sparse.clean(set, &mut selected, &mut cleaned),
+                    Lines::Sparse(sparse) => sparse.clean(set, selected, cleaned),
                 }
             }
 
@@ -637,7 +655,7 @@ mod tests {
         for step in 0..5000 {
             let (set, key) = (draw(step, 0, 4) as usize, draw(step, 1, 7));
             match draw(step, 2, 8) {
-                0 => lines.remove(set, |held| held == key, |_| {}),
+                0 => lines.remove(set, SelectedLines::Key(key), &mut |_| {}),
                 _ if lines.touch(set, key, false).is_some() => {}
                 _ => {
                     let _victim = lines.put(set, Word::new(key, false));

@@ -17,7 +17,7 @@ use crate::{
     request::MEMORY,
 };
 pub use lines::SparseBytes;
-use lines::{EMPTY, Lines, Storage, Word};
+use lines::{EMPTY, Lines, SelectedLines, Storage, Word};
 use stream_buffers::StreamBuffers;
 use write_buffer::WriteBuffer;
 
@@ -384,12 +384,13 @@ impl Cache {
         let key = self.key(at.id, at.line);
         if self.page_hides_set() {
             for set in self.sets_of_offset(at.line) {
-                self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
+                self.lines
+                    .remove(set, SelectedLines::Key(key), &mut |word| removed(&mut self.counters, word));
             }
             return;
         }
         let set = self.set(self.upper_of_key(at.id, translation), at.line);
-        self.lines.remove(set, |k| k == key, |word| removed(&mut self.counters, word));
+        self.lines.remove(set, SelectedLines::Key(key), &mut |word| removed(&mut self.counters, word));
     }
 
     /// Makes a line of a mapping or page clean, named as keys name it. Calls `cleaned` if it was dirty.
@@ -397,12 +398,12 @@ impl Cache {
         let key = self.key(at.id, at.line);
         if self.page_hides_set() {
             for set in self.sets_of_offset(at.line) {
-                self.lines.clean(set, |k| k == key, |_| cleaned());
+                self.lines.clean(set, SelectedLines::Key(key), &mut |_| cleaned());
             }
             return;
         }
         let set = self.set(self.upper_of_key(at.id, translation), at.line);
-        self.lines.clean(set, |k| k == key, |_| cleaned());
+        self.lines.clean(set, SelectedLines::Key(key), &mut |_| cleaned());
     }
 
     /// Removes line `line` of a page from a cache that knows mappings only: every mapping's copy.
@@ -419,7 +420,9 @@ impl Cache {
                 key & offset == u64::from(at.line)
                     && translation.page(MappingId((key >> shift) as u32)) == PageId(at.id)
             };
-            self.lines.remove(set, selected, |word| removed(&mut self.counters, word));
+            self.lines.remove(set, SelectedLines::Keys(&selected), &mut |word| {
+                removed(&mut self.counters, word);
+            });
         }
     }
 
@@ -427,10 +430,10 @@ impl Cache {
     pub(crate) fn remove_all(&mut self, mut removed: impl FnMut(&mut CacheCounters, Word)) {
         let of = &self.counters;
         if of.fills == of.evictions + of.invalidated + of.purged {
-            return; // The cache is empty, as the private caches of a process are that has been away for long.
+            return; // The cache is empty. The private caches of a process that has been away for long are empty, too.
         }
         for set in 0..1 << self.sets_log2 {
-            self.lines.remove(set, |_| true, |word| removed(&mut self.counters, word));
+            self.lines.remove(set, SelectedLines::All, &mut |word| removed(&mut self.counters, word));
         }
     }
 

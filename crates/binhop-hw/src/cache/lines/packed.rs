@@ -6,7 +6,7 @@
 
 use crate::replacement::{ArrayShape, PackedPolicy};
 
-use super::{EMPTY, Sets, Word, clean_ways};
+use super::{EMPTY, SelectedLines, Sets, Word, clean_ways};
 
 /// The most ways of a set.
 pub(crate) const MOST_PACKED: usize = 16;
@@ -102,18 +102,13 @@ impl<P: PackedPolicy> PackedArray<P> {
         Some(Word(std::mem::replace(&mut words[way], EMPTY)))
     }
 
-    pub(super) fn remove(
-        &mut self,
-        set: usize,
-        mut selected: impl FnMut(u64) -> bool,
-        mut removed: impl FnMut(Word),
-    ) {
+    pub(super) fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
         let (head, words, _) = self.parts(set);
         // The lines leave in the order in which they leave an `Array`: the last first.
         for place in (0..words.len()).rev() {
             let way = P::way_at(head[STATE], place);
             let word = Word(words[way]);
-            if word.0 != EMPTY && selected(word.key()) {
+            if selected.contain(word) {
                 words[way] = EMPTY;
                 head[HELD] &= !(1 << way);
                 removed(word);
@@ -121,7 +116,7 @@ impl<P: PackedPolicy> PackedArray<P> {
         }
     }
 
-    pub(super) fn clean(&mut self, set: usize, selected: impl FnMut(u64) -> bool, cleaned: impl FnMut(Word)) {
+    pub(super) fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
         clean_ways(self.parts(set).1, selected, cleaned);
     }
 
@@ -221,15 +216,17 @@ mod tests {
                 }
                 Step::Remove(set, key) => {
                     let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
-                    plain.remove(set, |other| other >> 3 == key >> 3, |word| of_plain.push(word));
-                    packed.remove(set, |other| other >> 3 == key >> 3, |word| of_packed.push(word));
+                    let has_upper_bits = |other: u64| other >> 3 == key >> 3;
+                    let selected = SelectedLines::Keys(&has_upper_bits);
+                    plain.remove(set, selected, &mut |word| of_plain.push(word));
+                    packed.remove(set, selected, &mut |word| of_packed.push(word));
                     assert_eq!(of_packed, of_plain);
                 }
                 Step::Evict(set) => assert_eq!(packed.evict(set), plain.evict(set)),
                 Step::Clean(set, key) => {
                     let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
-                    plain.clean(set, |other| other == key, |word| of_plain.push(word));
-                    packed.clean(set, |other| other == key, |word| of_packed.push(word));
+                    plain.clean(set, SelectedLines::Key(key), &mut |word| of_plain.push(word));
+                    packed.clean(set, SelectedLines::Key(key), &mut |word| of_packed.push(word));
                     assert_eq!(of_packed, of_plain);
                 }
             }
