@@ -1,7 +1,8 @@
 //! `LineNotes` keeps one byte for each physical line that was ever referenced.
 //!
-//! Chunks of 4096 lines are allocated when they are first touched. The chunks of the lower 256 GiB (with lines of 64
-//! bytes) are found in a flat array, and the chunks above it in a map.
+//! Chunks of 512 lines are allocated when they are first touched. A chunk has the lines of a few pages: a placement may
+//! choose frames anywhere in memory, so a larger chunk would mostly hold lines that nobody touches. The chunks of the
+//! lower 256 GiB (with lines of 64 bytes) are found in a flat array, and the chunks above it in a map.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +17,9 @@ pub(super) const UNREAD: u8 = 8;
 /// The line left the caches while it was [`UNREAD`], and has not been written by a device since.
 pub(super) const EVICTED: u8 = 16;
 
-const CHUNK_LOG2: u32 = 12;
+const CHUNK_LOG2: u32 = 9;
 const CHUNK: usize = 1 << CHUNK_LOG2;
-const FLAT_CHUNKS: u64 = 1 << 20;
+const FLAT_CHUNKS: u64 = 1 << 23;
 const ABSENT: u32 = u32::MAX;
 
 #[derive(Clone, Debug, Default)]
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn near_and_far_lines_keep_their_notes_apart() {
         let mut notes = LineNotes::default();
-        let lines = [0, 1, 4095, 4096, (FLAT_CHUNKS << CHUNK_LOG2) - 1, FLAT_CHUNKS << CHUNK_LOG2, 1 << 55];
+        let lines = [0, 1, 511, 512, (FLAT_CHUNKS << CHUNK_LOG2) - 1, FLAT_CHUNKS << CHUNK_LOG2, 1 << 55];
         for (number, &line) in lines.iter().enumerate() {
             *notes.at(line) = number as u8 + 1;
         }
