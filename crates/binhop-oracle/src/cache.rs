@@ -234,18 +234,20 @@ impl Cache {
     }
 
     /// Removes every line for which `leaves` holds, and returns these lines.
-    pub fn take_out(&mut self, leaves: impl Fn(&Line) -> bool) -> Vec<Line> {
+    pub fn take_out(&mut self, leaves: &dyn Fn(&Line) -> bool) -> Vec<Line> {
         let mut out = Vec::new();
-        for way in self.sets.iter_mut().flatten() {
-            if way.as_ref().is_some_and(&leaves) {
-                out.extend(way.take());
+        for set in &mut self.sets {
+            for way in set {
+                if way.as_ref().is_some_and(leaves) {
+                    out.extend(way.take());
+                }
             }
         }
         out
     }
 
     /// Makes the dirty lines clean that `becomes_clean` selects. Returns their number.
-    pub fn clean(&mut self, becomes_clean: impl Fn(&Line) -> bool) -> usize {
+    pub fn clean(&mut self, becomes_clean: &dyn Fn(&Line) -> bool) -> usize {
         let ways = self.sets.iter_mut().flatten().flatten();
         ways.filter(|line| line.dirty && becomes_clean(line)).map(|line| line.dirty = false).count()
     }

@@ -184,7 +184,7 @@ impl CacheTree {
         kind: Kind,
         mapping: u32,
         offset: u64,
-        os: &impl Translation,
+        os: &dyn Translation,
     ) -> (u64, Option<usize>) {
         self.ask(cache, kind, Name::Mapping(mapping), offset, false, os)
     }
@@ -198,7 +198,7 @@ impl CacheTree {
         name: Name,
         offset: u64,
         costs: bool,
-        os: &impl Translation,
+        os: &dyn Translation,
     ) -> (u64, Option<usize>) {
         let begin = self.now;
         self.served = None;
@@ -248,7 +248,7 @@ impl CacheTree {
 
     /// Returns whether a cache has the line with byte `offset` of a mapping. Nothing changes.
     #[must_use]
-    pub fn holds(&self, cache: usize, mapping: u32, offset: u64, os: &impl Translation) -> bool {
+    pub fn holds(&self, cache: usize, mapping: u32, offset: u64, os: &dyn Translation) -> bool {
         let asked = Request { name: Name::Mapping(mapping), offset, kind: Kind::Load, data: None };
         let (set, name, offset) = self.find(cache, asked, os);
         let mut ways = self.caches[cache].sets[set as usize].iter().flatten();
@@ -263,14 +263,14 @@ impl CacheTree {
     }
 
     /// Removes the lines of a page whose frame changes hands.
-    pub fn flush_page(&mut self, page: u32, os: &impl Translation) {
+    pub fn flush_page(&mut self, page: u32, os: &dyn Translation) {
         self.invalidate(page, 0..self.page, false, os);
     }
 
     /// Invalidates every line that holds any of these bytes of a page. If an inclusive cache loses a line, the
     /// caches above it lose every part of this line, too. A dirty line is written to memory,
     /// unless `discard` is set and all bytes of the line are among these bytes.
-    pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &impl Translation) {
+    pub fn invalidate(&mut self, page: u32, bytes: Range<u64>, discard: bool, os: &dyn Translation) {
         for stream in self.streams.iter_mut().flatten() {
             if !bytes.is_empty() && stream.page.is_some_and(|name| page_of(name, os) == page) {
                 (stream.page, stream.lines) = (None, VecDeque::new());
@@ -286,7 +286,7 @@ impl CacheTree {
                 let first = line.offset / wide * wide;
                 page_of(line.name, os) == page && (first..first + wide).any(|byte| bytes.contains(&byte))
             };
-            let removed = self.caches[number].take_out(holds);
+            let removed = self.caches[number].take_out(&holds);
             for line in removed {
                 let all = (line.offset..line.offset + size).all(|byte| bytes.contains(&byte));
                 self.caches[number].count("purged", 1);
@@ -305,14 +305,14 @@ impl CacheTree {
     }
 
     /// Makes every dirty line clean that holds any of these bytes of a page. The line's data goes to memory.
-    pub fn clean(&mut self, page: u32, bytes: Range<u64>, os: &impl Translation) {
+    pub fn clean(&mut self, page: u32, bytes: Range<u64>, os: &dyn Translation) {
         for number in 0..self.caches.len() {
             let size = self.caches[number].config.line;
             let holds = |line: &crate::cache::Line| {
                 page_of(line.name, os) == page
                     && (line.offset..line.offset + size).any(|byte| bytes.contains(&byte))
             };
-            for _ in 0..self.caches[number].clean(holds) {
+            for _ in 0..self.caches[number].clean(&holds) {
                 self.caches[number].count_for(self.agent, "cleaned", None, 1);
                 self.caches[number].count_for(self.agent, "sent", Some(Kind::System), 1);
                 self.count_memory("accesses", Kind::System);
@@ -331,7 +331,7 @@ impl CacheTree {
             for stream in &mut self.streams[number] {
                 (stream.page, stream.lines) = (None, VecDeque::new());
             }
-            for line in self.caches[number].take_out(|_| true) {
+            for line in self.caches[number].take_out(&|_| true) {
                 self.caches[number].count("purged", 1);
                 self.leave(number, line.name, line.offset, line.dirty, RemovalCause::Flushed);
                 if line.dirty {
@@ -368,7 +368,7 @@ impl CacheTree {
     }
 
     /// Asks a cache for a line. Counts the access, its miss, and the compulsory miss.
-    fn look(&mut self, cache: usize, asked: Request, makes_dirty: bool, os: &impl Translation) -> bool {
+    fn look(&mut self, cache: usize, asked: Request, makes_dirty: bool, os: &dyn Translation) -> bool {
         let (set, name, offset) = self.find(cache, asked, os);
         let first = self.seen.insert((cache, page_of(name, os), offset));
         let agent = self.agent;
@@ -386,7 +386,7 @@ impl CacheTree {
     }
 
     /// Returns the set, the name and the first byte of the line that is asked for.
-    fn find(&self, cache: usize, asked: Request, os: &impl Translation) -> (u64, Name, u64) {
+    fn find(&self, cache: usize, asked: Request, os: &dyn Translation) -> (u64, Name, u64) {
         let here = &self.caches[cache];
         let (name, offset) = self.line_of(cache, asked, os);
         let page = PageId(page_of(asked.name, os));
@@ -399,7 +399,7 @@ impl CacheTree {
     }
 
     /// Returns the name and the first byte of the line that is asked for.
-    fn line_of(&self, cache: usize, asked: Request, os: &impl Translation) -> (Name, u64) {
+    fn line_of(&self, cache: usize, asked: Request, os: &dyn Translation) -> (Name, u64) {
         let Config { line, tag, .. } = self.caches[cache].config;
         let name = if tag == "physical" { Name::Page(page_of(asked.name, os)) } else { asked.name };
         (name, asked.offset / line * line)
@@ -412,7 +412,7 @@ impl CacheTree {
         asked: Request,
         read: bool,
         dirty: bool,
-        os: &impl Translation,
+        os: &dyn Translation,
     ) -> bool {
         let mut from_stream = false;
         let (set, name, offset) = self.find(cache, asked, os);
@@ -443,7 +443,7 @@ impl CacheTree {
         name: Name,
         offset: u64,
         kind: Kind,
-        os: &impl Translation,
+        os: &dyn Translation,
     ) -> bool {
         let (_, depth) = self.caches[cache].config.streams.expect("the cache has stream buffers");
         let line = self.caches[cache].config.line;
@@ -478,14 +478,14 @@ impl CacheTree {
     }
 
     /// Sends a request for a stream buffer. Nobody waits for it.
-    fn prefetch(&mut self, cache: usize, asked: Request, os: &impl Translation) {
+    fn prefetch(&mut self, cache: usize, asked: Request, os: &dyn Translation) {
         let (agent, now) = (self.agent, self.now);
         self.agent = Agent::Prefetch;
         self.pass_down(cache, asked, os);
         (self.agent, self.now) = (agent, now);
     }
 
-    fn make_room(&mut self, cache: usize, set: u64, os: &impl Translation) {
+    fn make_room(&mut self, cache: usize, set: u64, os: &dyn Translation) {
         let Some(victim) = self.caches[cache].make_room(set, self.rng) else { return };
         let bytes = self.caches[cache].config.line;
         let mut dirty = victim.dirty;
@@ -499,7 +499,7 @@ impl CacheTree {
                     };
                     same && (victim.offset..victim.offset + bytes).contains(&line.offset)
                 };
-                for line in self.caches[upper].take_out(covered) {
+                for line in self.caches[upper].take_out(&covered) {
                     self.leave(upper, line.name, line.offset, line.dirty, RemovalCause::Invalidated);
                     self.caches[upper].count("invalidated", 1);
                     self.caches[upper].count("invalidated.dirty", u64::from(line.dirty));
@@ -527,7 +527,7 @@ impl CacheTree {
     }
 
     /// Sends a request to the level behind.
-    fn pass_down(&mut self, cache: usize, asked: Request, os: &impl Translation) {
+    fn pass_down(&mut self, cache: usize, asked: Request, os: &dyn Translation) {
         self.caches[cache].count_for(self.agent, "sent", Some(asked.kind), 1);
         let is_data = matches!(asked.kind, Kind::Write | Kind::Writeback);
         let stalls = is_data && self.agent.is_waited_for();
@@ -559,7 +559,7 @@ impl CacheTree {
         }
     }
 
-    fn read(&mut self, cache: usize, asked: Request, os: &impl Translation) {
+    fn read(&mut self, cache: usize, asked: Request, os: &dyn Translation) {
         let hit = self.look(cache, asked, false, os);
         if hit && asked.kind.is_demand() {
             self.serve(Some(cache));
@@ -570,7 +570,7 @@ impl CacheTree {
         }
     }
 
-    fn take_data(&mut self, cache: usize, asked: Request, os: &impl Translation) {
+    fn take_data(&mut self, cache: usize, asked: Request, os: &dyn Translation) {
         let back = self.caches[cache].config.write == "back";
         let allocate = self.caches[cache].config.allocate;
         let hit = self.look(cache, asked, back, os);
@@ -587,7 +587,7 @@ impl CacheTree {
     }
 }
 
-fn page_of(name: Name, os: &impl Translation) -> u32 {
+fn page_of(name: Name, os: &dyn Translation) -> u32 {
     match name {
         Name::Mapping(mapping) => os.page(MappingId(mapping)).0,
         Name::Page(page) => page,

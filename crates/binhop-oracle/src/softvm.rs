@@ -95,13 +95,13 @@ enum Run {
 }
 
 /// `HandlerWorld` answers the caches for pages of the program and of the handlers.
-struct HandlerWorld<'a, T> {
-    program: &'a T,
+struct HandlerWorld<'a> {
+    program: &'a dyn Translation,
     /// The 52-bit virtual pages of the handlers' mappings.
     pages: &'a [u64],
 }
 
-impl<T: Translation> Translation for HandlerWorld<'_, T> {
+impl Translation for HandlerWorld<'_> {
     fn page(&self, mapping: MappingId) -> PageId {
         if mapping.0 >= OF_HANDLERS { PageId(mapping.0) } else { self.program.page(mapping) }
     }
@@ -170,7 +170,7 @@ impl SoftVm {
     }
 
     /// Maps the page of an access that comes next, and runs the handler of misses if the access raises CACHEMISS.
-    pub fn before(&mut self, next: &Reference, tree: &mut CacheTree, program: &impl Translation) {
+    pub fn before(&mut self, next: &Reference, tree: &mut CacheTree, program: &dyn Translation) {
         let page = program.page(MappingId(next.mapping));
         let place = self.table.map(next.asid, next.page_no, page, next.segment);
         self.check_protection(next);
@@ -189,7 +189,7 @@ impl SoftVm {
     ///
     /// # Panics
     /// The queue does not end.
-    pub fn after(&mut self, tree: &mut CacheTree, program: &impl Translation) {
+    pub fn after(&mut self, tree: &mut CacheTree, program: &dyn Translation) {
         if let Some(access) = self.access.take() {
             self.queue(tree, access.kind, (access.mapping, access.offset));
             self.forget_older(tree, program);
@@ -237,7 +237,7 @@ impl SoftVm {
         }
     }
 
-    fn run_handler(&mut self, run: Run, mapping: u32, tree: &mut CacheTree, program: &impl Translation) {
+    fn run_handler(&mut self, run: Run, mapping: u32, tree: &mut CacheTree, program: &dyn Translation) {
         let place = self.place_of(mapping);
         let cause = match run {
             Run::Miss(Kind::Fetch) => "fetch-miss",
@@ -261,7 +261,7 @@ impl SoftVm {
     }
 
     /// Executes a handler's instructions, whose own cycles belong to a cause.
-    fn instructions(&mut self, run: Run, cause: &str, tree: &mut CacheTree, program: &impl Translation) {
+    fn instructions(&mut self, run: Run, cause: &str, tree: &mut CacheTree, program: &dyn Translation) {
         tree.now += self.design.handler;
         self.add(&format!("cycles.{cause}"), self.design.handler);
         let bytes = self.design.handler * INSTRUCTION;
@@ -283,7 +283,7 @@ impl SoftVm {
         address: u64,
         memory: &str,
         tree: &mut CacheTree,
-        program: &impl Translation,
+        program: &dyn Translation,
     ) {
         let causes = if run == Run::WriteBack { ["write-back"; 2] } else { ["handler-data", memory] };
         self.access(Kind::Load, address, causes, tree, program);
@@ -296,7 +296,7 @@ impl SoftVm {
         address: u64,
         causes: [&str; 2],
         tree: &mut CacheTree,
-        program: &impl Translation,
+        program: &dyn Translation,
     ) {
         let (mapping, offset) = self.name(address);
         let cache = self.serving(kind);
@@ -323,7 +323,7 @@ impl SoftVm {
 }
 
 /// Returns whether a cache, or a cache behind it, holds the line with this byte of a mapping.
-fn hold(tree: &CacheTree, first: usize, mapping: u32, offset: u64, world: &impl Translation) -> bool {
+fn hold(tree: &CacheTree, first: usize, mapping: u32, offset: u64, world: &dyn Translation) -> bool {
     tree.holds(first, mapping, offset, world)
         || tree.caches[first].config.next.is_some_and(|next| hold(tree, next, mapping, offset, world))
 }

@@ -46,7 +46,7 @@ pub struct Synonyms {
 
 impl Synonyms {
     /// Notes an access that comes next.
-    pub fn before(&mut self, next: &NamedAccess, tree: &CacheTree, world: &impl Translation) {
+    pub fn before(&mut self, next: &NamedAccess, tree: &CacheTree, world: &dyn Translation) {
         let names = self.names.entry(world.page(MappingId(next.mapping))).or_default();
         let is_first = names.is_empty();
         if names.insert(next.mapping) && !is_first {
@@ -56,14 +56,14 @@ impl Synonyms {
     }
 
     /// Counts the access, which has been made, if it leaves different copies.
-    pub fn after(&mut self, made: &NamedAccess, tree: &CacheTree, world: &impl Translation) {
+    pub fn after(&mut self, made: &NamedAccess, tree: &CacheTree, world: &dyn Translation) {
         if differ(made, made.kind == Kind::Store, tree, world) && !self.differed {
             self.synonyms += 1;
         }
     }
 }
 
-fn differ(access: &NamedAccess, stored: bool, tree: &CacheTree, world: &impl Translation) -> bool {
+fn differ(access: &NamedAccess, stored: bool, tree: &CacheTree, world: &dyn Translation) -> bool {
     let line = tree.caches[access.cache].config.line;
     let (page, byte) = (world.page(MappingId(access.mapping)), access.offset / line * line);
     let (mut own, mut others) = (Vec::new(), Vec::new());

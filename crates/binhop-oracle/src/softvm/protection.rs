@@ -85,7 +85,7 @@ impl SoftVm {
         [first, last]: [u64; 2],
         flags: u32,
         tree: &mut CacheTree,
-        program: &impl Translation,
+        program: &dyn Translation,
     ) {
         self.forget_older(tree, program);
         let mut pages = 0;
@@ -123,7 +123,7 @@ impl SoftVm {
         mapping: u32,
         before: Allows,
         tree: &CacheTree,
-        program: &impl Translation,
+        program: &dyn Translation,
     ) {
         let line = tree.caches[self.serving[side]].config.line;
         for offset in (0..PAGE).step_by(line as usize) {
@@ -133,7 +133,7 @@ impl SoftVm {
         }
     }
 
-    fn sweep(&mut self, side: usize, mapping: u32, tree: &mut CacheTree, program: &impl Translation) {
+    fn sweep(&mut self, side: usize, mapping: u32, tree: &mut CacheTree, program: &dyn Translation) {
         let mut cache = Some(self.serving[side]);
         for level in 0..2 {
             let here = cache.expect("there are two levels");
@@ -177,7 +177,7 @@ impl SoftVm {
     }
 
     /// Forgets the older protection of lines that no cache of their side holds.
-    pub(super) fn forget_older(&mut self, tree: &CacheTree, program: &impl Translation) {
+    pub(super) fn forget_older(&mut self, tree: &CacheTree, program: &dyn Translation) {
         let mut older = std::mem::take(&mut self.protection.older);
         let world = HandlerWorld { program, pages: &self.pages };
         older.retain(|&(side, mapping, offset), _| hold(tree, self.serving[side], mapping, offset, &world));
