@@ -311,6 +311,8 @@ pub(crate) fn ratio(count: u64, of: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use binhop_base::{Agent, FrameNo, LineAddr, MappingId, PageId, PageNo, Rng, Stream, Translation};
     use binhop_hw::{Computer, Counted, Tree};
 
@@ -338,6 +340,18 @@ mod tests {
         drain = 6
         [stream-buffers.l1]"#;
 
+    /// Returns every name with each of `values` in the place of `<key>`, where the name has this place.
+    fn filled(names: Vec<String>, key: &str, values: &[&str]) -> Vec<String> {
+        let fill = |name: String| {
+            if name.contains(key) {
+                values.iter().map(|value| name.replace(key, value)).collect()
+            } else {
+                vec![name]
+            }
+        };
+        names.into_iter().flat_map(fill).collect()
+    }
+
     #[test]
     fn every_listed_metric_is_reported_and_every_reported_metric_is_listed() {
         let listed = metrics();
@@ -363,21 +377,21 @@ mod tests {
             let by_cache = (0..caches.len()).map(|_| none.as_slice());
             let agents = ByAgent::of(agents, by_cache, &vec![AgentMemoryCounters::default(); none.len()]);
             let tally = Tally { translation: counts, at_misses, agents, ..Tally::zero(caches.len()) };
+            let places = [
+                ("<cache>", caches.iter().map(|cache| cache.name.as_str()).collect()),
+                ("<tlb>", tlbs.iter().map(|tlb| tlb.name.as_str()).collect()),
+                ("<agent>", Agent::ALL.iter().map(|agent| agent.name()).collect()),
+                ("<kind>", Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>()),
+            ];
+            let mut infos: BTreeMap<String, &MetricInfo> = BTreeMap::new();
+            for info in &listed {
+                let fill = |names, (key, values): &(&str, Vec<&str>)| filled(names, key, values);
+                for full_name in places.iter().fold(vec![info.name.clone()], fill) {
+                    infos.entry(full_name).or_insert(info);
+                }
+            }
             each(&machine, &tally, |reported, unit, _| {
-                let is_of = |info: &&MetricInfo| {
-                    let with_kind = |name: &str| {
-                        let mut kinds = Kind::ALL.iter();
-                        kinds.any(|kind| name.replace("<kind>", kind.name()) == reported)
-                    };
-                    let of_caches = caches.iter().map(|cache| info.name.replace("<cache>", &cache.name));
-                    let of_tlbs = tlbs.iter().map(|tlb| info.name.replace("<tlb>", &tlb.name));
-                    let with_agent = |name: &str| {
-                        let mut agents = Agent::ALL.iter();
-                        agents.any(|agent| with_kind(&name.replace("<agent>", agent.name())))
-                    };
-                    of_caches.chain(of_tlbs).any(|name| with_agent(&name))
-                };
-                let found = listed.iter().find(is_of);
+                let found = infos.get(&reported);
                 let info = found.unwrap_or_else(|| panic!("{name}: {reported} is reported and not listed"));
                 assert_eq!(info.unit, unit, "{reported}");
                 missing.retain(|name| *name != info.name);
