@@ -29,15 +29,17 @@ from tests.conftest import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+LENGTH = 50_000
+"""The references of each program in a run of seconds."""
 SEED = ROOT.parent / "shared" / "seeds" / "001_c9e77e97ea19bcab.txt"
 
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the result of a run at a hundredth of smoke scale."""
+    """Returns the result of a short run."""
     out = tmp_path_factory.mktemp("lf91") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
+        patch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, LENGTH))
         assert reproduce.paper("lf91").run("smoke", out) == out
     return out
 
@@ -252,7 +254,7 @@ def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         return whole(trace, **options)
 
     monkeypatch.setattr(study.faults, "paging", counted)
-    monkeypatch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, 200_000))
+    monkeypatch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, LENGTH))
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         reproduce.paper("lf91").run("smoke", out, threads=1)
