@@ -72,6 +72,8 @@ OWN := $(notdir $(wildcard crates/*))
 SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
 UNOPTIMISED := parquet arrow-array arrow-data arrow-schema num-bigint chrono serde_json rustix
 LITTLE_OPTIMISED := zstd-sys liblzma-sys
+# The programs of the Rust tests are compiled without optimisation, the libraries that they test with it.
+TEST_RUSTC = RUSTC_WRAPPER=$(CURDIR)/tests/rustc_of_tests.sh
 TESTED := --config 'profile.release.lto="off"' \
   $(foreach crate,$(OWN),$(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting))) \
   $(foreach crate,$(UNOPTIMISED),--config profile.release.package.$(crate).opt-level=0) \
@@ -82,8 +84,8 @@ TESTED := --config 'profile.release.lto="off"' \
 # at a time: it builds the extension next, and Python tests begin while the other Rust tests are compiled.
 # Cargo and rustdoc would take make's two jobs as their limit, so they do not see them.
 rust-test:
-	MAKEFLAGS= cargo test --release --locked --quiet --workspace --test corpus --no-run $(TESTED)
-	MAKEFLAGS= cargo test --release --locked --quiet --workspace --tests $(TESTED)
+	MAKEFLAGS= $(TEST_RUSTC) cargo test --release --locked --quiet --workspace --test corpus --no-run $(TESTED)
+	MAKEFLAGS= $(TEST_RUSTC) cargo test --release --locked --quiet --workspace --tests $(TESTED)
 	MAKEFLAGS= cargo test --release --locked --quiet --workspace --doc $(TESTED)
 
 # Tests run on all processors. `loadscope` keeps the tests of a file or class together, so that their fixtures are
