@@ -2,7 +2,7 @@
 //! refusals.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, SMALL, batch, event, reference, run};
+use crate::common::{Event, SMALL, batch, event, reference, run, short_and_long};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -91,15 +91,11 @@ fn compare(events: &[Event], settings: &[&str]) {
     assert_eq!(outcome.results, plain.results, "collapsed, or not");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
-    #[test]
+short_and_long! { many_references: 40, 100;
     fn every_event_and_every_process(events in prop::collection::vec(event(), 1..800)) {
         compare(&events, &[]);
     }
 
-    #[test]
     fn one_way_and_one_set(events in prop::collection::vec(reference(), 1..1200)) {
         compare(&events, &["cache.l1i.ways=1", "cache.l1d.ways=full", "cache.l2.line=32B"]);
     }

@@ -455,7 +455,7 @@ fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
     );
 }
 
-short_and_long! { many_traces: 30, 100;
+short_and_long! { many_traces: 12, 100;
     fn requests_behind_a_scheme_repeat_its_memory(
         trace in prop::collection::vec(
             prop_oneof![

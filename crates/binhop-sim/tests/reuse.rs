@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Event, Fixed, batch, event, named, reference, touched_units};
+use crate::common::{Event, Fixed, batch, event, named, reference, short_and_long, touched_units};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Asid, Bytes, Kind};
@@ -99,10 +99,7 @@ fn kinds() -> impl Strategy<Value = ReuseKinds> {
     prop_oneof![2 => Just(ReuseKinds::All), 1 => Just(ReuseKinds::Fetch), 1 => Just(ReuseKinds::Data)]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
-
-    #[test]
+short_and_long! { many_distances: 32, 96;
     fn distances_equal_those_of_a_list(
         unit in prop_oneof![Just(8u64), Just(64), Just(PAGE), Just(4 * PAGE)],
         kinds in kinds(),
@@ -113,7 +110,6 @@ proptest! {
         compare(&batch(&events), unit, kinds, length);
     }
 
-    #[test]
     fn distances_equal_those_of_a_list_on_long_runs_of_references(events in prop::collection::vec(reference(), 1..4000)) {
         compare(&batch(&events), 32, ReuseKinds::All, None);
     }
