@@ -66,7 +66,7 @@ def test_a_command_has_everything(name: str) -> None:
 @pytest.mark.parametrize("name", LISTED)
 def test_a_summary_is_the_first_paragraph_of_the_help(name: str) -> None:
     command = GROUP.commands[name]
-    first = " ".join(command.help.split("\n\n")[0].split())
+    first = " ".join((command.help or "").split("\n\n")[0].split())
     assert LISTED[name].summary == first, (
         f"{place_of(command.callback or app)}: the summary in COMMANDS differs"
     )
