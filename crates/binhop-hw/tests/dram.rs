@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use binhop_hw::{
-    AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramListener,
-    DramMemory, DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters, LineMemory, LineUse,
-    PagePolicy, RowOutcome, TapClass,
+    AddressMapping, DRAM_PRESETS, Dram, DramAddress, DramCommand, DramCommandKind, DramConfig, DramCounters,
+    DramListener, DramMemory, DramOrganisation, DramPreset, DramRequest, DramTiming, DramUseCounters,
+    LineMemory, LineUse, PagePolicy, RowOutcome, TapClass,
 };
 use proptest::prelude::*;
 
@@ -38,7 +38,13 @@ fn run(config: DramConfig, requests: &[DramRequest]) -> (Dram, Heard) {
         assert_eq!(dram.push(request, &mut heard).0, number as u64);
     }
     dram.finish(&mut heard);
+    dram.go_on_until(end_of(&heard), &mut heard);
     (dram, heard)
+}
+
+/// Returns the cycle at which the last data have passed the bus.
+fn end_of(heard: &Heard) -> u64 {
+    heard.done.values().copied().max().unwrap_or(0)
 }
 
 /// Returns the least distance from a command to a later command of the same channel (JESD79-4, §4; see `timing.rs`).
@@ -104,7 +110,8 @@ struct SlowChannel {
     history: Vec<DramCommand>,
 }
 
-/// Runs requests cycle by cycle. Returns what was heard, and the counts of each class.
+/// Runs requests cycle by cycle, until the last data have passed the bus. Returns what was heard, and the counts of
+/// each class.
 fn run_slowly(config: &DramConfig, requests: &[DramRequest]) -> (Heard, [DramUseCounters; 4]) {
     let organisation = &config.organisation;
     let (ranks, refi) = (u64::from(organisation.ranks), config.timing.refi);
@@ -142,7 +149,7 @@ fn run_slowly(config: &DramConfig, requests: &[DramRequest]) -> (Heard, [DramUse
                 heard.commands.push(command);
             }
         }
-        if heard.done.len() == requests.len() {
+        if heard.done.len() == requests.len() && cycle + 1 >= end_of(&heard) {
             return (heard, counts);
         }
     }
@@ -221,10 +228,11 @@ fn decide(
         if allowed(config, &channel.history, &wanted) {
             let waiting = &mut channel.queues[going][place];
             if wanted.kind == Activate {
-                waiting.needed = waiting.needed.max(1);
+                waiting.needed = if waiting.needed == 0 { 1 } else { waiting.needed };
                 channel.open.insert((rank, bank), waiting.at.row);
             } else {
-                waiting.needed = 2;
+                // The first command for the request decides.
+                waiting.needed = if waiting.needed == 0 { 2 } else { waiting.needed };
                 channel.open.remove(&(rank, bank));
             }
             return Some(wanted);
@@ -560,17 +568,64 @@ fn compare(config: DramConfig, requests: &[DramRequest]) {
     for class in 0..4 {
         assert_eq!(*dram.class(class), counts[class as usize]);
     }
-    for channel in 0..config.organisation.channels {
-        // Each channel of the fast model ends with its last request.
-        let of = |heard: &mut Heard| {
-            let mut commands: Vec<_> =
-                heard.commands.iter().copied().filter(|command| command.channel == channel).collect();
-            commands.sort_by_key(|command| command.cycle);
-            commands
-        };
-        let (fast, mut slow) = (of(&mut fast), of(&mut slow));
-        slow.truncate(fast.len());
-        assert_eq!(fast, slow, "channel {channel}");
+    assert_eq!(dram.counters(), counters(&config, &slow.commands));
+    for heard in [&mut fast, &mut slow] {
+        heard.commands.sort_by_key(|command| (command.channel, command.cycle));
+    }
+    assert_eq!(fast.commands, slow.commands);
+}
+
+/// Counts commands, in the order of their cycles.
+fn counters(config: &DramConfig, commands: &[DramCommand]) -> DramCounters {
+    let of = |kinds: &[DramCommandKind]| {
+        commands.iter().filter(|command| kinds.contains(&command.kind)).count() as u64
+    };
+    let changes = |channel| {
+        let transfers = commands.iter().filter(|command| command.channel == channel);
+        let kinds: Vec<_> =
+            transfers.map(|command| command.kind).filter(|kind| matches!(kind, Read | Write)).collect();
+        kinds.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+    };
+    DramCounters {
+        activates: of(&[Activate]),
+        precharges: of(&[Precharge, PrechargeAll]),
+        refreshes: of(&[Refresh]),
+        bus: of(&[Read, Write]) * config.timing.burst,
+        turns: (0..config.organisation.channels).map(changes).sum(),
+    }
+}
+
+#[test]
+fn a_channel_without_requests_is_refreshed_and_closes_its_rows() {
+    let mut config = config("ddr2-666");
+    config.organisation.channels = 2;
+    config.mapping = AddressMapping::parse("row-rank-bank-group-column-channel", "dram.mapping").unwrap();
+    let DramTiming { refi, rcd, cl, burst, .. } = config.timing;
+    let (dram, heard) = run(config, &[read(0, 0), read(20_000, 0)]);
+    assert_eq!(heard.done[&1], 20_000 + rcd + cl + burst, "a refresh closed the row");
+    // Two ranks take turns: 20,014 cycles hold 7 whole intervals, and another half.
+    assert_eq!((refi, 20_014 / refi), (2_600, 7));
+    assert_eq!(dram.counters().refreshes, 2 * (7 + 8));
+    config.pages = PagePolicy::Closed;
+    let write = DramRequest { write: true, ..read(100, 1) };
+    let (dram, _) = run(config, &[write, read(500, 0)]);
+    assert_eq!(
+        dram.counters().precharges,
+        1,
+        "the row of the write is closed, but not yet the row of the read"
+    );
+}
+
+#[test]
+fn a_bus_turns_between_two_transfers() {
+    let write = |arrival| DramRequest { write: true, ..read(arrival, 0) };
+    for (requests, turns) in [
+        (vec![read(0, 0)], 0),
+        (vec![write(0)], 0),
+        (vec![write(0), read(100, 1)], 1),
+        (vec![read(0, 1), write(100), write(200), read(300, 1)], 2),
+    ] {
+        assert_eq!(run(config("ddr4-2400"), &requests).0.counters().turns, turns);
     }
 }
 

@@ -145,6 +145,8 @@ fn serve(
         }
     }
     dram.finish(&mut served);
+    let end = served.done.iter().copied().max().unwrap_or(0);
+    dram.go_on_until(end, &mut served);
     // Each channel has issued its commands in order.
     served.commands.sort_by_key(|command| command.cycle);
     served.counts = counts(dram.class(0), &dram.counters());

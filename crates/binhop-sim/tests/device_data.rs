@@ -406,6 +406,7 @@ fn check_requests(trace: &[Event]) {
             dram.push(&DramRequest { arrival: cycle, line: addr / 64, write, class: 0 }, &mut ());
         }
         dram.finish(&mut ());
+        dram.go_on_until(found.counts.cycles.max(found.counts.reference_cycles), &mut ());
         assert_eq!(dram.counters(), found.counts.commands, "{:?}", scheme.config.kind);
         let mut all = DramUseCounters::default();
         found.counts.classes.into_iter().for_each(|class| all += class);

@@ -21,7 +21,7 @@ use super::{
 
 pub(super) const READS: usize = 0;
 pub(super) const WRITES: usize = 1;
-/// The number that stands in place of a queue where no command is known.
+/// The number that stands in place of a queue where no command is known, and of a direction before the first transfer.
 const NEITHER: usize = 2;
 
 /// `Channel` is a channel with its controller: two queues, banks, groups and ranks.
@@ -51,7 +51,7 @@ pub(super) struct Channel {
     pub(super) next: u64,
     /// True while writes are served first.
     drains: bool,
-    /// The direction of the last transfer.
+    /// The direction of the last transfer; [`NEITHER`] before the first transfer.
     last: usize,
     pub(super) counters: DramCounters,
 }
@@ -86,7 +86,7 @@ impl Channel {
             known: (0, NEITHER),
             next: 0,
             drains: false,
-            last: READS,
+            last: NEITHER,
             counters: DramCounters::default(),
         }
     }
@@ -350,7 +350,9 @@ impl Channel {
         let number = waiting.bank as usize % BANKS;
         let bank = &mut self.banks[number];
         if bank.open != CLOSED {
-            waiting.needed = Needed::Precharge;
+            if waiting.needed == Needed::Nothing {
+                waiting.needed = Needed::Precharge;
+            }
             return self.precharge(number, cycle, listener);
         }
         if waiting.needed == Needed::Nothing {
@@ -397,7 +399,7 @@ impl Channel {
         self.indices[direction].remove(number, bank, place, &self.queues[direction]);
         self.indices[1 - direction].precharge_changed(number, bank, &self.queues[1 - direction]);
         self.counters.bus += timing.burst;
-        self.counters.turns += u64::from(direction != self.last);
+        self.counters.turns += u64::from(direction + self.last == READS + WRITES);
         self.last = direction;
         let outcome = match waiting.needed {
             Needed::Nothing => RowOutcome::Hit,

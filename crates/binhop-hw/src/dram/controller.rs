@@ -70,12 +70,21 @@ impl Dram {
         (number, enters)
     }
 
-    /// Issues commands until every request is done.
+    /// Issues commands until every request is done. A channel stops at its last request;
+    /// [`go_on_until`](Self::go_on_until) lets all channels run equally long.
     pub fn finish(&mut self, listener: &mut impl DramListener) {
         for channel in &mut self.channels {
             while channel.queues.iter().any(|queue| !queue.is_empty()) {
                 channel.issue_next(&mut self.counts, listener);
             }
+        }
+    }
+
+    /// Issues the commands of all cycles before `end`: refreshes, and precharges of rows that no request wants. All
+    /// requests are done.
+    pub fn go_on_until(&mut self, end: u64, listener: &mut impl DramListener) {
+        for channel in &mut self.channels {
+            channel.advance(end, &mut self.counts, listener);
         }
     }
 

@@ -79,9 +79,12 @@ impl DramMemory {
         }
     }
 
-    /// Serves every request that waits. Returns the cycle of the memory's clock at which the last data were on the bus.
+    /// Serves every request that waits, and lets memory run until the last reference is complete, too. Returns the
+    /// cycle of the memory's clock at which the last data were on the bus.
     pub fn finish(&mut self) -> u64 {
         self.dram.finish(&mut self.done);
+        let end = self.done.last.max(self.end_of_references());
+        self.dram.go_on_until(end, &mut self.done);
         self.done.last
     }
 

@@ -22,11 +22,12 @@ pub(super) struct Waiting {
     /// The bank, counted through the ranks of the channel.
     pub(super) bank: u8,
     pub(super) class: u8,
-    /// The commands that the request needed before its row was open.
+    /// The first command that the request needed before its row was open.
     pub(super) needed: Needed,
 }
 
-/// `Needed` says which commands a request needed before its row was open.
+/// `Needed` says which command a request needed first. A row that a request has opened may be closed again before its
+/// turn, so a request may need several commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
     Nothing,
