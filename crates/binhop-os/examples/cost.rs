@@ -326,7 +326,13 @@ fn placements() {
 
 fn walking(kind: TableKind, pages: u32) -> Result<f64> {
     let page = PowerOfTwo::from_log2(12);
-    let config = TableConfig { kind, page, entry: kind.form().entry, reserve: 65_536, frames: pages.into() };
+    let config = TableConfig {
+        kind,
+        page,
+        entry: kind.form().usual_entry(kind),
+        reserve: 65_536,
+        frames: pages.into(),
+    };
     let mut tables = PageTables::new(&config)?;
     let place = |number: u32| (Asid(number % 4), PageNo(0x5_5555 + u64::from(number / 4)));
     for number in 0..pages {

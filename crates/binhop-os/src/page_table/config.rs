@@ -40,7 +40,7 @@ impl TableConfig {
             &format!("{}", Bytes(self.entry.into())),
             "translation.entry",
             "a page-table entry has at least 4 bytes, and a page holds at least 2 entries",
-            &format!("set translation.entry to {}B", form.entry),
+            &format!("set translation.entry to {}B", form.usual_entry(self.kind)),
         ))
     }
 

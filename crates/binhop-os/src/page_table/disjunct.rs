@@ -38,7 +38,7 @@ pub(super) static FORM: TableForm = TableForm {
            space maps the parts of its segments.",
     source: "JM97 §4.2, Figures 6 and 7; the numbers of segments and the segment map are ours",
     has_levels: false,
-    entry: 4,
+    entry: |_| 4,
     kind: |_| TableKind::Disjunct { segments: USUAL_SEGMENTS, regions: USUAL_REGIONS },
 };
 

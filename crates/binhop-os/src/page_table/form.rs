@@ -14,8 +14,8 @@ pub struct TableForm {
     pub source: &'static str,
     /// True if the form has a number of levels to choose.
     pub has_levels: bool,
-    /// The usual size of an entry, in bytes.
-    pub entry: u32,
+    /// Returns the usual size of an entry, in bytes. Forms without levels ignore the number.
+    pub(super) entry: fn(levels: u32) -> u32,
     /// Makes the kind. Forms without levels ignore the number.
     pub(super) kind: fn(levels: u32) -> TableKind,
 }
@@ -41,6 +41,12 @@ impl TableForm {
             )),
             _ => Ok((self.kind)(levels.unwrap_or(0))),
         }
+    }
+
+    /// Returns the usual size of an entry of a kind of this form, in bytes.
+    #[must_use]
+    pub fn usual_entry(&self, kind: TableKind) -> u32 {
+        (self.entry)(if let TableKind::Radix { levels } = kind { levels } else { 0 })
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) static FORM: TableForm = TableForm {
            are chained.",
     source: "Huck and Hays, ISCA 1993; the number of slots, the hash and the order of a chain are ours",
     has_levels: false,
-    entry: 16,
+    entry: |_| 16,
     kind: |_| TableKind::Hashed,
 };
 

@@ -26,7 +26,7 @@ pub(super) static FORM: TableForm = TableForm {
     rule: "A linear user table in virtual memory maps 2 GiB; a root table for each address space maps the user table.",
     source: "JM97 §3.3, Figure 3; the sharing of pages by root tables is ours",
     has_levels: false,
-    entry: 4,
+    entry: |_| 4,
     kind: |_| TableKind::Mips,
 };
 

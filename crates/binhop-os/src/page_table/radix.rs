@@ -31,7 +31,8 @@ pub(super) static FORM: TableForm = TableForm {
     rule: "A tree of table pages, each level indexed by the next bits of the address, as in x86.",
     source: "Intel SDM volume 3A, chapter 4; the regions of 32-bit tables are ours",
     has_levels: true,
-    entry: 8,
+    // Tables of two levels are those of the 80386.
+    entry: |levels| if levels == 2 { 4 } else { 8 },
     kind: |levels| TableKind::Radix { levels },
 };
 
@@ -46,7 +47,7 @@ pub(super) fn shape(config: &TableConfig, levels: u32) -> Result<TreeShape> {
             &format!("{levels} levels of {index_bits} bits, pages of {}", Bytes(config.page.bytes())),
             "translation.levels",
             rule,
-            "with pages of 4KiB take 2 levels of 4B entries, or 3, 4 or 5 levels of 8B entries",
+            "with pages of 4KiB take 2 levels of 4B entries, or 4 or 5 levels of 8B entries",
         ))
     };
     if levels < 2 || below_root >= address_bits {

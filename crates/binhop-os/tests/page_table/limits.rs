@@ -18,7 +18,7 @@ fn a_form_is_found_by_its_name() {
     for known in FORMS {
         let kind = known.kind(known.has_levels.then_some(4)).unwrap();
         assert_eq!(kind.form().name, form(known.name).unwrap().name);
-        assert!(PageTables::new(&config(kind, known.entry)).is_ok(), "{}", known.name);
+        assert!(PageTables::new(&config(kind, known.usual_entry(kind))).is_ok(), "{}", known.name);
         let wrong = known.kind((!known.has_levels).then_some(4)).unwrap_err();
         assert!(wrong.place.starts_with("translation."), "{wrong}");
     }

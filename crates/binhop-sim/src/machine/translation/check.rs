@@ -327,7 +327,7 @@ fn check_table(keys: &mut TranslationKeys, place: &str) -> Result<TableKind> {
             "write it like levels = 4",
         ));
     }
-    keys.entry.get_or_insert_with(|| At::derived(Bytes(form.entry.into())));
+    keys.entry.get_or_insert_with(|| At::derived(Bytes(form.usual_entry(kind).into())));
     Ok(kind)
 }
 
