@@ -24,9 +24,9 @@ use write_buffer::WriteBuffer;
 /// A line that a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// The line: of a mapping if the cache has a virtual tag, otherwise of a page.
+    /// The line. A cache with a virtual tag names the line by mapping, any other cache by page.
     pub at: LineAddr,
-    /// True if it holds data that the level behind does not.
+    /// True if the line holds data that the level behind does not have.
     pub dirty: bool,
 }
 
@@ -71,9 +71,9 @@ pub(crate) struct Cache {
     index_is_offset: bool,
     index_is_frame: bool,
     hashed: bool,
-    /// True if keys hold a mapping; otherwise a page.
+    /// True if keys hold a mapping. Otherwise keys hold a page.
     pub(crate) keyed_by_mapping: bool,
-    /// True if the caches above name lines by mapping; otherwise by page.
+    /// True if the caches above name lines by mapping. Otherwise they name lines by page.
     pub(crate) takes_mapping: bool,
     /// True if the level behind wants a page where this cache knows a mapping.
     sends_page_of_mapping: bool,
@@ -162,7 +162,7 @@ impl Cache {
         }
     }
 
-    /// The place of a line that the processor asks for.
+    /// Returns the place of a line that the processor asks for.
     #[inline(always)]
     pub(crate) fn place_of_mapping<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
         let id = if self.keyed_by_mapping { at.id } else { translation.page(MappingId(at.id)).0 };
@@ -219,7 +219,7 @@ impl Cache {
         self.index == Index::VirtualPage && !self.keyed_by_mapping
     }
 
-    /// The place of a line that a cache above asks for.
+    /// Returns the place of a line that a cache above asks for.
     #[inline(always)]
     pub(crate) fn place_of_request<T: Translation>(&self, at: LineAddr, translation: &T) -> Place {
         if self.takes_mapping {
@@ -229,7 +229,7 @@ impl Cache {
         Place { set: self.set(upper, at.line), key: self.key(at.id, at.line) }
     }
 
-    /// The number that chooses the set together with the offset, for a line named as keys name it.
+    /// Returns the number that, together with the offset, chooses the set of a line. The line is named as keys name it.
     #[inline(always)]
     fn upper_of_key<T: Translation>(&self, id: u32, translation: &T) -> u64 {
         if self.index_is_offset {
@@ -246,7 +246,7 @@ impl Cache {
         u64::from(id) << self.page_lines_log2 | u64::from(line)
     }
 
-    /// The line that a key names.
+    /// Returns the line that a key names.
     #[inline]
     pub(crate) fn line_of(&self, key: u64) -> LineAddr {
         self.names().line_of(key)
@@ -275,7 +275,7 @@ impl Cache {
         fold(block, self.sets_log2)
     }
 
-    /// The sets that may hold a line of the page, whatever the virtual page it was reached by.
+    /// Returns the sets that may hold a line of the page, by whatever virtual page the line was reached.
     fn sets_of_offset(&self, line: u32) -> impl Iterator<Item = usize> + use<> {
         let sets = 1usize << self.sets_log2;
         let (first, step) = if self.hashed {
@@ -286,7 +286,7 @@ impl Cache {
         (first..sets).step_by(step)
     }
 
-    /// The counts of an agent other than the user.
+    /// Returns the counts of an agent other than the user.
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses.
@@ -337,7 +337,7 @@ impl Cache {
         }
     }
 
-    /// The name under which the level behind knows a line of this cache.
+    /// Returns the name under which the level behind knows a line of this cache.
     #[inline]
     pub(crate) fn name_behind<T: Translation>(&self, key: u64, translation: &T) -> LineAddr {
         let at = self.line_of(key);
@@ -393,7 +393,7 @@ impl Cache {
         self.lines.remove(set, SelectedLines::Key(key), &mut |word| removed(&mut self.counters, word));
     }
 
-    /// Makes a line of a mapping or page clean, named as keys name it. Calls `cleaned` if it was dirty.
+    /// Makes a line of a mapping or page clean, named as keys name it. Calls `cleaned` if the line was dirty.
     pub(crate) fn clean<T: Translation>(&mut self, at: LineAddr, translation: &T, mut cleaned: impl FnMut()) {
         let key = self.key(at.id, at.line);
         if self.page_hides_set() {
@@ -406,7 +406,7 @@ impl Cache {
         self.lines.clean(set, SelectedLines::Key(key), &mut |_| cleaned());
     }
 
-    /// Removes line `line` of a page from a cache that knows mappings only: every mapping's copy.
+    /// Removes line `line` of a page from a cache that knows mappings only. The copy of each mapping leaves.
     pub(crate) fn remove_by_page<T: Translation>(
         &mut self,
         at: LineAddr,
@@ -437,22 +437,22 @@ impl Cache {
         }
     }
 
-    /// The source of the upper bits of the set index.
+    /// Returns the source of the upper bits of the set index.
     pub(crate) fn index(&self) -> Index {
         self.index
     }
 
-    /// Logarithm of the number of sets.
+    /// Returns the logarithm of the number of sets.
     pub(crate) fn sets_log2(&self) -> u32 {
         self.sets_log2
     }
 
-    /// The source of the upper bits of the set index, if the index is not hashed.
+    /// Returns the source of the upper bits of the set index, if the index is not hashed.
     pub(crate) fn plain_index(&self) -> Option<Index> {
         (!self.hashed || self.sets_log2 == 0).then_some(self.index)
     }
 
-    /// Logarithm of the lines in a page, and the mask of the set index.
+    /// Returns the logarithm of the lines in a page, and the mask of the set index.
     pub(crate) fn geometry(&self) -> (u32, u64) {
         (self.page_lines_log2, self.set_mask)
     }

@@ -113,7 +113,7 @@ mod tests {
         let mut buffer = full();
         assert_eq!(push(&mut buffer, 4), 6); // pushed at 10; drains 20..30
         assert_eq!(push(&mut buffer, 11), 9); // until 20
-        assert_eq!(push(&mut buffer, 30), 0); // the other ends at 40; this one at 50
+        assert_eq!(push(&mut buffer, 30), 0); // the drain before it ends at 40, its own at 50
         assert_eq!(push(&mut buffer, 31), 9); // until 40
     }
 

@@ -2,9 +2,9 @@
 //! The operating system flushes the pages of a transfer from every cache before the transfer begins, and withholds
 //! them from the processor until it ends. So device data are in memory alone while a device works.
 //!
-//! - The front is all caches of the machine, the last level too, and it does the flush: every dirty line of the page is
-//!   written back, and every clean line leaves. This includes lines that the device does not touch, and lines that it
-//!   overwrites as a whole.
+//! - The front is all caches of the machine, with the last level. The front flushes the page: every dirty line of the
+//!   page is written back, and every clean line leaves. This includes lines that the device does not touch, and lines
+//!   that it overwrites as a whole.
 //! - Memory serves what passes below the front. No reference costs an access to a cache.
 //! - A transfer takes no time in a trace: a row of the trace flushes a page, moves its data and gives the page back. So
 //!   no reference to a withheld page has to wait.

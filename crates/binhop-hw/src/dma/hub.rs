@@ -1,5 +1,5 @@
-//! `Hub` is what every scheme has: the last-level cache, the notes of lines, and the counters. It serves the processor
-//! where device data have no cache of their own.
+//! `Hub` holds what every scheme has: the last-level cache, the notes of lines, and the counters. It serves the
+//! processor where device data have no cache of their own.
 
 use binhop_base::{Result, Rng};
 

@@ -1,4 +1,4 @@
-//! `LineMemory` is the port between a scheme and memory.
+//! `LineMemory` is the interface between a scheme and memory.
 
 use super::TapClass;
 
@@ -18,14 +18,14 @@ pub trait LineMemory {
     /// Reads or writes a line on behalf of a reference of this class. Returns the cycles that the reference waits.
     fn access(&mut self, line: u64, class: TapClass, line_use: LineUse) -> u64;
 
-    /// Hears that a line is used for the first time since it was prefetched. Returns the cycles that the reference
+    /// Notes that a line is used for the first time since it was prefetched. Returns the cycles that the reference
     /// waits for the line to arrive.
     fn await_prefetch(&mut self, _line: u64) -> u64 {
         0
     }
 
-    /// Hears that a reference of this class has ended, and how many cycles it took, with those that memory has
-    /// returned. Memory that keeps time passes the other cycles before the next reference of the same agent.
+    /// Notes that a reference of this class has ended, after this number of cycles. The number includes the cycles that
+    /// memory has returned. Memory that keeps time passes the other cycles before the next reference of the same agent.
     fn pass(&mut self, _class: TapClass, _cycles: u64) {}
 }
 

@@ -1,4 +1,5 @@
-//! The schemes for device data stand behind the front: one file for each scheme, behind one port ([`Scheme`]).
+//! This module holds the schemes for device data, which handle what passes below the front. Each scheme has a file, and
+//! all schemes have one interface ([`Scheme`]).
 //!
 //! Counting rules
 //! - A reference is one line. A read of the processor, data that the processor passes down, a device's read and a
@@ -11,7 +12,7 @@
 //! - A miss reads its line first; then what is written through is written, and then the victim is written back.
 //! - Every change of a line's state is one entry of a table in `coherence.rs`.
 //!
-//! The port does not show which of the front's lines are I/O data: `notes.rs` keeps this for every line. So one
+//! The interface does not show which of the front's lines are I/O data: `notes.rs` keeps this for every line. So one
 //! front serves all schemes, and one pass of a front can be compared under all of them.
 //!
 //! To add a scheme, write its file, a line in `kind.rs`, and its case in [`make_scheme`]. The tests then ask for its

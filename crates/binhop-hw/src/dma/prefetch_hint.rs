@@ -1,5 +1,5 @@
 //! `PrefetchHint` writes device data to memory as the baseline does, and then prefetches the line into the last-level
-//! cache, before the processor asks for it (TB10 §5.4, its reference 18). Reads of devices are those of the baseline.
+//! cache, before the processor asks for it (TB10 §5.4, its reference 18). A device's read works as in the baseline.
 
 use super::{
     IO_MOESI, LineEvent, LineMemory, ServedBy, TapAnswer, TapClass,

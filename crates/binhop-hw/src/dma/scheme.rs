@@ -1,4 +1,4 @@
-//! `Scheme` is the port that a front sends its events to, and that every scheme for device data stands behind.
+//! `Scheme` is the interface between a front, which sends events, and a scheme for device data, which answers them.
 
 use binhop_base::{Problem, Result};
 
@@ -29,8 +29,7 @@ pub struct HeldLine {
     pub prefetched: bool,
 }
 
-/// `Scheme` is a machine's caches below the front under one scheme. The rules that a front keeps stand at
-/// [`TapEvent`].
+/// `Scheme` is a machine's caches below the front under one scheme. [`TapEvent`] states the rules that a front keeps.
 pub trait Scheme: Send {
     /// The front reads a line, and holds it from then on: dirty if a `store` asked for it.
     fn cpu_read(&mut self, line: u64, store: bool, memory: &mut dyn LineMemory) -> TapAnswer;

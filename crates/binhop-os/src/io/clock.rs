@@ -1,4 +1,4 @@
-//! This part of the path lets time pass: devices serve what waits for them, and the flusher wakes.
+//! This file lets time pass on the path: devices serve the requests that wait for them, and the flusher wakes.
 
 use super::{Emit, IoPath, IoWaiting};
 

@@ -8,12 +8,12 @@ use binhop_base::{Problem, Result};
 
 use crate::placement::PageColors;
 
-/// `FileWrites` is how the kernel copies what a call writes to a file.
+/// `FileWrites` says how the kernel copies the data that a call writes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileWrites {
     /// The stores go through the caches.
     Cached,
-    /// Stores of whole lines pass the caches by (Linux 2.6.18 on, on x86-64: `__copy_from_user_inatomic_nocache`).
+    /// Stores of whole lines bypass the caches (Linux 2.6.18 on, on x86-64: `__copy_from_user_inatomic_nocache`).
     NonTemporal,
 }
 
@@ -21,7 +21,7 @@ impl FileWrites {
     /// Every way to copy.
     pub const ALL: &'static [Self] = &[Self::Cached, Self::NonTemporal];
 
-    /// Returns the name users see.
+    /// Returns the name that users see.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub struct IoConfig {
     pub read_ahead: u64,
     /// The most pages of a request to the disk.
     pub request_pages: u64,
-    /// The pages of a file that lie side by side on the disk; at least 1. A request ends where they end.
+    /// The pages of a file that lie side by side on the disk; at least 1. A request ends where such pages end.
     pub extent_pages: u64,
     /// The bytes that the disk reads into the page cache while the processor executes a million instructions. `None`:
     /// the disk reads at once.
@@ -68,7 +68,7 @@ pub struct IoConfig {
     /// The bytes that the network card sends from the kernel's buffers while the processor executes a million
     /// instructions. `None`: the card sends at once.
     pub send_rate: Option<NonZeroU64>,
-    /// The most dirty pages that the flusher leaves alone.
+    /// The most dirty pages at which the flusher does not write.
     pub dirty_pages: u64,
     /// The instructions after which a dirty page is written.
     pub dirty_age: u64,
@@ -85,7 +85,8 @@ pub struct IoConfig {
     pub backlog: u32,
     /// The stores by which the kernel copies what a call writes to a file.
     pub file_writes: FileWrites,
-    /// The memory for which the page cache competes with all other pages. `None`: it does not compete.
+    /// The memory for which the page cache competes with all other pages. `None`: the page cache does
+    /// not compete.
     pub memory: Option<MemoryRoom>,
 }
 

@@ -1,4 +1,4 @@
-//! Copies between the kernel and the user are cut at pages.
+//! This file cuts copies between the kernel and the user at the ends of pages.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! `IoCounts` holds what the path counts, and `IoWaiting` what waits at a moment.
+//! `IoCounts` holds what the path counts. `IoWaiting` holds the requests and pages that wait at one moment.
 
 /// Declares a struct of counts: each has a name, a unit and a meaning.
 macro_rules! io_counts {

@@ -1,4 +1,4 @@
-//! This part of the path serves calls on sockets and pipes, and calls that move bytes between these and files
+//! This file serves calls on sockets and pipes, and calls that move bytes between a socket or a pipe and another object
 //! (`splice`, `tee`).
 
 use alloc::vec::Vec;

@@ -16,8 +16,8 @@
 //!   two windows have M pages at most together. Otherwise the window gets M pages, and half of them are read ahead.
 //! - Any other miss reads n pages, M at most, and changes no window.
 //!
-//! Ours: the kernel also looks for pages that lie in the cache before the page (context read-ahead), and follows the
-//! markers of several readers of one file. We know one reader for each file.
+//! A simplification: the kernel also looks for pages that lie in the cache before the page (context read-ahead), and
+//! follows the markers of several readers of one file. This model has one reader for each file.
 
 /// `Window` is a run of pages of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

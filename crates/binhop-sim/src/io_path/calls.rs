@@ -8,7 +8,7 @@ use binhop_trace::event::{Event, range_kinds};
 
 use super::mappings::is_elsewhere;
 
-/// `Object` is the kind of what a call reads or writes.
+/// `Object` is the kind of the object that a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {
     File,

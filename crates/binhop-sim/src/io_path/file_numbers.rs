@@ -1,4 +1,4 @@
-//! `FileNumbers` knows which numbers of a trace stand for one file.
+//! `FileNumbers` maps the numbers of a trace to files. Several numbers may stand for one file.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(super) struct FileNumbers(BTreeMap<u64, FileId>);
 
 impl FileNumbers {
     /// Finds the numbers with one path: a trace names one file by one path. The file has the first number that is not
-    /// direct. Numbers whose path is unknown, and empty, are different files.
+    /// direct. A path that is unknown is empty, and numbers with an empty path are different files.
     pub(super) fn of(meta: &Meta) -> Self {
         let mut first: BTreeMap<&str, u64> = BTreeMap::new();
         let (direct, others): (Vec<_>, Vec<_>) = meta

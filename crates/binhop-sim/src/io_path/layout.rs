@@ -88,7 +88,7 @@ pub(super) struct Place {
     pub(super) offset: u64,
 }
 
-/// `KernelLayout` knows where everything lies, and what has been mapped.
+/// `KernelLayout` records the addresses of the kernel's memory, and the parts that have been mapped.
 #[derive(Debug)]
 pub(super) struct KernelLayout {
     /// The bytes of a page of the path.

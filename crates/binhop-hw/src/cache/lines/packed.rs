@@ -1,4 +1,4 @@
-//! `PackedArray` holds sets of up to 16 ways, each with a head of 32 B that tells nearly all that an access needs.
+//! `PackedArray` holds sets of up to 16 ways. Each set has a head of 32 B, which answers most of an access.
 //!
 //! A set's head has a *print* of each line, which is a byte of a hash of its key, and the state of the replacement in
 //! one word. A search compares the prints of all ways at once, and reads the word of a line only where its print

@@ -1,9 +1,9 @@
-//! `Evictors` knows the last life whose accesses evicted each line of a cache.
+//! `Evictors` records the last life whose accesses evicted each line of a cache.
 
 use binhop_base::LineAddr;
 use binhop_hw::{Next, Tree};
 
-/// `Evictors` knows the last life whose accesses evicted each line of a cache.
+/// `Evictors` records the last life whose accesses evicted each line of a cache.
 ///
 /// A cache behind another cache may lack a line that a private cache brings in, because the shared cache before it
 /// still has the line. Then only the last eviction tells why the shared cache behind lacks the line.

@@ -1,9 +1,9 @@
-//! `Happenings` are what a witness hears of one access.
+//! `Happenings` records the lines that one access missed, brought in and removed.
 
 use binhop_base::LineAddr;
 use binhop_hw::{MissedLine, RemovalCause, RemovedLine, Witness};
 
-/// `Happenings` are what a witness hears of one access.
+/// `Happenings` records the lines that one access missed, brought in and removed, in all caches.
 #[derive(Debug, Default)]
 pub(super) struct Happenings {
     pub(super) missed: Vec<(usize, LineAddr)>,
@@ -32,8 +32,8 @@ impl Happenings {
         self.missed.is_empty() && self.moved.is_empty()
     }
 
-    /// Returns whether both `Happenings` tell of the same lines, each of which moved once. No line that was missed was
-    /// evicted.
+    /// Returns whether both accesses missed and moved the same lines, and moved each line once. No line that was missed
+    /// was evicted.
     pub(super) fn did_the_same_as(&self, other: &Self) -> bool {
         self.moved == other.moved
             && self.missed == other.missed

@@ -1,4 +1,4 @@
-//! `LineHoldings` knows for each page the lives whose computers may hold its lines, and keeps marks of these lines.
+//! `LineHoldings` records for each page the lives whose computers may hold its lines, and keeps marks of these lines.
 //!
 //! A *holding* is a page with one life. Each cache that names its lines by mapping has holdings of mappings in place of
 //! pages; a *name* is the number of either. A line that the life's private cache holds may have two marks:
@@ -10,7 +10,7 @@
 use binhop_base::{LineAddr, MappingId, PageId};
 use binhop_hw::{CacheConfig, Tree};
 
-/// `HolderId` tells a life from all others: its place in the list of lives, and its number. The life at a place
+/// `HolderId` identifies a life: its place in the list of lives, and its number. The life at a place
 /// changes when the life has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HolderId {
@@ -27,7 +27,7 @@ pub(super) enum LineMark {
 }
 
 /// `Holding` is a name with a life whose computer may hold lines of it. The life may have ended, or lost the lines:
-/// nothing is wrong about asking a computer in vain.
+/// it does no harm to ask a computer that holds none of the lines.
 #[derive(Debug)]
 struct Holding {
     holder: HolderId,
@@ -50,7 +50,7 @@ struct Names {
     lines: usize,
 }
 
-/// `LineHoldings` knows the lives that may hold lines, by page and by mapping.
+/// `LineHoldings` records the lives that may hold lines, by page and by mapping.
 #[derive(Debug)]
 pub(super) struct LineHoldings {
     by_page: Names,
@@ -161,7 +161,7 @@ impl LineHoldings {
         self.names_mut(self.caches[cache].0).add(at.id, holder);
     }
 
-    /// Forgets who holds lines of a page that is reached by these mappings. No computer holds any.
+    /// Forgets who holds lines of a page that is reached by these mappings. No computer holds a line of the page.
     pub(super) fn clear(&mut self, page: PageId, mappings: &[MappingId]) {
         self.by_page.clear(page.0);
         mappings.iter().for_each(|mapping| self.by_mapping.clear(mapping.0));
@@ -253,7 +253,7 @@ impl LineHoldings {
         }
         for mark in [LineMark::Changed, LineMark::Reordered] {
             let (word, bit) = self.place(mark, cache, line);
-            // A mark of an earlier time counts as none, so it may be taken away, too.
+            // A mark from before the life last left does not count, so it may be taken away, too.
             self.names_mut(holding.by_mapping).holdings[holding.at].marks[word] &= !bit;
         }
     }

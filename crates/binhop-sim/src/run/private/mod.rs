@@ -60,11 +60,11 @@ pub(crate) struct PrivateCaches {
     /// asks. There the marks of reordered lines suffice.
     evictors: Box<[Option<Evictors>]>,
     born: u32,
-    /// The cycles on the clocks of the computers that were given back.
+    /// The cycles on the clocks of the computers that were dropped.
     cycles_of_ended: u64,
     /// The cycles on all clocks when the measured part began.
     cycles_before: u64,
-    /// Room for what happens in an access.
+    /// Buffers for what happens in an access.
     in_shared: Happenings,
     in_private: Happenings,
     tally: SwitchTally,
@@ -93,7 +93,7 @@ impl PrivateCaches {
         caches
     }
 
-    /// Returns the place of a life, which is born here if it is not known.
+    /// Returns the place of a life, which is made if it is not known.
     fn place_of(&mut self, key: (Asid, u32)) -> usize {
         if let Some(&place) = self.places.get(&key) {
             return place;
@@ -472,7 +472,7 @@ impl PrivateCaches {
         if place == self.running { Ok(()) } else { self.retire(place) }
     }
 
-    /// Gives back the computer of a life that has ended and left.
+    /// Drops the computer of a life that has ended and left.
     fn retire(&mut self, place: usize) -> Result<()> {
         let life = &mut self.lives[place];
         if let Some(computer) = life.computer.take() {
