@@ -309,6 +309,22 @@ fn position_of_least(times: &[i32]) -> usize {
     start + times[start..].iter().position(|&time| time == least).expect("the least time is there")
 }
 
+/// Removes the entries for which `leaves` holds, and returns their number.
+pub(super) fn remove_where(
+    array: &mut PageArray,
+    times: &mut UseTimes,
+    leaves: impl Fn(bool, TlbPage) -> bool,
+) -> u64 {
+    let mut removed = 0;
+    for slot in 0..array.entries() {
+        if array.page_at(slot).is_some_and(|page| leaves(array.is_wired(slot), page)) {
+            array.remove(slot, times);
+            removed += 1;
+        }
+    }
+    removed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::array::{ArraySize, PageArray};
+use super::array::{ArraySize, PageArray, remove_where};
 use super::config::{MmuConfig, TlbConfig};
 use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
 use super::use_times::{TlbUses, UseTimes};
-use crate::choice::TlbReplacement;
+use super::walk_caches::WalkCaches;
 use crate::counters::{TlbCounters, TlbPortCounters, WalkCacheCounters};
 
 /// The port of instruction fetches.
@@ -63,13 +63,6 @@ struct Tlb {
     sizes: Vec<u32>,
     /// True if a port asks this TLB first.
     is_first: bool,
-}
-
-#[derive(Clone, Debug)]
-struct WalkCache {
-    level: usize,
-    counts: WalkCacheCounters,
-    array: PageArray,
 }
 
 /// The last page that a port found or filled in a first-level TLB.
@@ -152,10 +145,7 @@ pub struct Mmu {
     spaces: Option<u32>,
     /// The spaces that have a number in the hardware, if the hardware has a limited count of numbers.
     numbered: BTreeSet<u32>,
-    /// The walk caches, in the order of the description.
-    walk_caches: Vec<WalkCache>,
-    /// The indices of the walk caches, deepest level first.
-    deepest_first: Vec<usize>,
+    walk_caches: WalkCaches,
     base_log2: u32,
     flushes: u64,
     rollovers: u64,
@@ -190,20 +180,7 @@ impl Mmu {
         };
         let tlbs = config.tlbs.iter().enumerate().map(tlb).collect();
         let port = |first: &[usize]| TlbPort { last: NO_PAGE, first: tlb_of_size(first) };
-        let walk_caches: Vec<WalkCache> = config
-            .walk_caches
-            .iter()
-            .map(|cache| {
-                let size = ArraySize { entries: cache.entries, ways: cache.ways, wired: 0 };
-                WalkCache {
-                    level: cache.level as usize,
-                    counts: WalkCacheCounters::default(),
-                    array: PageArray::new(size, TlbReplacement::Lru, 0, &mut times),
-                }
-            })
-            .collect();
-        let mut deepest_first: Vec<usize> = (0..walk_caches.len()).collect();
-        deepest_first.sort_by_key(|&index| core::cmp::Reverse(walk_caches[index].level));
+        let walk_caches = WalkCaches::new(config, &mut times);
         Self {
             tlbs,
             times,
@@ -214,7 +191,6 @@ impl Mmu {
             tagged: config.tagged,
             spaces: config.spaces,
             numbered: BTreeSet::new(),
-            deepest_first,
             base_log2: config.base_log2,
             flushes: 0,
             rollovers: 0,
@@ -472,7 +448,7 @@ impl Mmu {
             let shift = page.size_log2 - base_log2;
             page.space == space && (first >> shift..=last >> shift).contains(&page.number)
         };
-        self.invalidate_walks(covers);
+        self.walk_caches.invalidate(covers, &mut self.times);
     }
 
     /// Removes all entries of a space from all TLBs and walk caches.
@@ -481,7 +457,7 @@ impl Mmu {
         for tlb in 0..self.tlbs.len() {
             self.invalidate_where(tlb, |page| page.space == space);
         }
-        self.invalidate_walks(|page| page.space == space);
+        self.walk_caches.invalidate(|page| page.space == space, &mut self.times);
     }
 
     /// Looks into the walk caches for the walk of a base page. Returns how many of the upper levels need not be read.
@@ -490,34 +466,13 @@ impl Mmu {
     /// that the levels below use. The last level holds the entry that goes into the TLB, and no walk cache keeps it.
     /// Caches are asked deepest level first, until a cache has the entry above the page.
     pub fn walk_from(&mut self, space: u32, base_page: u64, shifts: &[u32]) -> usize {
-        for &index in &self.deepest_first {
-            let cache = &mut self.walk_caches[index];
-            if cache.level + 1 >= shifts.len() {
-                continue;
-            }
-            cache.counts.accesses += 1;
-            let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
-            if let Some(slot) = cache.array.find(key) {
-                cache.array.touch(slot, &mut self.times);
-                cache.counts.hits += 1;
-                return cache.level + 1;
-            }
-        }
-        0
+        self.walk_caches.walk_from(space, base_page, shifts, &mut self.times)
     }
 
     /// Puts the upper entries that a walk has read into the walk caches of their levels. `from` is what
     /// [`Mmu::walk_from`] returned for this walk.
     pub fn fill_walk_caches(&mut self, space: u32, base_page: u64, shifts: &[u32], from: usize) {
-        for cache in &mut self.walk_caches {
-            if cache.level < from || cache.level + 1 >= shifts.len() {
-                continue;
-            }
-            let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
-            let put = cache.array.put(key, false, &mut self.times);
-            cache.counts.fills += u64::from(!put.was_present);
-            cache.counts.evictions += u64::from(put.left.is_some());
-        }
+        self.walk_caches.fill(space, base_page, shifts, from, &mut self.times);
     }
 
     /// Returns the counts since the start, dropped references included.
@@ -525,7 +480,7 @@ impl Mmu {
     pub fn counts(&self) -> MmuCounts {
         MmuCounts {
             tlbs: self.tlbs.iter().map(|tlb| tlb.counts).collect(),
-            walk_caches: self.walk_caches.iter().map(|cache| cache.counts).collect(),
+            walk_caches: self.walk_caches.counts(),
             flushes: self.flushes,
             rollovers: self.rollovers,
         }
@@ -540,14 +495,14 @@ impl Mmu {
     /// Returns the slots of each walk cache, set by set. An entry is named by all the memory below it.
     #[must_use]
     pub fn walk_cache_contents(&self) -> Vec<Vec<Option<TlbPage>>> {
-        self.walk_caches.iter().map(|cache| cache.array.contents().collect()).collect()
+        self.walk_caches.contents()
     }
 
     /// Returns the bytes that the entries take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let walk_caches = self.walk_caches.iter().map(|cache| cache.array.bytes());
-        self.times.bytes() + self.tlbs.iter().map(|tlb| tlb.array.bytes()).chain(walk_caches).sum::<usize>()
+        let tlbs: usize = self.tlbs.iter().map(|tlb| tlb.array.bytes()).sum();
+        self.times.bytes() + tlbs + self.walk_caches.bytes()
     }
 
     #[inline(always)]
@@ -626,13 +581,6 @@ impl Mmu {
         }
     }
 
-    fn invalidate_walks(&mut self, leaves: impl Fn(TlbPage) -> bool) {
-        for cache in &mut self.walk_caches {
-            cache.counts.invalidated +=
-                remove_where(&mut cache.array, &mut self.times, |_, page| leaves(page));
-        }
-    }
-
     /// Empties the walk caches, and the TLBs of all entries but global entries and, if `spare_wired`, wired entries.
     fn flush(&mut self, spare_wired: bool) {
         for tlb in &mut self.tlbs {
@@ -640,27 +588,8 @@ impl Mmu {
                 page.space != GLOBAL_SPACE && !(spare_wired && is_wired)
             });
         }
-        for cache in &mut self.walk_caches {
-            cache.counts.flushed += remove_where(&mut cache.array, &mut self.times, |_, _| true);
-        }
+        self.walk_caches.flush(&mut self.times);
     }
-}
-
-/// Removes the entries for which `leaves` holds, and returns their number.
-fn remove_where(array: &mut PageArray, times: &mut UseTimes, leaves: impl Fn(bool, TlbPage) -> bool) -> u64 {
-    let mut removed = 0;
-    for slot in 0..array.entries() {
-        if array.page_at(slot).is_some_and(|page| leaves(array.is_wired(slot), page)) {
-            array.remove(slot, times);
-            removed += 1;
-        }
-    }
-    removed
-}
-
-/// Returns the name of a walk's entry: all the memory below the entry.
-fn walk_key(space: u32, base_page: u64, shift: u32, base_log2: u32) -> PageKey {
-    PageKey::new(TlbPage { space, number: base_page >> shift, size_log2: base_log2 + shift })
 }
 
 /// Returns whether some first-level TLB whose replacement notes hits has another user than one port.

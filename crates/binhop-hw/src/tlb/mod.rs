@@ -39,6 +39,7 @@ mod config;
 mod mmu;
 mod page;
 mod use_times;
+mod walk_caches;
 
 pub use config::{MmuConfig, TlbConfig, WalkCacheConfig};
 pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome};
