@@ -107,42 +107,30 @@ impl World {
         }
     }
 
-    /// Notes that a call touches the user's memory. Where it lies in mapped files, the files have the pages. Returns
-    /// whether it lies there.
-    fn touch(&mut self, user: u64, bytes: u64) -> bool {
+    /// Returns whether any of these bytes of the user lies in a mapped file.
+    fn is_mapped(&self, user: u64, bytes: u64) -> bool {
         let pages = user / self.page..(user + bytes).div_ceil(self.page);
-        let mut touches = false;
-        for (_, page) in self.mapped.clone().range(pages).filter(|_| bytes > 0) {
-            if let UserPage::Mapped { of, .. } = page {
-                self.file(of.file.0, (of.page + 1) * self.page);
-                touches = true;
+        self.mapped.range(pages).next().is_some()
+    }
+
+    /// Makes the files behind the user's buffers as long as the slow path says: a call that moves data has let their
+    /// pages fault, and a fault may make a file longer.
+    pub(super) fn lengthen(&mut self, lengths: &BTreeMap<u64, u64>) {
+        for page in self.mapped.clone().values() {
+            if let UserPage::Mapped { of, .. } = page
+                && let Some(&bytes) = lengths.get(&of.file.0)
+            {
+                self.file(of.file.0, bytes);
             }
         }
-        touches
     }
 
     /// Prepares memory for a call, and notes what the call must do.
     pub(super) fn expect(&mut self, call: Call) {
         self.expected.clear();
         self.copied = None;
-        match call {
-            Call::Write(file, offset, bytes, user) => {
-                let touches = self.touch(user, bytes);
-                self.copied = touches.then_some((file, offset..offset + bytes));
-            }
-            Call::Read(_, _, bytes, user)
-            | Call::ReadDirect(_, _, bytes, user)
-            | Call::WriteDirect(_, _, bytes, user)
-            | Call::Receive(_, bytes, user)
-            | Call::Send(bytes, user)
-            | Call::WritePipe(_, bytes, user) => {
-                self.touch(user, bytes);
-            }
-            Call::ReadPipe(pipe, bytes, user) => {
-                let here = self.pipes.get(&pipe).map_or(0, VecDeque::len) as u64;
-                self.touch(user, bytes.min(here));
-            }
-            _ => {}
+        if let Call::Write(file, offset, bytes, user) = call {
+            self.copied = self.is_mapped(user, bytes).then_some((file, offset..offset + bytes));
         }
         match call {
             Call::Read(_, _, 0, _) | Call::ReadDirect(_, _, 0, _) | Call::WriteDirect(_, _, 0, _) => {}

@@ -223,14 +223,21 @@ fn memory_place(page: MemoryPage) -> MemoryPlace {
     }
 }
 
-/// Returns what the user's buffers show where they lie in mapped files: page 3 shows a page in a shared mapping, and
-/// page 5 in a private mapping. No page of them is in the page table.
+/// Returns what the user's buffers show where they lie in mapped files: pages 3 and 4 show neighbours in a shared
+/// mapping, and pages 5 and 6 show pages of two files in private mappings. No page of them is in the page table.
 fn mapped_pages(config: &IoConfig) -> BTreeMap<u64, UserPage> {
     let page = |file, page, copy| {
         let of = FilePage { file: FileId(file), page };
         UserPage::Mapped { of, is_entered: false, copy }
     };
-    [(3, page(1, 2, None)), (5, page(0, 4, Some(own(2005, config))))].into()
+    let copy = |number| Some(own(number, config));
+    [
+        (3, page(1, 2, None)),
+        (4, page(1, 3, None)),
+        (5, page(0, 4, copy(2005))),
+        (6, page(KNOWN, 1, copy(2006))),
+    ]
+    .into()
 }
 
 fn user_place(page: UserPage) -> UserPlace {
@@ -399,6 +406,21 @@ fn make(call: Call, time: &mut u64, fast: &mut IoPath, slow: &mut Server) -> Vec
     steps
 }
 
+/// Returns whether a call reads or stores into a buffer of the user.
+const fn moves_data_of_the_user(call: Call) -> bool {
+    matches!(
+        call,
+        Call::Read(..)
+            | Call::Write(..)
+            | Call::ReadDirect(..)
+            | Call::WriteDirect(..)
+            | Call::Receive(..)
+            | Call::Send(..)
+            | Call::WritePipe(..)
+            | Call::ReadPipe(..)
+    )
+}
+
 /// Makes the calls on both paths. The world behind the path keeps the contents of memory, disk and network.
 fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
     let mut fast = IoPath::new(config).unwrap();
@@ -417,6 +439,9 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
         slow.events.clear();
         world.expect(call);
         let steps = make(call, &mut time, &mut fast, &mut slow);
+        if moves_data_of_the_user(call) {
+            world.lengthen(&slow.files);
+        }
         let events: Vec<IoEvent> = steps.iter().map(|&step| event(step)).collect();
         assert_eq!(events, slow.events, "call {number}: {call:?}");
         let cached: Vec<_> = fast.cached().map(|(page, dirty)| (page.file.0, page.page, dirty)).collect();
