@@ -13,6 +13,7 @@ pub mod machine;
 pub mod page_table;
 pub mod paging;
 pub mod placements;
+pub mod protection;
 pub mod reuse;
 pub mod scheduler;
 pub mod segments;

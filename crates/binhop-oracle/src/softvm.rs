@@ -32,10 +32,8 @@ use binhop_base::{Agent, Asid, FrameNo, Kind, MappingId, PageId, PageNo, Transla
 use crate::cache::Name;
 use crate::cache_tree::CacheTree;
 use crate::disjunct::{DisjunctTable, Place, physical};
+use crate::protection::{ProtectedAccess, Protection, hold};
 use crate::segments::Segment;
-pub use protection::Protection;
-
-mod protection;
 
 const PAGE: u64 = 4096;
 /// The bytes of a user entry.
@@ -85,6 +83,13 @@ pub struct Reference {
     pub offset: u64,
     /// The run of frames of the superpage that the space maps as a whole around the page, if there is one.
     pub run: Option<u32>,
+}
+
+impl Reference {
+    fn protected(&self) -> ProtectedAccess {
+        let &Self { kind, asid, page_no: PageNo(page_no), mapping, offset, .. } = self;
+        ProtectedAccess { kind, asid, page_no, mapping, offset }
+    }
 }
 
 /// `Run` is a cause of a handler's run.
@@ -150,7 +155,7 @@ impl SoftVm {
             design,
             serving,
             table: DisjunctTable::new(design.segments, design.regions, design.map),
-            protection: Protection::default(),
+            protection: Protection::new(serving),
             places: BTreeMap::new(),
             whole: BTreeSet::new(),
             pages: Vec::new(),
@@ -173,7 +178,7 @@ impl SoftVm {
     pub fn before(&mut self, next: &Reference, tree: &mut CacheTree, program: &dyn Translation) {
         let page = program.page(MappingId(next.mapping));
         let place = self.table.map(next.asid, next.page_no, page, next.segment);
-        self.check_protection(next);
+        self.protection.before(&next.protected());
         self.forget_older(tree, program);
         self.access = Some(*next);
         self.places.insert(next.mapping, (place, next.run));
@@ -185,6 +190,34 @@ impl SoftVm {
         }
     }
 
+    /// Takes a `protect` event for the pages from a first page to a last page.
+    pub fn protect(
+        &mut self,
+        asid: Asid,
+        pages: [u64; 2],
+        flags: u32,
+        tree: &mut CacheTree,
+        program: &dyn Translation,
+    ) {
+        self.protection.protect(asid, pages, flags, tree, program);
+    }
+
+    /// Returns every count that adds up, by its metric's name.
+    #[must_use]
+    pub fn all_counts(&self) -> BTreeMap<String, u64> {
+        self.counts
+            .iter()
+            .chain(&self.protection.counts)
+            .map(|(name, &count)| (name.clone(), count))
+            .collect()
+    }
+
+    /// Forgets the older protection of lines that no cache of their side holds.
+    fn forget_older(&mut self, tree: &CacheTree, program: &dyn Translation) {
+        let world = HandlerWorld { program, pages: &self.pages };
+        self.protection.forget_older(tree, &world);
+    }
+
     /// Runs the handler of write-backs for the lines that the access, and the handler before it, sent to memory.
     ///
     /// # Panics
@@ -193,7 +226,7 @@ impl SoftVm {
         if let Some(access) = self.access.take() {
             self.queue(tree, access.kind, (access.mapping, access.offset));
             self.forget_older(tree, program);
-            self.update_line(&access, tree);
+            self.protection.update_line(&access.protected(), tree);
         }
         // A dirty line of level 1 may fill a line of level 2 and then leave level 2; a dirty line of level 2 may leave
         // it.
@@ -320,12 +353,6 @@ impl SoftVm {
         });
         (OF_HANDLERS + number as u32, address % PAGE)
     }
-}
-
-/// Returns whether a cache, or a cache behind it, holds the line with this byte of a mapping.
-fn hold(tree: &CacheTree, first: usize, mapping: u32, offset: u64, world: &dyn Translation) -> bool {
-    tree.holds(first, mapping, offset, world)
-        || tree.caches[first].config.next.is_some_and(|next| hold(tree, next, mapping, offset, world))
 }
 
 fn dirty_lines(tree: &CacheTree, cache: usize) -> usize {

@@ -62,6 +62,8 @@ pub enum FrontSharing {
     Tables,
     /// Handlers run in each lane where the last level misses, and their lines go through level 1.
     Handlers,
+    /// Lines keep the protection of their pages, which each lane changes in the lines that its caches hold.
+    Protection,
     /// A unit asks for misses of level 1, and acts on level 1 in each lane.
     Units,
 }
@@ -87,6 +89,8 @@ impl FrontSharing {
             Self::Units
         } else if machine.softvm().is_some() {
             Self::Handlers
+        } else if machine.protection().is_some() {
+            Self::Protection
         } else {
             Self::Shared
         }
@@ -120,6 +124,9 @@ impl FrontSharing {
             }
             Self::Handlers => {
                 "software translates where the last level misses, in each placement for itself: level 1 is simulated for each seed"
+            }
+            Self::Protection => {
+                "lines keep the protection of their pages, in each placement for itself: level 1 is simulated for each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"
@@ -298,7 +305,7 @@ impl FrontGroup {
         let tree = machines[cells[0]].tree();
         // What a unit or a walk does in one back makes it differ from other backs.
         let first = &machines[cells[0]];
-        let injects = subscription.is_some() || first.translation().is_some() || first.softvm().is_some();
+        let injects = subscription.is_some() || first.translation().is_some() || first.protection().is_some();
         let equal = |a: usize, b: usize| {
             share
                 && !injects
@@ -333,6 +340,9 @@ impl FrontGroup {
             FastPath::LaneBits if subscription.is_some() => Some("units act in each lane for itself"),
             FastPath::LaneBits if first.softvm().is_some() => {
                 Some("software translates where the last level misses, in each placement for itself")
+            }
+            FastPath::LaneBits if first.protection().is_some() => {
+                Some("lines keep the protection of their pages, in each placement for itself")
             }
             FastPath::LaneBits if injects && cells.iter().any(|&cell| machines[cell].reuses_frames()) => {
                 Some("page tables are walked, and frames of dead pages are used again at once")

@@ -18,7 +18,7 @@ use binhop_trace::event::EventBuilder;
 pub const REGION: u64 = 1 << 28;
 pub const READ: u32 = 1;
 pub const WRITE: u32 = 2;
-const EXEC: u32 = 4;
+pub const EXEC: u32 = 4;
 pub const SHARED: u32 = 8;
 
 /// `Trace` is a trace that is written event by event.

@@ -22,6 +22,7 @@ mod io_faults;
 mod io_memory;
 mod io_path;
 mod kernel;
+mod line_protection;
 mod machine;
 mod memory_stream;
 mod meter;

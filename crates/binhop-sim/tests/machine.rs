@@ -322,6 +322,7 @@ const WITH: &[&[&str]] = &[
     &["dram.preset=ddr2-666"],
     &["dram.preset=ddr4-2400"],
     &["translation=on"],
+    &["translation.line-protection=true"],
     &["translation=on", "translation.segment-ids=1:0x30000000=7"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix"],
     &["tlb.tlb.entries=8", "tlb.tlb.serves=all", "translation.table=radix", "translation=on"],
@@ -412,7 +413,7 @@ fn every_key_changes_the_machine_and_its_resolved_description() {
             machine.kernel().clone(),
             machine.translation().cloned(),
             machine.softvm().cloned(),
-            machine.segments().clone(),
+            (machine.segments().clone(), machine.protection().cloned()),
             (*machine.io(), machine.memory_of_schemes(), machine.posted_requests(), machine.dram().copied()),
             SchemeKind::ALL.iter().map(|&kind| machine.scheme(kind).ok()).collect::<Vec<_>>(),
         )

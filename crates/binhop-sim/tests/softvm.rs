@@ -47,7 +47,7 @@ struct Side {
 
 /// `Design` is a drawn machine.
 #[derive(Clone, Debug)]
-struct Design {
+pub struct Design {
     sides: [Side; 2],
     memory: &'static str,
     policy: &'static str,
@@ -97,7 +97,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn design()(
+    pub fn design()(
         sides in [side(), side()],
         memory in prop::sample::select(vec!["96KiB", "128KiB", "1MiB"]),
         policy in prop::sample::select(vec!["random", "first"]),
@@ -122,7 +122,7 @@ prop_compose! {
 }
 
 /// Draws a machine of direct-mapped caches with lines of one size. Preparation knows lines of its last level.
-fn direct_mapped() -> impl Strategy<Value = Design> {
+pub fn direct_mapped() -> impl Strategy<Value = Design> {
     let sets = [(0..5u32, 0..6u32), (0..5u32, 0..6u32)];
     (design(), sets, prop::bool::weighted(0.7)).prop_map(|(mut design, sets, large)| {
         for (side, (first, more)) in design.sides.iter_mut().zip(sets) {
@@ -149,7 +149,13 @@ fn sharing_design() -> impl Strategy<Value = Design> {
 }
 
 impl Design {
-    fn machine(&self) -> Machine {
+    /// Returns the design with pages of one size.
+    pub fn without_superpages(self) -> Self {
+        let policy = if self.huge.is_some() { "random" } else { self.policy };
+        Self { huge: None, policy, ..self }
+    }
+
+    pub fn machine(&self) -> Machine {
         let cache = |name: &str, serves: &str, next: &str, level: usize, side: &Side| {
             let (line, ways, sets) = (side.lines[level], side.ways[level], side.sets[level]);
             let serves = if level == 0 { format!("serves = \"{serves}\"\n") } else { String::new() };
@@ -264,7 +270,7 @@ impl Observer for SlowSoftVm {
     }
 
     fn measure(&mut self) {
-        self.before_measured.clone_from(&self.softvm.counts);
+        self.before_measured = self.softvm.all_counts();
     }
 
     fn protect(&mut self, events: &EventBatch, row: usize, tree: &mut CacheTree, world: &World) {
@@ -283,7 +289,7 @@ impl Observer for SlowSoftVm {
             op @ (Op::Map | Op::Unmap) if count > 0 => {
                 let first = addr / PAGE;
                 let flags = (op == Op::Map).then_some(events.size()[row]);
-                self.softvm.protection.set(self.asid, first, first + count - 1, flags);
+                self.softvm.protection.map(self.asid, first, first + count - 1, flags);
                 self.softvm.table.unmap(self.asid, PageNo(first), PageNo(first + count - 1));
             }
             Op::Fork => {
@@ -302,7 +308,7 @@ impl Observer for SlowSoftVm {
 
 /// Returns a trace with each part of 8 pages moved to its start, and with other flags of maps and changes of
 /// protection. The flags follow from the row.
-fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
+pub fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
     let mut rows = EventBuilder::default();
     for row in 0..events.len() {
         let op = Op::from_code(events.op()[row]).unwrap();
@@ -324,12 +330,12 @@ fn scatter(events: &EventBatch, starts: &[u64]) -> EventBatch {
 }
 
 /// Draws the starts of the parts.
-fn starts() -> impl Strategy<Value = Vec<u64>> {
+pub fn starts() -> impl Strategy<Value = Vec<u64>> {
     prop::sample::subsequence(STARTS.to_vec(), 5).prop_shuffle()
 }
 
 /// Draws events, with changes of protection among them.
-fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+pub fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     let protect = (0u8..40, 1u8..6).prop_map(|(page, pages)| Event::Protect { page, pages });
     prop::collection::vec(prop_oneof![20 => event(), 1 => protect], 1..most)
 }
@@ -366,12 +372,11 @@ fn compare(design: &Design, events: &EventBatch) {
         }
         let SlowSoftVm { softvm, .. } = slow.observer;
         assert!(!softvm.table.conflict, "two regions of a segment have different pages");
-        let costs = machine.has_cost();
+        let (costs, all) = (machine.has_cost(), softvm.all_counts());
         let of_cycles = |name: &str| name.starts_with("translation.cycles.");
-        let cycles: u64 =
-            softvm.counts.iter().filter(|(name, _)| of_cycles(name)).map(|(_, count)| count).sum();
+        let cycles: u64 = all.iter().filter(|(name, _)| of_cycles(name)).map(|(_, count)| count).sum();
         let of_sweeps = |name: &str| name == "translation.protection.cycles";
-        let counted = softvm.counts.iter().filter(|(name, _)| costs || !(of_cycles(name) || of_sweeps(name)));
+        let counted = all.iter().filter(|(name, _)| costs || !(of_cycles(name) || of_sweeps(name)));
         expected.extend(counted.map(|(name, &count)| (name.clone(), count as f64)));
         if costs {
             expected.insert("translation.cycles".into(), cycles as f64);
@@ -420,7 +425,7 @@ fn compare_part(design: &Design, events: &EventBatch, warmup: u64, instructions:
             .find(|&row| phases.value(row) == "measured" && names.value(row) == name)?;
         Some(values.value(row))
     };
-    for (name, &count) in &softvm.counts {
+    for (name, &count) in &softvm.all_counts() {
         let Some(value) = measured(name) else {
             assert!(!machine.has_cost() || count == 0, "{name}");
             continue;

@@ -16,6 +16,7 @@ use super::keys::{At, Form, Key, Resolved, keys, of_name};
 use super::link::link;
 use super::memory::{Memory, MemoryKeys, check_page};
 use super::placement::{PlacementConfig, PlacementKeys, check_placement};
+use super::protection::{ProtectedBy, ProtectionConfig, ProtectionKeys, check_protection};
 use super::segments::{SegmentLimits, StatedSegments, check_segments};
 use super::softvm::Sharing;
 use super::stream_buffers::{StreamBufferKeys, add_streams, check_streams};
@@ -86,6 +87,8 @@ pub(super) struct Checked {
     pub(super) translation: Option<Translates>,
     pub(super) sharing: Sharing,
     pub(super) segments: StatedSegments,
+    /// How lines keep the protection of their pages, if they keep it.
+    pub(super) protection: Option<ProtectionConfig>,
     pub(super) io: IoConfig,
     pub(super) schemes: SchemeKeys,
     pub(super) dram: Option<DramSetup>,
@@ -149,6 +152,23 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         &SegmentLimits { tree: &tree, room, identity: memory.frames.is_none() },
     )?;
     notes.extend(unused);
+    let protected_by = match &translation {
+        Some(Translates::AtMisses(_)) => ProtectedBy::Lines,
+        Some(Translates::ByTlbs(_)) => ProtectedBy::Tlb,
+        None => ProtectedBy::Nothing,
+    };
+    let protection = match &keys.translation {
+        Some(At { value: keys, place }) => {
+            let keys = ProtectionKeys {
+                changes: keys.protection_changes,
+                violations: keys.protection_violations,
+                line_protection: keys.line_protection,
+                place,
+            };
+            check_protection(&keys, protected_by, &tree, memory.frames.is_some())?
+        }
+        None => None,
+    };
     let nothing = Located { place: String::new(), value: Value::Table(Vec::new()) };
     let defaults = IoKeys::read(nothing, of_name(MachineKeys::KEYS, "io"))?;
     let (io, schemes) =
@@ -180,6 +200,7 @@ pub(super) fn check(root: Located, stem: &str) -> Result<Checked> {
         translation,
         sharing: sharing(keys.translation.as_ref()),
         segments,
+        protection,
         io,
         schemes,
         dram,

@@ -2,7 +2,7 @@
 //!
 //! [`Machine::parse`] goes through these files. `document` reads TOML and settings. Each section of keys has a
 //! file that declares its keys and checks its rules: `memory`, `placement`, `cache`, `write_buffer`,
-//! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm` and `segments`,
+//! `stream_buffers`, `cost`, `tlb`, `translation` with `softvm`, `segments` and `protection`,
 //! `kernel`, `io`, `dram`, and `check` for the top level. `link` makes the tree of caches. `keys` holds the
 //! macro of the declarations, `forms` the kinds of values.
 
@@ -21,6 +21,7 @@ mod keys;
 mod link;
 mod memory;
 mod placement;
+mod protection;
 mod segments;
 mod softvm;
 mod stream_buffers;
@@ -48,11 +49,11 @@ pub use kernel::{Footprint, KernelConfig};
 pub use keys::Key;
 pub use memory::Memory;
 pub use placement::PlacementConfig;
+pub use protection::ProtectionConfig;
+pub(crate) use protection::{ProtectionChanges, ProtectionViolations};
 pub use segments::StatedSegments;
 pub use softvm::SoftvmConfig;
-pub(crate) use softvm::{
-    HANDLER_ALIGNMENT, LastLevelShape, ProtectionChanges, ProtectionViolations, Sharing, WriteBacks,
-};
+pub(crate) use softvm::{HANDLER_ALIGNMENT, LastLevelShape, Sharing, WriteBacks};
 pub(crate) use tlb::MOST_TLBS;
 use translation::Translates;
 pub use translation::TranslationConfig;
@@ -78,6 +79,7 @@ struct Inner {
     softvm: Option<Arc<SoftvmConfig>>,
     sharing: Sharing,
     segments: Arc<StatedSegments>,
+    protection: Option<Arc<ProtectionConfig>>,
     io: IoConfig,
     schemes: SchemeKeys,
     dram: Option<DramSetup>,
@@ -134,6 +136,7 @@ impl Machine {
             softvm,
             sharing: checked.sharing,
             segments: Arc::new(checked.segments),
+            protection: checked.protection.map(Arc::new),
             io: checked.io,
             schemes: checked.schemes,
             dram: checked.dram,
@@ -164,6 +167,7 @@ impl Machine {
             softvm,
             sharing,
             segments,
+            protection,
             io,
             schemes,
             dram,
@@ -183,6 +187,7 @@ impl Machine {
             softvm: softvm.clone(),
             sharing: *sharing,
             segments: Arc::clone(segments),
+            protection: protection.clone(),
             io: *io,
             schemes: schemes.clone(),
             dram: *dram,
@@ -413,6 +418,12 @@ impl Machine {
     #[must_use]
     pub fn segments(&self) -> &Arc<StatedSegments> {
         &self.0.segments
+    }
+
+    /// Returns how the lines of virtual caches keep the protection of their pages; `None` if they keep no protection.
+    #[must_use]
+    pub fn protection(&self) -> Option<&Arc<ProtectionConfig>> {
+        self.0.protection.as_ref()
     }
 
     /// Returns how the machine's TLBs translate addresses; `None` if a run does not simulate TLBs.

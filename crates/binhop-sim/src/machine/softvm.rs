@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use binhop_base::{Agent, Agents, Problem, Result};
-use binhop_hw::{CacheConfig, IndexBy, Next, Rules, TagBy, TreeConfig, WritePolicy};
+use binhop_hw::{CacheConfig, IndexBy, Rules, TagBy, TreeConfig, WritePolicy};
 use binhop_os::page_table::{DisjunctLayout, TableConfig, TableKind};
 
 use super::memory::Memory;
+use super::protection::chains;
 
 /// The handlers begin at multiples of this number of bytes.
 pub(crate) const HANDLER_ALIGNMENT: u64 = 128;
@@ -52,49 +53,6 @@ impl Sharing {
     }
 }
 
-/// `ProtectionChanges` states when lines in the caches get the changed protection of their page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProtectionChanges {
-    /// The lines of the page are swept at once.
-    Eager,
-    /// A change that only adds rights updates a line at the first access that needs an added right.
-    Lazy,
-}
-
-impl ProtectionChanges {
-    pub(super) const ALL: &'static [Self] = &[Self::Eager, Self::Lazy];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Eager => "eager",
-            Self::Lazy => "lazy",
-        }
-    }
-}
-
-/// `ProtectionViolations` states what happens at an access that its page does not allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProtectionViolations {
-    /// The run stops with an error.
-    Stop,
-    /// The access is counted.
-    Count,
-    /// Nothing happens.
-    Ignore,
-}
-
-impl ProtectionViolations {
-    pub(super) const ALL: &'static [Self] = &[Self::Stop, Self::Count, Self::Ignore];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Count => "count",
-            Self::Ignore => "ignore",
-        }
-    }
-}
-
 /// `SoftvmConfig` says how software translates when the last level misses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SoftvmConfig {
@@ -106,8 +64,6 @@ pub struct SoftvmConfig {
     pub(crate) handler: u64,
     pub(crate) write_backs: WriteBacks,
     pub(crate) sharing: Sharing,
-    pub(crate) protection_changes: ProtectionChanges,
-    pub(crate) protection_violations: ProtectionViolations,
     /// The logarithm of the pages in a superpage, which one user entry maps. `None`: there are no superpages.
     pub(crate) huge_log2: Option<u32>,
     /// The caches that an instruction fetch asks in turn, and the caches that a load or store asks in turn.
@@ -185,8 +141,6 @@ pub(super) struct SoftvmKeys<'a> {
     pub(super) handler: u64,
     pub(super) write_backs: WriteBacks,
     pub(super) sharing: Sharing,
-    pub(super) protection_changes: ProtectionChanges,
-    pub(super) protection_violations: ProtectionViolations,
     pub(super) huge_log2: Option<u32>,
     /// The place of the machine in error messages.
     pub(super) place: &'a str,
@@ -194,17 +148,7 @@ pub(super) struct SoftvmKeys<'a> {
 
 /// Checks the machine around the keys.
 pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Memory) -> Result<SoftvmConfig> {
-    let SoftvmKeys {
-        table,
-        layout,
-        handler,
-        write_backs,
-        sharing,
-        protection_changes,
-        protection_violations,
-        huge_log2,
-        place,
-    } = keys;
+    let SoftvmKeys { table, layout, handler, write_backs, sharing, huge_log2, place } = keys;
     let refused = |value: &str, place: &str, rule: &str, remedy: &str| {
         Err(Problem::request(value, place, rule, remedy))
     };
@@ -224,14 +168,7 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
             "give the machine a memory.size and another placement.policy, like --set memory.size=128MiB --set placement.policy=random",
         );
     };
-    let chain = |first: usize| {
-        let next = |&cache: &usize| match tree.caches[cache].next {
-            Next::Cache(next) => Some(next),
-            Next::Memory => None,
-        };
-        std::iter::successors(Some(first), next).collect::<Vec<_>>()
-    };
-    let chains = [chain(tree.fetch), chain(tree.data)];
+    let chains = chains(tree);
     if let Some(&both) = chains[0].iter().find(|cache| chains[1].contains(cache)) {
         return refused(
             &tree.caches[both].name,
@@ -281,8 +218,6 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         handler,
         write_backs,
         sharing,
-        protection_changes,
-        protection_violations,
         huge_log2,
         last_levels: chains.each_ref().map(|chain| LastLevelShape::of(chain, tree)),
         chains,

@@ -69,6 +69,7 @@ pub(crate) use needs::{Needs, SegmentNeeds};
 use occasions::Occasions;
 use pages::TRANSLATIONS;
 pub(crate) use pages::own_page;
+use protection::Protection;
 pub(crate) use protection::in_words;
 use residency::ResidencyHorizon;
 use softvm::MissTables;
@@ -163,6 +164,8 @@ pub struct Prepare {
     translator: Option<Box<Translator>>,
     /// The page table, if software translates when the last level misses.
     miss_tables: Option<Box<MissTables>>,
+    /// What pages allow, if lines keep the protection of their pages.
+    protection: Option<Box<Protection>>,
     /// The names of pages, if synonyms are looked for.
     aliases: Option<Box<Aliases>>,
     /// The global addresses of pages, if caches or page tables need them.
@@ -286,6 +289,7 @@ impl Prepare {
                     MissTables::new(config, first, needs.shapes, stated).map(Box::new)
                 })
                 .transpose()?,
+            protection: needs.protection.as_ref().map(|config| Box::new(Protection::new(config))),
             aliases: setup.looks_for_synonyms.then(|| Box::new(Aliases::new(setup.subscription.is_some()))),
             global: needs
                 .segments
@@ -586,6 +590,9 @@ impl Prepare {
         let mapping = self.reach(port, line, kind)?;
         if self.miss_tables.is_some() {
             return self.pass_handled(port, line, mapping, kind);
+        }
+        if self.protection.is_some() {
+            return self.pass_protected(port, line, mapping, kind);
         }
         self.push(port, line, mapping, kind);
         Ok(())

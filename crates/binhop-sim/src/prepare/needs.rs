@@ -7,7 +7,7 @@ use binhop_hw::{Next, Rules, TagBy};
 
 use super::filter::Shape;
 use super::residency::is_tight;
-use crate::machine::{Machine, Sharing, SoftvmConfig, StatedSegments, TranslationConfig};
+use crate::machine::{Machine, ProtectionConfig, Sharing, SoftvmConfig, StatedSegments, TranslationConfig};
 
 /// `Needs` is what preparation must know of a machine. Machines of equal needs share one preparation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) struct Needs {
     pub(super) translation: Option<Arc<TranslationConfig>>,
     /// How software translates when the last level misses, if a run simulates translation by software.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,
+    /// How lines keep the protection of their pages, if they keep it.
+    pub(super) protection: Option<Arc<ProtectionConfig>>,
     /// The part of the machine that needs the segments that address spaces share, if any part needs them.
     pub(super) segments: Option<SegmentNeeds>,
 }
@@ -91,6 +93,7 @@ impl Needs {
                 .then(|| config.caches.iter().map(|cache| cache.line.bytes()).min().unwrap_or(1)),
             translation: machine.translation().cloned(),
             softvm: machine.softvm().cloned(),
+            protection: machine.protection().cloned(),
             segments: SegmentNeeds::of(machine),
         }
     }
@@ -125,6 +128,7 @@ impl Needs {
                 self.translation != other.translation || self.softvm != other.softvm,
                 "how addresses are translated",
             ),
+            (self.protection != other.protection, "how lines keep the protection of their pages"),
             (
                 self.segments != other.segments,
                 "whether caches have tags of global addresses, or the segments of regions",

@@ -95,6 +95,9 @@ impl Prepare {
             Some(global) => global.touch(self.running.asid, page_no, &touch, &self.spaces)?,
             None => RegionSegment::Own,
         };
+        if let Some(protection) = &mut self.protection {
+            protection.touched(self.running.asid, page_no, touch.mapping);
+        }
         self.map_for_misses(page_no, &touch, segment)?;
         self.report_dead_pages();
         let entry = SoftTlbEntry::new(self.running.asid, PageNo(page_no), &touch);

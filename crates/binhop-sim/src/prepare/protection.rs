@@ -1,5 +1,5 @@
-//! This part of preparation knows which accesses pages allow, on machines whose software translates at cache misses.
-//! The top of [`crate::softvm`]'s `protection` has the rules.
+//! This part of preparation knows which accesses pages allow, on machines whose lines keep the protection of their
+//! pages. The top of [`crate::softvm`]'s `protection` has the rules.
 //!
 //! Filters skip a reference only if the last access to its line was of a kind that allows it: an access that its page
 //! does not allow makes the filter forget the line, and a change of protection makes the filters forget all lines. So
@@ -13,7 +13,7 @@ use binhop_os::{MapFlags, Spaces};
 use binhop_trace::{EventBatch, Op};
 
 use super::{Control, Prepare};
-use crate::machine::{ProtectionViolations, SoftvmConfig};
+use crate::machine::{ProtectionConfig, ProtectionViolations};
 use crate::softvm::{ProtectionChange, Rights, Violation};
 
 /// The distance below its start at which a growing area still covers a reference, as in [`Spaces`].
@@ -27,20 +27,45 @@ struct Area {
 }
 
 /// `Protection` knows what the pages of all address spaces allow.
-#[derive(Default)]
 pub(super) struct Protection {
+    violations: ProtectionViolations,
+    page_log2: u32,
     /// The areas of all address spaces. The areas of one space never overlap.
     areas: Forest<Area>,
     spaces: BTreeMap<Asid, Root>,
-    /// The mapping that last led to each virtual page.
+    /// The mapping that last led to each virtual page that was touched and is mapped since.
     mappings: BTreeMap<(Asid, u64), MappingId>,
     /// For each mapping, what its page allows.
     rights: Vec<Rights>,
     /// The first violation.
-    pub(super) violation: Option<Violation>,
+    violation: Option<Violation>,
 }
 
 impl Protection {
+    pub(super) fn new(config: &ProtectionConfig) -> Self {
+        Self {
+            violations: config.violations,
+            page_log2: config.page_log2,
+            areas: Forest::default(),
+            spaces: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            rights: Vec::new(),
+            violation: None,
+        }
+    }
+
+    /// Returns the mapping that leads to a page that was touched and is mapped since.
+    pub(super) fn mapping_at(&self, asid: Asid, page_no: u64) -> Option<MappingId> {
+        self.mappings.get(&(asid, page_no)).copied()
+    }
+
+    /// Follows the end of some pages of a space, from the first to the last.
+    pub(super) fn unmap(&mut self, asid: Asid, [first, last]: [u64; 2]) {
+        while let Some((&page, _)) = self.mappings.range((asid, first)..=(asid, last)).next() {
+            self.mappings.remove(&page);
+        }
+    }
+
     /// Ends what the areas of a space hold between two bytes, and puts `area` there.
     fn replace(&mut self, asid: Asid, first: u64, last: u64, flags: Option<MapFlags>) {
         let mut space = self.spaces.get(&asid).copied().unwrap_or(Root::EMPTY);
@@ -66,11 +91,7 @@ impl Protection {
             self.areas.release(space);
             self.areas.forget_released();
         }
-        let touched: Vec<_> =
-            self.mappings.range((asid, 0)..=(asid, u64::MAX)).map(|(&key, _)| key).collect();
-        for key in touched {
-            self.mappings.remove(&key);
-        }
+        self.unmap(asid, [0, u64::MAX]);
     }
 
     /// Returns what the bytes of a page allow. A growing area above the page grows down to it.
@@ -92,9 +113,9 @@ impl Protection {
     }
 
     /// Notes the mapping that leads to a page from now on.
-    pub(super) fn touched(&mut self, asid: Asid, page_no: u64, page_log2: u32, mapping: MappingId) {
-        let first = page_no << page_log2;
-        let rights = self.rights_of(asid, first, first | ((1 << page_log2) - 1));
+    pub(super) fn touched(&mut self, asid: Asid, page_no: u64, mapping: MappingId) {
+        let first = page_no << self.page_log2;
+        let rights = self.rights_of(asid, first, first | ((1 << self.page_log2) - 1));
         if mapping.index() >= self.rights.len() {
             self.rights.resize(mapping.index() + 1, Rights::ALL);
         }
@@ -112,10 +133,10 @@ impl Protection {
 impl Prepare {
     /// Follows an event that may change what pages allow. The page table does not know of the event yet.
     pub(super) fn follow_protection(&mut self, batch: &EventBatch, row: usize) {
-        let (Some(tables), Some(op)) = (&mut self.miss_tables, Op::from_code(batch.op()[row])) else {
+        let (Some(protection), Some(op)) = (&mut self.protection, Op::from_code(batch.op()[row])) else {
             return;
         };
-        let (addr, here, protection) = (batch.addr()[row], self.running.asid, &mut tables.protection);
+        let (addr, here) = (batch.addr()[row], self.running.asid);
         let bytes = u64::from(batch.count()[row]).saturating_mul(self.trace_page);
         let last = addr.saturating_add(bytes.saturating_sub(1));
         let flags = MapFlags::from(batch.size()[row]);
@@ -144,18 +165,14 @@ impl Prepare {
     /// Finds the pages of the running space whose protection an event has changed, and tells lanes.
     fn change_protection(&mut self, [first, last]: [u64; 2]) {
         let (here, log2) = (self.running.asid, self.page.log2());
-        let Some(tables) = &mut self.miss_tables else { return };
-        let touched = tables.protection.mappings.range((here, first >> log2)..=(here, last >> log2));
+        let Some(protection) = &mut self.protection else { return };
+        let touched = protection.mappings.range((here, first >> log2)..=(here, last >> log2));
         let touched: Vec<_> = touched.map(|(&(_, page_no), &mapping)| (page_no, mapping)).collect();
         let mut changes = Vec::new();
         for (page_no, mapping) in touched {
-            if tables.maps(here, page_no).is_none() {
-                tables.protection.mappings.remove(&(here, page_no));
-                continue;
-            }
-            let before = tables.protection.of(mapping);
-            tables.protection.touched(here, page_no, log2, mapping);
-            let after = tables.protection.of(mapping);
+            let before = protection.of(mapping);
+            protection.touched(here, page_no, mapping);
+            let after = protection.of(mapping);
             if before != after {
                 let name = self.global.as_ref().map_or(mapping, |global| global.name_of(mapping));
                 changes.push(ProtectionChange { name, before, after });
@@ -179,27 +196,43 @@ impl Prepare {
         mapping: MappingId,
         kind: Kind,
     ) -> Result<bool> {
-        let Some(tables) = &mut self.miss_tables else { return Ok(false) };
-        let rights = tables.protection.of(mapping);
-        if rights.allow(kind) || tables.config().protection_violations == ProtectionViolations::Ignore {
+        let Some(protection) = &mut self.protection else { return Ok(false) };
+        let rights = protection.of(mapping);
+        if rights.allow(kind) || protection.violations == ProtectionViolations::Ignore {
             return Ok(false);
         }
         let violation = Violation { kind, mapping, address: line << self.line_log2[port], rights };
-        tables.protection.violation.get_or_insert(violation);
-        if tables.config().protection_violations == ProtectionViolations::Stop {
+        protection.violation.get_or_insert(violation);
+        if protection.violations == ProtectionViolations::Stop {
             return Err(problem(violation, &self.spaces, &self.place));
         }
         self.stream.protection.violations[kind as usize] += 1;
         Ok(true)
     }
 
+    /// Passes an access to a line that keeps the protection of its page.
+    pub(super) fn pass_protected(
+        &mut self,
+        port: usize,
+        line: u64,
+        mapping: MappingId,
+        kind: Kind,
+    ) -> Result<()> {
+        let violates = self.violates(port, line, mapping, kind)?;
+        self.push(port, line, mapping, kind);
+        if violates {
+            // The next access to the line is passed, too, and counted.
+            self.filters.forget_line(port, line);
+        }
+        Ok(())
+    }
+
     /// Adds the row to a violation that stops the run.
     #[cold]
     pub(super) fn at_row(&self, mut problem: Box<Problem>, row: usize) -> Box<Problem> {
-        let stops = |config: &SoftvmConfig| config.protection_violations == ProtectionViolations::Stop;
-        if let Some(tables) = &self.miss_tables
-            && tables.protection.violation.is_some()
-            && stops(tables.config())
+        if let Some(protection) = &self.protection
+            && protection.violation.is_some()
+            && protection.violations == ProtectionViolations::Stop
         {
             problem.place = format!("{}: row {}", self.place, self.rows_before + row as u64);
         }
@@ -208,7 +241,7 @@ impl Prepare {
 
     /// Returns the first violation, if violations are counted.
     pub(crate) fn violation(&self) -> Option<Violation> {
-        self.miss_tables.as_ref()?.protection.violation
+        self.protection.as_ref()?.violation
     }
 }
 
@@ -232,10 +265,17 @@ fn problem(violation: Violation, spaces: &Spaces, place: &str) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::ProtectionChanges;
 
     #[test]
     fn areas_are_cut_and_shared_and_grow() {
-        let mut all = Protection::default();
+        let mut all = Protection::new(&ProtectionConfig {
+            changes: ProtectionChanges::Eager,
+            violations: ProtectionViolations::Count,
+            chains: [Vec::new(), Vec::new()],
+            line_log2: Vec::new(),
+            page_log2: 12,
+        });
         let of = |all: &mut Protection, asid: u32, page: u64| {
             all.rights_of(Asid(asid), page << 12, (page << 12) | 0xfff).to_string()
         };

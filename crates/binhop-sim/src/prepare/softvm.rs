@@ -25,7 +25,6 @@ use binhop_os::page_table::{PageTables, RegionSegment, Step};
 use super::filter::{Filters, Shape, SlotLine};
 use super::huge_pages::HugePages;
 use super::last_level::LastLevel;
-use super::protection::Protection;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{SoftvmConfig, WriteBacks};
 use crate::softvm::{Entry, PageEntries, own_page_no};
@@ -37,7 +36,6 @@ const NO_MAPPING: MappingId = MappingId(u32::MAX);
 pub(super) struct MissTables {
     config: Arc<SoftvmConfig>,
     pub(super) tables: PageTables,
-    pub(super) protection: Protection,
     /// The superpages, if the machine has superpages.
     pub(super) huge_pages: Option<HugePages>,
     /// The mapping of page 0 of the tables.
@@ -82,7 +80,6 @@ impl MissTables {
         Ok(Self {
             config: Arc::clone(config),
             tables,
-            protection: Protection::default(),
             huge_pages: config.huge_log2.map(HugePages::new),
             first: MappingId(first),
             told: Vec::new(),
@@ -99,10 +96,6 @@ impl MissTables {
     pub(super) fn maps(&mut self, asid: Asid, page_no: u64) -> Option<PageId> {
         self.steps.clear();
         self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
-    }
-
-    pub(super) fn config(&self) -> &SoftvmConfig {
-        &self.config
     }
 
     /// Maps a page, in a region that takes this segment. `name` is the mapping by which caches know the page. Returns the places of its entries, if lanes do not know them.
@@ -214,7 +207,6 @@ impl Prepare {
     ) -> Result<()> {
         let (asid, name) = (self.running.asid, self.name_of(touch.mapping));
         let Some(tables) = &mut self.miss_tables else { return Ok(()) };
-        tables.protection.touched(asid, page_no, tables.page_log2, touch.mapping);
         let told = tables.map(asid, page_no, touch, segment, name)?;
         self.stream.tables = tables.tables.most_used().into();
         if let Some(entries) = told {

@@ -391,7 +391,8 @@ impl Prepare {
 
     /// Removes the translations that an event ends. The event is no reference, and has been read.
     pub(super) fn end_translations(&mut self, batch: &EventBatch, row: usize) {
-        if self.translator.is_none() && self.miss_tables.is_none() && self.global.is_none() {
+        let follows = self.translator.is_some() || self.miss_tables.is_some() || self.global.is_some();
+        if !follows && self.protection.is_none() {
             return;
         }
         let Some(op) = Op::from_code(batch.op()[row]) else { return };
@@ -419,6 +420,7 @@ impl Prepare {
                         tables.unmap(here, PageNo(pages[0]), PageNo(pages[1]));
                     }
                     self.global.iter_mut().for_each(|global| global.unmap(here, pages));
+                    self.protection.iter_mut().for_each(|protection| protection.unmap(here, pages));
                     self.tell_tlbs(TlbEvent::Unmapped(here.0, pages));
                 }
             }
@@ -484,7 +486,12 @@ impl Prepare {
             let there = match (&mut self.translator, &mut self.miss_tables) {
                 (Some(translator), _) => translator.maps(asid, number),
                 (None, Some(tables)) => tables.maps(asid, number),
-                (None, None) => self.global.as_ref().and_then(|global| global.page_at(asid, number)),
+                (None, None) => {
+                    let of_global = self.global.as_ref().and_then(|global| global.page_at(asid, number));
+                    let protection = self.protection.as_ref();
+                    let mapping = protection.and_then(|protection| protection.mapping_at(asid, number));
+                    of_global.or(mapping.map(|mapping| self.spaces.page_of(mapping)))
+                }
             };
             there.is_some() && there == self.spaces.existing_page(asid, PageNo(number))
         };

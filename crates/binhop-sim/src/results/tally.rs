@@ -5,7 +5,7 @@ use binhop_hw::{AgentCounters, AgentMemoryCounters, CacheCounters, Front, Memory
 use binhop_os::RunCounts;
 
 use crate::prepare::StreamCounts;
-use crate::softvm::SoftvmCounts;
+use crate::softvm::{SoftvmCounts, SweepCounts};
 use crate::translation::TranslationCounts;
 
 /// `Tally` holds the counts of a lane in a phase, or up to the end of the phase.
@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     pub(crate) synonyms: u64,
     /// What handlers have counted that run when the last level misses, if software translates there.
     pub(crate) at_misses: Option<SoftvmCounts>,
+    /// The lines that changes of protection checked and updated, if lines keep protection.
+    pub(crate) sweeps: Option<SweepCounts>,
 }
 
 /// `ByAgent` holds the counts of agents other than the user. It is empty for a machine that has no such
@@ -98,6 +100,7 @@ impl Tally {
             translation: None,
             synonyms: 0,
             at_misses: None,
+            sweeps: None,
         }
     }
 
@@ -119,6 +122,7 @@ impl Tally {
             translation: self.translation.map(|now| now - earlier.translation.unwrap_or_default()),
             synonyms: self.synonyms - earlier.synonyms,
             at_misses: self.at_misses.map(|now| now - earlier.at_misses.unwrap_or_default()),
+            sweeps: self.sweeps.map(|now| now - earlier.sweeps.unwrap_or_default()),
         }
     }
 }

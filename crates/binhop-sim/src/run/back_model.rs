@@ -17,7 +17,7 @@ use crate::prepare::{Block, FrontCounts, Mark, StreamCounts};
 use crate::results::account::{Account, broken};
 use crate::results::meter::{Conflicts, OF_STREAM};
 use crate::results::tally::{ByAgent, Tally, add_dropped, add_hits};
-use crate::softvm::SoftvmCounts;
+use crate::softvm::{SoftvmCounts, SweepCounts};
 use crate::synonyms::{HeldCopy, Synonym, SynonymCounts, WatchedAccess};
 use crate::translation::TranslationCounts;
 
@@ -35,6 +35,8 @@ pub(crate) struct Common<'a> {
     pub(crate) translation: Option<TranslationCounts>,
     /// What handlers have counted that run when the last level misses.
     pub(crate) at_misses: Option<SoftvmCounts>,
+    /// The lines that changes of protection checked and updated.
+    pub(crate) sweeps: Option<SweepCounts>,
     pub(crate) faults: u64,
     pub(crate) evictions: u64,
     /// The runs of huge pages.
@@ -516,6 +518,7 @@ impl BackModel {
         tally.stream = common.stream;
         tally.translation = common.translation.map(|own| own + common.stream.translation);
         tally.at_misses = common.at_misses;
+        tally.sweeps = common.sweeps;
         tally.synonyms = self.synonyms.count;
         tally
     }

@@ -291,6 +291,9 @@ impl MemoryEstimate {
             if first.is_some_and(|cell| SegmentNeeds::of(&machines[cell]).is_some()) {
                 estimate.shared.add(Sum { page_alone: IN_REGION, ..Sum::default() });
             }
+            if first.is_some_and(|cell| machines[cell].protection().is_some()) {
+                estimate.shared.add(Sum { page_alone: PROTECTED, ..Sum::default() });
+            }
             if stream.looks_for_synonyms {
                 estimate.shared.add(Sum { page_alone: NAMED, ..Sum::default() });
             }
@@ -312,7 +315,7 @@ impl MemoryEstimate {
             // Every page of the tables has a frame, a mapping and its facts; every page of the program has an entry.
             let fixed = OWN_PAGE * u64::from(config.pages());
             let huge = config.huge_log2.map_or(0, |_| HUGE_PAGE);
-            self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES + PROTECTED + huge, ..Sum::default() });
+            self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES + huge, ..Sum::default() });
             return BLOCK_CONTROLS as u64 * size_of::<PageEntries>() as u64;
         }
         let Some(config) = machine.translation() else { return 0 };

@@ -97,12 +97,12 @@ fn placement_of(seeds: &[u64], seed: u64) -> usize {
 
 /// Checks that nothing but the program and devices asks for what passes below a machine's caches.
 fn check_translation(machine: &Machine) -> Result<()> {
-    if machine.translation().is_some() || machine.softvm().is_some() {
+    if machine.translation().is_some() || machine.protection().is_some() {
         return Err(Problem::request(
             "translation",
             &format!("machine {}", machine.name()),
-            "schemes for device data are compared without TLBs and page tables",
-            "take --set translation=off",
+            "schemes for device data are compared without TLBs and page tables, and without protection in lines",
+            "take --set translation=off, and leave translation.line-protection out",
         ));
     }
     Ok(())

@@ -2,8 +2,6 @@
 
 use binhop_base::Kind;
 
-use super::SweepCounts;
-
 /// `MissCause` is a cause of cycles that translation at cache misses takes: the rows of JM97's Table 4, and
 /// write-backs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +75,6 @@ pub(crate) struct SoftvmCounts {
     counts: [u64; ALL],
     /// The maximum number of lines that waited for the handler of write-backs at one time, up to here.
     most_waiting: u64,
-    /// The lines that changes of protection checked and updated.
-    sweeps: SweepCounts,
 }
 
 impl SoftvmCounts {
@@ -113,17 +109,6 @@ impl SoftvmCounts {
         [self.counts[WRITE_BACKS], self.most_waiting]
     }
 
-    /// Counts lines that a change of protection checked and updated. Returns the cycles.
-    pub(crate) fn swept(&mut self, sweep: SweepCounts) -> u64 {
-        self.sweeps += sweep;
-        sweep.cycles()
-    }
-
-    /// Returns the lines that changes of protection checked and updated.
-    pub(crate) fn sweeps(&self) -> SweepCounts {
-        self.sweeps
-    }
-
     /// Adds cycles to a cause.
     pub(crate) fn waited(&mut self, cause: MissCause, cycles: u64) {
         self.counts[CYCLES + cause as usize] += cycles;
@@ -139,6 +124,6 @@ impl std::ops::Sub for SoftvmCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {
         let counts = std::array::from_fn(|at| self.counts[at] - earlier.counts[at]);
-        Self { counts, most_waiting: self.most_waiting, sweeps: self.sweeps - earlier.sweeps }
+        Self { counts, most_waiting: self.most_waiting }
     }
 }

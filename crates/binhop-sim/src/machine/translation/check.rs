@@ -200,8 +200,6 @@ fn check_at_misses(
         handler,
         write_backs: keys.write_backs,
         sharing: keys.sharing,
-        protection_changes: keys.protection_changes,
-        protection_violations: keys.protection_violations,
         huge_log2,
         place,
     };

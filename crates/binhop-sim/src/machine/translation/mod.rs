@@ -11,8 +11,9 @@ use super::cache::Associativity;
 use super::document::Located;
 use super::forms::{UpTo, choice, choose, either};
 use super::keys::{At, Form, Key, Resolved, keys};
+use super::protection::{ProtectionChanges, ProtectionViolations};
 use super::segments::{SegmentIds, SharedIds};
-use super::softvm::{ProtectionChanges, ProtectionViolations, Sharing, SoftvmConfig, WriteBacks};
+use super::softvm::{Sharing, SoftvmConfig, WriteBacks};
 pub(super) use check::{Around, check_translation};
 
 keys! {
@@ -39,9 +40,11 @@ keys! {
         sharing: Sharing = "sharing", absent "segments",
             "where software translates at cache misses: whether regions of 256 MiB that address spaces share as a whole have one segment, or every space has segments of its own";
         protection_changes: ProtectionChanges = "protection-changes", absent "eager",
-            "where software translates at cache misses: whether a change of protection sweeps the page's lines at once, or a line that gains rights is updated when an access needs them";
+            "where lines keep the protection of their pages: whether a change of protection sweeps the page's lines at once, or a line that gains rights is updated when an access needs them";
         protection_violations: ProtectionViolations = "protection-violations", absent "count",
-            "where software translates at cache misses: whether an access that its page does not allow stops the run, is counted, or is not looked for";
+            "where lines keep the protection of their pages: whether an access that its page does not allow stops the run, is counted, or is not looked for";
+        line_protection: bool = "line-protection", absent "false",
+            "where nothing translates: whether the lines of virtual caches keep the protection of their pages, as they do where software translates at cache misses";
         segments: Option<At<UpTo<{ 1 << 14 }>>> = "segments", absent "256 for disjunct",
             "the segments of 256 MiB for which a disjunct table has room";
         regions: Option<At<UpTo<256>>> = "regions", absent "8 for disjunct",
@@ -215,13 +218,11 @@ pub(super) fn sharing(keys: Option<&At<TranslationKeys>>) -> Sharing {
 /// Returns whether the key with this name matters for the way in which the machine translates.
 pub(super) fn states(keys: Option<&At<TranslationKeys>>, name: &str) -> bool {
     let at_misses = keys.is_some_and(|at| at.value.refill == Refill::CacheMiss);
+    let keeps_protection = keys.is_some_and(|at| at.value.line_protection);
     match name {
-        "write-backs"
-        | "segments"
-        | "regions"
-        | "sharing"
-        | "protection-changes"
-        | "protection-violations" => at_misses,
+        "write-backs" | "segments" | "regions" | "sharing" => at_misses,
+        "protection-changes" | "protection-violations" => at_misses || keeps_protection,
+        "line-protection" => keeps_protection,
         "levels" | "reads" | "tags" | "asids" | "root-handler" | "second-level" | "reserve" | "placement" => {
             !at_misses
         }

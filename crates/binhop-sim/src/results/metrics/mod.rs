@@ -1,6 +1,7 @@
 //! This file names the metrics that a run reports, with their units and meanings, and decides which metrics
 //! a machine has.
 
+mod protection;
 mod softvm;
 mod translation;
 mod virtual_caches;
@@ -242,6 +243,8 @@ pub(crate) fn each(
     }
     if let (Some(config), Some(counts)) = (machine.softvm(), &tally.at_misses) {
         softvm::each(machine, config, tally, counts, &mut visit);
+    } else {
+        protection::each(machine, tally, &mut visit);
     }
     if machine.memory().frames.is_some() {
         visit(FAULTS.name.into(), FAULTS.unit, count(tally.faults));
@@ -319,7 +322,7 @@ mod tests {
     use super::*;
     use crate::machine::BUNDLED;
     use crate::results::tally::ByAgent;
-    use crate::softvm::SoftvmCounts;
+    use crate::softvm::{SoftvmCounts, SweepCounts};
     use crate::translation::TranslationCounts;
 
     /// A machine that has what some bundled machines lack: a write buffer and stream buffers.
@@ -372,11 +375,12 @@ mod tests {
             let tlbs = machine.translation().map_or(&[][..], |translation| &translation.mmu.tlbs);
             let counts = machine.translation().map(|_| TranslationCounts::default());
             let at_misses = machine.softvm().map(|_| SoftvmCounts::default());
+            let sweeps = machine.protection().map(|_| SweepCounts::default());
             let agents = machine.tree().config().agents;
             let none = vec![AgentCounters::default(); agents.others().count()];
             let by_cache = (0..caches.len()).map(|_| none.as_slice());
             let agents = ByAgent::of(agents, by_cache, &vec![AgentMemoryCounters::default(); none.len()]);
-            let tally = Tally { translation: counts, at_misses, agents, ..Tally::zero(caches.len()) };
+            let tally = Tally { translation: counts, at_misses, sweeps, agents, ..Tally::zero(caches.len()) };
             let places = [
                 ("<cache>", caches.iter().map(|cache| cache.name.as_str()).collect()),
                 ("<tlb>", tlbs.iter().map(|tlb| tlb.name.as_str()).collect()),

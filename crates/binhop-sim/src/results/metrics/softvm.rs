@@ -3,7 +3,7 @@
 use binhop_base::Kind;
 
 use super::{MetricInfo, PER_INSTRUCTION_CYCLES, ratio, whole};
-use crate::machine::{Machine, ProtectionViolations, SoftvmConfig, WriteBacks};
+use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::results::tally::Tally;
 use crate::softvm::{MissCause, SoftvmCounts};
 
@@ -20,51 +20,6 @@ const LIST: &[(&str, &str, &str)] = &[
         "translation.entries.user-misses",
         "loads",
         "Loads of user entries whose line no cache held, so that the handler loaded the root entry first.",
-    ),
-    (
-        "translation.protection.changes",
-        "events",
-        "Events that changed the protection of pages in the page table (JM97 §5.4).",
-    ),
-    (
-        "translation.protection.pages",
-        "pages",
-        "Pages in the page table of which an event changed the protection.",
-    ),
-    (
-        "translation.protection.level-1.checked",
-        "lines",
-        "Lines that changes of protection looked for in level 1.",
-    ),
-    (
-        "translation.protection.level-1.updated",
-        "lines",
-        "Lines among those looked for that level 1 held, so that their protection was updated.",
-    ),
-    (
-        "translation.protection.level-2.checked",
-        "lines",
-        "Lines that changes of protection looked for in the caches behind level 1.",
-    ),
-    (
-        "translation.protection.level-2.updated",
-        "lines",
-        "Lines among those looked for that a cache behind level 1 held, so that their protection was updated.",
-    ),
-    (
-        "translation.protection.late-updates",
-        "lines",
-        "Lines that were updated at the first access that their old protection does not allow.",
-    ),
-    (
-        "translation.protection.cycles",
-        "cycles",
-        "Cycles to check and update these lines, beside `translation.cycles` (JM97 §5.4).",
-    ),
-    (
-        "translation.<kind>.violations",
-        "accesses",
-        "Accesses that the protection of their page does not allow.",
     ),
     (
         "translation.write-backs",
@@ -87,7 +42,7 @@ pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
         unit: "cycles",
         meaning,
     });
-    fixed.chain(causes)
+    fixed.chain(super::protection::metrics()).chain(causes)
 }
 
 /// Visits every metric of software at cache misses: name, unit, value.
@@ -105,7 +60,7 @@ pub(super) fn each(
     }
     let misses = Some(whole(counts.misses_of_entries()));
     visit("translation.entries.user-misses".to_string(), "loads", misses);
-    protection(machine, config, tally, counts, visit);
+    super::protection::each(machine, tally, visit);
     if by_table {
         let [lines, most] = counts.write_backs();
         visit("translation.write-backs".to_string(), "lines", Some(whole(lines)));
@@ -127,35 +82,5 @@ pub(super) fn each(
         }
         visit("translation.cycles".to_string(), "cycles", Some(whole(all)));
         visit("translation.cpi".to_string(), PER_INSTRUCTION_CYCLES, ratio(all, tally.stream.instructions));
-    }
-}
-
-/// Visits the metrics of protection.
-fn protection(
-    machine: &Machine,
-    config: &SoftvmConfig,
-    tally: &Tally,
-    counts: &SoftvmCounts,
-    visit: &mut impl FnMut(String, &'static str, Option<f64>),
-) {
-    let (stream, sweeps) = (&tally.stream.protection, counts.sweeps());
-    let mut show = |name: &str, unit: &'static str, count: u64| {
-        visit(format!("translation.{name}"), unit, Some(whole(count)));
-    };
-    show("protection.changes", "events", stream.changes);
-    show("protection.pages", "pages", stream.pages);
-    for level in 0..2 {
-        let name = format!("protection.level-{}", level + 1);
-        show(&format!("{name}.checked"), "lines", sweeps.checked[level]);
-        show(&format!("{name}.updated"), "lines", sweeps.updated[level]);
-    }
-    show("protection.late-updates", "lines", sweeps.late);
-    if machine.has_cost() {
-        show("protection.cycles", "cycles", sweeps.cycles());
-    }
-    if config.protection_violations != ProtectionViolations::Ignore {
-        for kind in KINDS {
-            show(&format!("{}.violations", kind.name()), "accesses", stream.violations[kind as usize]);
-        }
     }
 }

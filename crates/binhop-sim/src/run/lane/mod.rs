@@ -38,6 +38,7 @@ use crate::synonyms::WatchedAccess;
 use crate::unit::{InLane, Injector, PrivateSide};
 use in_bits::InBits;
 pub(crate) use in_bits::PageInFrame;
+use protection::LineProtection;
 use softvm::MissHandlers;
 use translate::LaneTranslator;
 
@@ -70,6 +71,9 @@ pub(crate) struct Lane {
     /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its
     /// own.
     miss_handlers: Option<Box<MissHandlers>>,
+    /// The protection of lines, if lines keep protection on a machine without handlers. Then the lane has one cell and a
+    /// front of its own.
+    protection: Option<Box<LineProtection>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
     /// True if that page has joined the run of a huge page, without a fault.
@@ -175,6 +179,10 @@ impl Lane {
                 Box::new(PrivateCaches::new(tree, seed, tally))
             }),
             translator,
+            protection: machine
+                .protection()
+                .filter(|_| miss_handlers.is_none())
+                .map(|config| Box::new(LineProtection::new(config))),
             miss_handlers,
             unit: options.units.as_ref().map(|units| units.make(machine, seed)),
             placed: false,
@@ -241,6 +249,10 @@ impl Lane {
         }
         if self.miss_handlers.is_some() {
             return self.handle_misses(block, entries, tables);
+        }
+        if self.protection.is_some() {
+            self.access_protected(block, entries, tables);
+            return Ok(());
         }
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         match &block.entries {
@@ -498,6 +510,7 @@ impl Lane {
                         translator.counts() + of_front + of_bundle.unwrap_or_default()
                     }),
                     at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
+                    sweeps: self.line_protection().map(|protection| protection.counts),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
                     runs: self.frames.run_counts(),
@@ -544,7 +557,7 @@ impl Lane {
         if let Some(in_bits) = &mut self.bits {
             in_bits.placed = Some(PageInFrame { page: request.page, frame: placed.frame, flushed: held });
         } else if let Some(held) = held {
-            self.miss_handlers.iter_mut().for_each(|handlers| handlers.flushed());
+            self.note_flushed_protection();
             let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
             self.mappings.clear();
             self.mappings.extend(tables.mappings_of(held));

@@ -1,17 +1,21 @@
-//! This part of a lane updates the lines of pages whose protection changes, on machines whose software translates at
-//! cache misses. The top of [`crate::softvm`]'s `protection` has the rules.
+//! This part of a lane updates the lines of pages whose protection changes, on machines whose lines keep the protection of
+//! their pages. The top of [`crate::softvm`]'s `protection` has the rules.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId};
-use binhop_hw::{Answer, Computer, RemovedLine, Witness};
+use binhop_hw::{Access, Answer, Computer, RemovedLine, Witness};
 
 use super::Lane;
-use super::softvm::MissHandlers;
+use super::old_protection::OldProtection;
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::machine::{ProtectionChanges, WriteBacks};
-use crate::softvm::{Entry, ProtectionChange, SweepCounts};
+use crate::machine::{ProtectionChanges, ProtectionConfig};
+use crate::prepare::Block;
+use crate::softvm::{ProtectionChange, SweepCounts};
 use crate::unit::SharedCaches;
 
-/// `AllLeaving` notes every line that leaves a cache. It also does what `Leaving` does for lines that go to memory.
+/// `AllLeaving` notes every line that leaves a cache, and passes what it is told on to another witness.
 struct AllLeaving<'a, W> {
     left: &'a mut Vec<(usize, LineAddr)>,
     other: W,
@@ -28,10 +32,49 @@ impl<W: Witness> Witness for AllLeaving<'_, W> {
     }
 }
 
-impl MissHandlers {
+/// `LineProtection` is what a lane knows of the protection of lines.
+pub(super) struct LineProtection {
+    config: Arc<ProtectionConfig>,
+    /// The lines whose protection is older than the protection of their page.
+    old: OldProtection,
+    pub(super) counts: SweepCounts,
+}
+
+impl LineProtection {
+    pub(super) fn new(config: &Arc<ProtectionConfig>) -> Self {
+        Self { config: Arc::clone(config), old: OldProtection::default(), counts: SweepCounts::default() }
+    }
+
+    /// Returns whether every line has the protection of its page.
+    #[inline]
+    pub(super) fn is_current(&self) -> bool {
+        self.old.is_empty()
+    }
+
     /// Notes that the lines of a page have left every cache.
     pub(super) fn flushed(&mut self) {
         self.old.flushed = true;
+    }
+
+    /// Counts lines that were checked and updated. Returns the cycles.
+    fn swept(&mut self, sweep: SweepCounts) -> u64 {
+        self.counts += sweep;
+        sweep.cycles()
+    }
+
+    /// Returns whether some cache of a side holds a line of level 1.
+    fn is_held(
+        &self,
+        computer: &SharedCaches<'_>,
+        (side, mapping, line): (usize, MappingId, u32),
+        translation: &LaneTranslation<'_>,
+    ) -> bool {
+        let chain = &self.config.chains[side];
+        let offset = line << self.config.line_log2[chain[0]];
+        chain.iter().any(|&cache| {
+            let at = LineAddr { id: mapping.0, line: offset >> self.config.line_log2[cache] };
+            computer.holds_line(cache, at, translation)
+        })
     }
 
     /// Updates the lines of pages whose protection changes. Returns the cycles.
@@ -41,20 +84,17 @@ impl MissHandlers {
         changes: &[ProtectionChange],
         translation: &LaneTranslation<'_>,
     ) -> u64 {
-        let page_log2 = self.config.table.page.log2();
         let mut swept = SweepCounts::default();
         for change in changes {
             for side in (0..2).filter(|&side| change.changes(side)) {
-                let lazy =
-                    self.config.protection_changes == ProtectionChanges::Lazy && change.only_adds(side);
-                if lazy {
-                    self.keep_protection(computer, side, *change, page_log2, translation);
+                if self.config.changes == ProtectionChanges::Lazy && change.only_adds(side) {
+                    self.keep_protection(computer, side, *change, translation);
                 } else {
-                    swept += self.sweep(computer, side, change.name, page_log2, translation);
+                    swept += self.sweep(computer, side, change.name, translation);
                 }
             }
         }
-        self.counts.swept(swept)
+        self.swept(swept)
     }
 
     /// Checks every line of a page in the caches of a side, and updates the lines that a cache holds.
@@ -63,12 +103,12 @@ impl MissHandlers {
         computer: &SharedCaches<'_>,
         side: usize,
         name: MappingId,
-        page_log2: u32,
         translation: &LaneTranslation<'_>,
     ) -> SweepCounts {
+        let ProtectionConfig { chains, line_log2, page_log2, .. } = &*self.config;
         let mut swept = SweepCounts::default();
-        for (depth, &cache) in self.config.chains[side].iter().enumerate() {
-            let (level, lines) = (depth.min(1), 1 << (page_log2 - self.line_log2[cache]));
+        for (depth, &cache) in chains[side].iter().enumerate() {
+            let (level, lines) = (depth.min(1), 1 << (page_log2 - line_log2[cache]));
             let held = |&line: &u32| computer.holds_line(cache, LineAddr { id: name.0, line }, translation);
             swept.checked[level] += u64::from(lines);
             swept.updated[level] += (0..lines).filter(held).count() as u64;
@@ -86,15 +126,14 @@ impl MissHandlers {
         computer: &SharedCaches<'_>,
         side: usize,
         change: ProtectionChange,
-        page_log2: u32,
         translation: &LaneTranslation<'_>,
     ) {
         self.forget_flushed(computer, translation);
-        let log2 = self.line_log2[self.config.chains[side][0]];
-        for line in 0..1 << (page_log2 - log2) {
-            let entry = Entry { mapping: change.name, offset: line << log2 };
-            if self.is_held(computer, side, entry, translation) {
-                self.old.lines.entry((side, change.name, line)).or_insert(change.before);
+        let lines = 1 << (self.config.page_log2 - self.config.line_log2[self.config.chains[side][0]]);
+        for line in 0..lines {
+            let key = (side, change.name, line);
+            if self.is_held(computer, key, translation) {
+                self.old.lines.entry(key).or_insert(change.before);
             }
         }
     }
@@ -114,9 +153,7 @@ impl MissHandlers {
         key: (usize, MappingId, u32),
         translation: &LaneTranslation<'_>,
     ) {
-        let (side, mapping, line) = key;
-        let offset = line << self.line_log2[self.config.chains[side][0]];
-        if !self.is_held(computer, side, Entry { mapping, offset }, translation) {
+        if !self.is_held(computer, key, translation) {
             self.old.lines.remove(&key);
         }
     }
@@ -130,7 +167,7 @@ impl MissHandlers {
             return 0;
         }
         self.old.lines.remove(&key);
-        self.counts.swept(SweepCounts { late: 1, ..SweepCounts::default() })
+        self.swept(SweepCounts { late: 1, ..SweepCounts::default() })
     }
 
     /// Makes an access while the protection of some lines is old, and forgets such a line if it leaves.
@@ -138,24 +175,17 @@ impl MissHandlers {
     pub(super) fn access_beside_old(
         &mut self,
         computer: &mut SharedCaches<'_>,
-        agent: Agent,
-        kind: Kind,
-        entry: Entry,
+        (agent, kind, at): (Agent, Kind, LineAddr),
         translation: &LaneTranslation<'_>,
+        other: impl Witness,
     ) -> Answer {
-        let front = self.config.chains[usize::from(kind != Kind::Fetch)][0];
-        let at = LineAddr { id: entry.mapping.0, line: entry.offset >> self.line_log2[front] };
         let mut left = std::mem::take(&mut self.old.left);
-        let answer = if self.config.write_backs == WriteBacks::Kept {
-            let mut witness = AllLeaving { left: &mut left, other: () };
-            computer.access(agent, kind, at, translation, &mut witness)
-        } else {
-            let mut witness = AllLeaving { left: &mut left, other: self.leaving(kind, entry) };
-            computer.access(agent, kind, at, translation, &mut witness)
-        };
+        let answer =
+            computer.access(agent, kind, at, translation, &mut AllLeaving { left: &mut left, other });
         for (cache, at) in left.drain(..) {
-            let Some(side) = (0..2).find(|&side| self.config.chains[side].contains(&cache)) else { continue };
-            let wider = self.line_log2[cache] - self.line_log2[self.config.chains[side][0]];
+            let chains = &self.config.chains;
+            let Some(side) = (0..2).find(|&side| chains[side].contains(&cache)) else { continue };
+            let wider = self.config.line_log2[cache] - self.config.line_log2[chains[side][0]];
             let first = at.line << wider;
             for line in first..first + (1 << wider) {
                 let key = (side, MappingId(at.id), line);
@@ -167,17 +197,71 @@ impl MissHandlers {
         self.old.left = left;
         answer
     }
+
+    /// Makes an access of the program on a machine without handlers. Returns the cycles that the processor waits.
+    fn refer(
+        &mut self,
+        computer: &mut SharedCaches<'_>,
+        kind: Kind,
+        at: LineAddr,
+        translation: &LaneTranslation<'_>,
+    ) -> u64 {
+        if self.is_current() {
+            return computer.access(Agent::User, kind, at, translation, &mut ()).cycles;
+        }
+        self.forget_flushed(computer, translation);
+        let answer = self.access_beside_old(computer, (Agent::User, kind, at), translation, ());
+        let late = self.update_line(kind, at);
+        computer.now += late;
+        answer.cycles + late
+    }
 }
 
 impl Lane {
+    /// Returns what the lane knows of the protection of lines, if lines keep protection.
+    pub(super) fn line_protection(&self) -> Option<&LineProtection> {
+        let of_handlers = self.miss_handlers.as_ref().map(|handlers| &handlers.protection);
+        of_handlers.or(self.protection.as_deref())
+    }
+
+    /// Notes that the lines of a page have left every cache.
+    pub(super) fn note_flushed_protection(&mut self) {
+        self.protection.iter_mut().for_each(|protection| protection.flushed());
+        self.miss_handlers.iter_mut().for_each(|handlers| handlers.protection.flushed());
+    }
+
+    /// Simulates rows one by one, where lines keep the protection of their pages.
+    pub(super) fn access_protected(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
+        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
+        let protection = self.protection.as_mut().expect("called where lines keep protection");
+        let front = self.front.as_mut().expect("rows are for a front of one's own");
+        let (back, waited) = self.backs[0].own();
+        let mut computer = Computer::over(front, back, self.clock.now);
+        let mut executed = 0;
+        for at in entries {
+            let row = block.rows()[at];
+            if let Some(&gap) = block.gaps.get(at) {
+                computer.now += gap;
+                executed += gap;
+            }
+            *waited += protection.refer(&mut computer, row.kind(), row.at(), &translation);
+        }
+        self.clock.pass(executed);
+        self.clock.now = computer.now;
+        if let Some(tap) = &mut self.tap {
+            self.backs[0].tapped(&translation, tap);
+        }
+    }
+
     /// Changes the protection of pages.
     pub(super) fn protect(&mut self, changes: &[ProtectionChange], tables: &Tables) {
-        let Some(handlers) = &mut self.miss_handlers else { return };
+        let of_handlers = self.miss_handlers.as_mut().map(|handlers| &mut handlers.protection);
+        let Some(protection) = of_handlers.or(self.protection.as_deref_mut()) else { return };
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        let front = self.front.as_mut().expect("software translates behind a front of the lane's own");
+        let front = self.front.as_mut().expect("lines keep protection behind a front of the lane's own");
         let (back, waited) = self.backs[0].own();
         let computer = Computer::over(front, back, self.clock.now);
-        let cycles = handlers.protect(&computer, changes, &translation);
+        let cycles = protection.protect(&computer, changes, &translation);
         *waited += cycles;
         self.clock.now += cycles;
     }

@@ -10,7 +10,7 @@ use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, Removed
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
-use super::old_protection::OldProtection;
+use super::protection::LineProtection;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
 use crate::prepare::{Block, own_page};
@@ -20,7 +20,7 @@ use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
 pub(super) struct MissHandlers {
-    pub(super) config: Arc<SoftvmConfig>,
+    config: Arc<SoftvmConfig>,
     /// The mapping of page 0 of the tables.
     first: MappingId,
     /// The handlers' bytes, cut into the lines of level 1: of misses, and of write-backs.
@@ -32,26 +32,44 @@ pub(super) struct MissHandlers {
     /// The lines of all caches. No queue is longer.
     lines: u64,
     /// For each cache, the logarithm of its lines' bytes.
-    pub(super) line_log2: Vec<u32>,
+    line_log2: Vec<u32>,
     /// The cycles of a line from memory.
     memory: u64,
     adds: bool,
-    pub(super) counts: SoftvmCounts,
+    counts: SoftvmCounts,
     /// The tag that a handler has specified for the data that it loads next.
     tag: TagRegister,
     /// The runs of superpages that are whole in the lane.
     whole: BTreeSet<u32>,
-    /// The lines whose protection is older than that of their page.
-    pub(super) old: OldProtection,
+    /// The protection of lines.
+    pub(super) protection: LineProtection,
 }
 
 /// `Leaving` notes the lines that an access lets the last level write to memory, or read for a write-back.
-pub(super) struct Leaving<'a> {
+struct Leaving<'a> {
     /// The last caches, for instructions and for data.
     last: [usize; 2],
     /// The line that the access itself asks of the last level, if a line that a write-back reads there is noted.
     own: Option<LineAddr>,
     waiting: &'a mut VecDeque<MappingId>,
+}
+
+impl<'a> Leaving<'a> {
+    /// Returns the witness of an access to a byte.
+    #[inline]
+    fn of(
+        config: &SoftvmConfig,
+        line_log2: &[u32],
+        waiting: &'a mut VecDeque<MappingId>,
+        kind: Kind,
+        Entry { mapping, offset }: Entry,
+    ) -> Self {
+        let side = usize::from(kind != Kind::Fetch);
+        let last = [0, 1].map(|side| config.chains[side][config.chains[side].len() - 1]);
+        let own = config.last_level_fills[side]
+            .then(|| LineAddr { id: mapping.0, line: offset >> line_log2[last[side]] });
+        Self { last, own, waiting }
+    }
 }
 
 impl Witness for Leaving<'_> {
@@ -97,7 +115,7 @@ impl MissHandlers {
             counts: SoftvmCounts::default(),
             tag: TagRegister::default(),
             whole: BTreeSet::new(),
-            old: OldProtection::default(),
+            protection: LineProtection::new(machine.protection()?),
             config,
         })
     }
@@ -168,14 +186,17 @@ impl MissHandlers {
         let front = self.config.chains[side][0];
         if computer.front.holds(front, at, translation) {
             let cycles = computer.access(Agent::User, kind, at, translation, &mut ()).cycles;
-            return Ok(if self.old.is_empty() { cycles } else { cycles + self.update_line(kind, at) });
+            if self.protection.is_current() {
+                return Ok(cycles);
+            }
+            return Ok(cycles + self.protection.update_line(kind, at));
         }
         let mapping = MappingId(at.id);
         let offset = at.line << self.line_log2[front];
         let mut cycles = 0;
         let mut line = Entry { mapping, offset };
-        if !self.old.is_empty() {
-            self.forget_flushed(computer, translation);
+        if !self.protection.is_current() {
+            self.protection.forget_flushed(computer, translation);
         }
         if !self.is_held(computer, side, line, translation) {
             self.counts.missed(kind);
@@ -184,8 +205,8 @@ impl MissHandlers {
             line = self.insert(line)?;
         }
         cycles += self.access(computer, Agent::User, kind, line, translation).cycles;
-        if !self.old.is_empty() {
-            cycles += self.update_line(kind, at);
+        if !self.protection.is_current() {
+            cycles += self.protection.update_line(kind, at);
         }
         let mut waiting = self.waiting.len() as u64;
         while let Some(mapping) = self.waiting.pop_front() {
@@ -205,7 +226,7 @@ impl MissHandlers {
 
     /// Returns whether some cache holds the line of a byte.
     #[inline]
-    pub(super) fn is_held(
+    fn is_held(
         &self,
         computer: &SharedCaches<'_>,
         side: usize,
@@ -320,24 +341,22 @@ impl MissHandlers {
         let side = usize::from(kind != Kind::Fetch);
         let line = |cache: usize| LineAddr { id: mapping.0, line: offset >> self.line_log2[cache] };
         let at = line(self.config.chains[side][0]);
-        if !self.old.is_empty() {
-            return self.access_beside_old(computer, agent, kind, Entry { mapping, offset }, translation);
+        let is_kept = self.config.write_backs == WriteBacks::Kept;
+        if !self.protection.is_current() {
+            let access = (agent, kind, at);
+            if is_kept {
+                return self.protection.access_beside_old(computer, access, translation, ());
+            }
+            let Self { protection, config, line_log2, waiting, .. } = self;
+            let leaving = Leaving::of(config, line_log2, waiting, kind, Entry { mapping, offset });
+            return protection.access_beside_old(computer, access, translation, leaving);
         }
-        if self.config.write_backs == WriteBacks::Kept {
+        if is_kept {
             return computer.access(agent, kind, at, translation, &mut ());
         }
-        let mut leaving = self.leaving(kind, Entry { mapping, offset });
+        let Self { config, line_log2, waiting, .. } = self;
+        let mut leaving = Leaving::of(config, line_log2, waiting, kind, Entry { mapping, offset });
         computer.access(agent, kind, at, translation, &mut leaving)
-    }
-
-    /// Returns the witness of an access to a byte.
-    #[inline]
-    pub(super) fn leaving(&mut self, kind: Kind, Entry { mapping, offset }: Entry) -> Leaving<'_> {
-        let side = usize::from(kind != Kind::Fetch);
-        let last = [0, 1].map(|side| self.config.chains[side][self.config.chains[side].len() - 1]);
-        let own = self.config.last_level_fills[side]
-            .then(|| LineAddr { id: mapping.0, line: offset >> self.line_log2[last[side]] });
-        Leaving { last, own, waiting: &mut self.waiting }
     }
 }
 
@@ -361,7 +380,7 @@ impl Lane {
                 computer.now += gap;
                 executed += gap;
             }
-            *waited += if row.is_without_handlers() && handlers.old.is_empty() {
+            *waited += if row.is_without_handlers() && handlers.protection.is_current() {
                 computer.access(Agent::User, row.kind(), row.at(), &translation, &mut ()).cycles
             } else {
                 handlers.refer(&mut computer, row.kind(), row.at(), &translation)?
