@@ -65,7 +65,7 @@ pub struct DisjunctTable {
     /// The segment of each region of each space, and its number.
     of_regions: BTreeMap<(Asid, u64), (Segment, u64)>,
     roots: BTreeMap<Asid, u64>,
-    /// The maximum number of table pages in use at one time, from the first mapped page on.
+    /// The maximum number of table pages in use at one time. The segment map is in use from the start.
     pub most_used: usize,
     /// True if two regions of one segment had different pages at one place. A page has one entry there.
     pub conflict: bool,
@@ -79,7 +79,7 @@ impl DisjunctTable {
     #[must_use]
     pub fn new(segments: u64, regions_of_space: u64, map: u64) -> Self {
         let (regions, of_regions, roots) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self {
+        let mut table = Self {
             segments,
             regions_of_space,
             map,
@@ -90,7 +90,9 @@ impl DisjunctTable {
             most_used: 0,
             conflict: false,
             stated: BTreeSet::new(),
-        }
+        };
+        table.most_used = table.used_pages().len();
+        table
     }
 
     fn roots_start(&self) -> u64 {
