@@ -199,8 +199,10 @@ def metrics() -> str:
     text += table(_kinds())
     text += (
         "\nNo cache is accessed with the kind `system`. When a frame gets another page, its dirty lines go from each cache to\n"
-        "memory directly, past the levels between. `<cache>.system.sent` counts them at the cache that held them, and equals\n"
-        "`<cache>.purged.dirty`. Their sum is `memory.system.accesses`. They cost no cycles.\n"
+        "memory directly, past the levels between. `<cache>.system.sent` counts them at the cache that held them. The dirty\n"
+        "lines that a kernel flushes (`[kernel.…] flush`) go the same way and count as `<cache>.kernel.system.sent`; both\n"
+        "together equal `<cache>.purged.dirty`. The sums over the caches are `memory.system.accesses` and\n"
+        "`memory.kernel.system.accesses`. These lines cost no cycles.\n"
         "\n[[cost]](machine-file.md#cost) says how cycles are counted. A row of several instructions accesses all its lines\n"
         "in the cycle of its first instruction.\n"
     )
@@ -235,11 +237,12 @@ def metrics() -> str:
         "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` for\n"
         "each process, over the whole measured part. A process is an address space; where the column `kernel` is true, the row\n"
         "is about the process in its kernel. Address spaces also have the metrics below. These metrics count the pages that\n"
-        "the address space had in memory when it exited, or at the end of the run. If the number of an address space is used\n"
+        "the address space has referenced and had in memory when it exited, or at the end of the run; pages that a child inherits\n"
+        "and never references are not among them. If the number of an address space is used\n"
         "again after an exit, they count the pages of its last life that had pages.\n"
         "`exec` discards the old pages, and these metrics do not count them.\n\n"
         "| name | unit | meaning |\n|---|---|---|\n"
-        "| `os.pages` | pages | The pages of the address space in memory. |\n"
+        "| `os.pages` | pages | The pages of the address space in memory, among those that it has referenced. |\n"
         "| `os.pages.shared` | pages | The pages among them that have, or had, another mapping. |\n"
         "| `<cache>.conflicts` | pages | The pages beyond the cache's ways in each bin, summed over the bins (KH90 §2). Only "
         "where the frame chooses the bin. |\n"

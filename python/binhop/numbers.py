@@ -91,6 +91,15 @@ def grouped(number: float) -> str:
     return f"{round(number):,}".replace(",", " ")
 
 
+def counted(number: float, noun: str, plural: str | None = None) -> str:
+    """Returns a whole number with its thousands apart, and the noun that it counts.
+
+    >>> counted(1, "reference"), counted(12_000, "switch", "switches")
+    ('1 reference', '12 000 switches')
+    """
+    return f"{grouped(number)} {noun if round(number) == 1 else plural or noun + 's'}"
+
+
 def figure(value: float | None, unit: str) -> str:
     """Returns a metric's value: misses per 1000 instructions, counts whole, other ratios to four figures."""
     if value is None:

@@ -100,7 +100,7 @@ const WRONG: &[(&[&str], &str, &str)] = &[
     (&["dram.preset=ddr4-2400", "dram.drain-low=30"], "lower mark", "dram.drain-high"),
     (&["io.rings=4"], "did you mean ring?", "--set io.rings"),
     (&["stream-buffers.l9.depth=4"], "l1i, l1d, l2", "stream-buffers.l9"),
-    (&["stream-buffers.l1d.depth=0"], "at least one buffer, of at least one line", "stream-buffers.l1d"),
+    (&["stream-buffers.l1d.depth=0"], "between 1 and 1024", "--set stream-buffers.l1d.depth"),
     (&["stream-buffers.l1d.depth=4", "cache.l2.inclusive=true"], "inclusive cache", "stream-buffers.l1d"),
     (&["cost.memory=200"], "every level behind the first has a cost", "cost.memory=200: l2"),
     (&["cost.l2=20"], "must be given", "cost.l2=20: memory"),

@@ -414,4 +414,4 @@ class Conflict(JsonObject):
     bin: int | None
     """The frame's bin."""
     misses: int
-    """The demand misses on lines that had been in the cache before."""
+    """The demand misses on lines for which the cache was asked before: those that are not compulsory."""

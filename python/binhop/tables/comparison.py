@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
-from binhop.numbers import figure, grouped, signed
+from binhop.numbers import counted, figure, signed
 from binhop.summary import as_one_workload
 from binhop.tables.form import Table
 
@@ -69,8 +69,8 @@ def _head(measured: pl.DataFrame, provenance: Mapping[str, Any], workload: str) 
     of = measured.filter(alternative=provenance["baseline"]).group_by("metric").agg(pl.col("value").mean())
     totals = dict(of.iter_rows())
     return (
-        f"{workload}: {grouped(totals['references'])} references, "
-        f"{grouped(totals['instructions'])} instructions, {placements}"
+        f"{workload}: {counted(totals['references'], 'reference')}, "
+        f"{counted(totals['instructions'], 'instruction')}, {placements}"
     )
 
 

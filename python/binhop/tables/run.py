@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.metrics import MEMORY, caches
-from binhop.numbers import figure, grouped
+from binhop.numbers import counted, figure, grouped
 from binhop.summary import demand_misses, summarise
 from binhop.tables.form import Table
 
@@ -34,8 +34,8 @@ def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]
         rows.append((level, mean, figure(row["mean"], row["unit"]), *_spread(row)))
     n = measured["seed"].n_unique()
     title = (
-        f"{workload} on {measured['machine'][0]}: {grouped(values['references']['mean'])} references, "
-        f"{grouped(values['instructions']['mean'])} instructions, {n} placement{'s' * (n != 1)}"
+        f"{workload} on {measured['machine'][0]}: {counted(values['references']['mean'], 'reference')}, "
+        f"{counted(values['instructions']['mean'], 'instruction')}, {n} placement{'s' * (n != 1)}"
     )
     tables = [Table(title, ("level", "misses", "MPI×1000", *heads), tuple(rows), right=6)]
     if "cpi" in values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped, percent
+from binhop.numbers import counted, grouped, percent
 from binhop.switch_cost import CONFIDENCE
 from binhop.switch_summary import costliest_pages, summary
 from binhop.tables.form import Table
@@ -79,7 +79,7 @@ class _Figures:
             ("a switch", "exact"),
             ("  without first segments", "returning"),
             (f"  {way}", "document"),
-            (f"  mean of {_counted(of['lives']['mean'], 'process', 'processes')}", "per_process"),
+            (f"  mean of {counted(of['lives']['mean'], 'process', 'processes')}", "per_process"),
         ]
         rows = [
             (name, _cycles(of[metric]), _interval(of[metric], short), *self._time(of[metric]["mean"]))
@@ -100,8 +100,8 @@ class _Figures:
         heads = ("cycles", self._confidence, *(["µs"] if self._cycle_time is not None else []))
         row = of["switches"]
         title = (
-            f"{row['workload']} on {row['machine']}: {_counted(row['mean'], 'switch', 'switches')}, "
-            f"{grouped(of['length']['mean'])} instructions between two, {row['n']} "
+            f"{row['workload']} on {row['machine']}: {counted(row['mean'], 'switch', 'switches')}, "
+            f"{counted(of['length']['mean'], 'instruction')} between two, {row['n']} "
             f"placement{'s' * (row['n'] != 1)}"
         )
         return Table(title, ("", *heads), tuple(rows), right=len(heads))
@@ -193,15 +193,6 @@ def _pages(code: pl.DataFrame, names: Mapping[str, str]) -> Table:
     title = "Code with the most excess in the first 10 000 instructions after a switch"
     instead = "no code page waits longer soon after a switch"
     return Table(title, heads, tuple(rows), right=2, instead=instead)
-
-
-def _counted(number: float, one: str, many: str) -> str:
-    """Returns a number with its noun.
-
-    >>> _counted(1.0, "switch", "switches"), _counted(1200.0, "switch", "switches")
-    ('1 switch', '1 200 switches')
-    """
-    return f"{grouped(number)} {one if number == 1 else many}"
 
 
 def process(number: str, command: str | None) -> str:

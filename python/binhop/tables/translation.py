@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from binhop.numbers import grouped, percent, rate
+from binhop.numbers import counted, grouped, percent, rate
 from binhop.tables.form import Table
 from binhop.tables.switches import short
 from binhop.translation_figures import ALL, CACHE, CAUSE, EVENT, LEVELS, POLLUTION, SIDES, TLB
@@ -75,8 +75,8 @@ class _TranslationTables:
         of = next(iter(whole.values()))
         n = max(row["n"] for row in of.values())
         title = (
-            f"{of['misses']['workload']}: {grouped(of['references']['mean'])} references, "
-            f"{grouped(of['instructions']['mean'])} instructions, {n} placement{'s' * (n != 1)}"
+            f"{of['misses']['workload']}: {counted(of['references']['mean'], 'reference')}, "
+            f"{counted(of['instructions']['mean'], 'instruction')}, {n} placement{'s' * (n != 1)}"
         )
         heads = ("design", "misses", "walks", "entries", "CPI", "of time", "slower", "tables")
         return Table(title, heads, tuple(rows), right=7)

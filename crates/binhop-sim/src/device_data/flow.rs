@@ -5,8 +5,8 @@
 //! - The reuse distance of a reference is the number of other lines referenced since the last reference to its line.
 //! - The last reference to the line and this reference decide the flow. A device has written the line and the processor
 //!   reads it: the flow is [`DataFlow::Dpcc`]. The processor has referenced the line and a device reads it:
-//!   [`DataFlow::Cpdc`]. Both references are the processor's: [`DataFlow::Cpu`]. Every other pair of references has the
-//!   flow [`DataFlow::Device`].
+//!   [`DataFlow::Cpdc`]. Every other reference of the processor has the flow [`DataFlow::Cpu`], also if a device has
+//!   read the line last, and every other reference of a device has the flow [`DataFlow::Device`].
 //! - *Together*, all references are one stream. *Separated*, references of devices and reads of I/O data by the
 //!   processor are a stream, and all other references of the processor are a stream. A line becomes I/O data when a
 //!   device writes it, and is I/O data until the processor writes it.
@@ -24,7 +24,7 @@ pub enum DataFlow {
     Dpcc,
     /// The processor produced the data, and a device consumes them.
     Cpdc,
-    /// The processor produced the data, and consumes them.
+    /// The processor consumes data that no device has written since the last reference, or writes them.
     Cpu,
     /// A device reads what a device has referenced, or writes over any data.
     Device,

@@ -11,8 +11,8 @@ use super::keys::{At, keys};
 keys! {
     /// The keys of one `[stream-buffers.CACHE]`.
     StreamBufferKeys of "stream-buffers" {
-        buffers: UpTo<1024> = "buffers", absent "4", "the stream buffers that the cache has";
-        depth: UpTo<1024> = "depth", absent "4", "the lines that each buffer holds";
+        buffers: UpTo<1024, 1> = "buffers", absent "4", "the stream buffers that the cache has";
+        depth: UpTo<1024, 1> = "depth", absent "4", "the lines that each buffer holds";
     }
 }
 
@@ -23,16 +23,6 @@ pub(super) fn add_streams(streams: &mut At<Named<StreamBufferKeys>>, caches: &mu
         let Some(number) = position(caches, name) else {
             return Err(no_such_cache(name, place, &names(caches), ""));
         };
-        for (key, value) in [("buffers", buffers), ("depth", depth)] {
-            if value == 0 {
-                return Err(Problem::request(
-                    "0",
-                    &format!("{place}.{key}"),
-                    "a cache with stream buffers has at least one buffer, of at least one line",
-                    "make it 1 or more, or leave the stream buffers out",
-                ));
-            }
-        }
         caches[number].config.streams = Some(StreamConfig { buffers, depth });
     }
     streams.value.0.sort_by_key(|(name, _)| position(caches, name));

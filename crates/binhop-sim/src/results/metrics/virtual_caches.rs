@@ -19,7 +19,7 @@ const LIST: &[(&str, &str, &str)] = &[
     (
         "translation.aliases.writable",
         "pages",
-        "The aliases of writable shared memory. A store through such an alias may leave a synonym.",
+        "The aliases of writable shared memory: of segments whose first map is shared and may be written. A store through such an alias may leave a synonym.",
     ),
 ];
 
