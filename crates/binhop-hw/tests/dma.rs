@@ -32,6 +32,7 @@ fn act(lines: u64) -> impl Strategy<Value = Act> {
         2 => line.clone().prop_map(|line| Act::Do(Op::StorePast(line))),
         6 => line.clone().prop_map(|line| Act::Do(Op::Evict(line))),
         2 => line.clone().prop_map(|line| Act::Do(Op::EvictPart(line))),
+        1 => line.clone().prop_map(|line| Act::Do(Op::ChangeFrame(line))),
         5 => line.clone().prop_map(|line| Act::Do(Op::DeviceRead(line))),
         6 => (line, prop::bool::weighted(0.8)).prop_map(|(line, whole)| Act::Do(Op::DeviceWrite(line, whole))),
         1 => (1..15u64).prop_map(Act::Ways),

@@ -70,6 +70,8 @@ pub enum Op {
     DeviceRead(u64),
     /// A device writes a line, or a part of it.
     DeviceWrite(u64, bool),
+    /// The frame of a line gets another page.
+    ChangeFrame(u64),
 }
 
 /// `Tapped` is an event below the front: the name of the event, the line, and a flag that says `store` or `whole`
@@ -278,8 +280,58 @@ impl DmaMachine {
                 let written = if whole { ALL } else { FIRST };
                 seen.push((("device write", line, whole), self.device_write(line, written)));
             }
+            Op::ChangeFrame(line) => {
+                let first = line / self.design.page * self.design.page;
+                let lines = first..first + self.design.page;
+                let mut written = Vec::new();
+                for line in lines.clone() {
+                    written.extend(self.front.remove(&line).filter(|copy| copy.dirty).map(|_| line));
+                    self.flushed(line);
+                    seen.push((("flushed", line, false), None));
+                }
+                for line in written {
+                    self.system_write(line);
+                    seen.push((("system write", line, false), None));
+                }
+                lines.for_each(|line| self.take_other_data(line));
+            }
         }
         seen
+    }
+
+    /// The frame of a line changes hands: every copy leaves the caches below the front, and dirty data go to memory. A
+    /// line that a device wrote and nobody has read is never read.
+    pub(crate) fn flushed(&mut self, line: u64) {
+        self.class = "cpu-write";
+        self.held.remove(&line);
+        for (io, name) in [(false, "last"), (true, "io")] {
+            let Some(held) = self.lose(io, line, "purged") else { continue };
+            self.departs(held);
+            if dirty(held.state) {
+                self.count(&format!("{name} purged dirty"));
+                self.count("system writes");
+                self.write_memory(line, held.words);
+                self.pass();
+            }
+        }
+        self.produced.remove(&line);
+        if self.unread.remove(&line).is_some() {
+            self.count("purged unread");
+        }
+    }
+
+    /// The operating system writes dirty data of the front to memory, after [`Self::flushed`].
+    pub(crate) fn system_write(&mut self, line: u64) {
+        self.class = "cpu-write";
+        self.count("system writes");
+        self.write_memory(line, self.newest(line));
+        self.pass();
+    }
+
+    /// The frame of a line has another page from now on, so every older copy of the line is stale.
+    pub(crate) fn take_other_data(&mut self, line: u64) {
+        let words = self.write_newest(line, ALL);
+        self.memory.insert(line, words);
     }
 
     /// Under `flush`, the lines of a page leave the front before a device reads or writes one of them.

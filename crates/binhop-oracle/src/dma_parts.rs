@@ -23,6 +23,8 @@
 //! - A line that a stream buffer holds is held by the front. A line that leaves a buffer is no whole line for the
 //!   machine below: a buffer returns nothing.
 //! - If bytes of a page become invalid, all buffers with lines of the page are emptied.
+//! - If the frame of a page gets another page, the lines of the page leave every cache. Each dirty line of each cache of
+//!   the front is written to memory by itself, past the machine below.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -46,6 +48,8 @@ pub enum PartOp {
     DeviceRead(Range<u64>),
     /// A device writes words.
     DeviceWrite(Range<u64>),
+    /// The frame of a word gets another page, and the processor loads the word at the same place of that page.
+    ChangeFrame(u64),
 }
 
 /// `PartCache` describes a cache of the front.
@@ -189,6 +193,10 @@ impl PartMachine {
             PartOp::StorePast(ref words) => self.transfer(words, true, true),
             PartOp::DeviceRead(ref words) => self.transfer(words, false, false),
             PartOp::DeviceWrite(ref words) => self.transfer(words, true, false),
+            PartOp::ChangeFrame(word) => {
+                self.change_frame(word);
+                self.reference(1, word, Wanted::Load);
+            }
         }
         self.check_nothing_is_lost();
         std::mem::take(&mut self.seen)
@@ -510,6 +518,27 @@ impl PartMachine {
                 self.tell_clean(line);
             }
         }
+    }
+
+    /// The frame of a word gets another page: every line of the old page leaves every cache. Each dirty line of each
+    /// cache is written to memory by itself.
+    fn change_frame(&mut self, word: u64) {
+        let first = word / self.front.page * self.front.page;
+        let page = first..first + self.front.page;
+        self.empty_buffers(first);
+        let mut parts: Vec<Part> = self.parts.extract_if(.., |part| page.contains(&part.first)).collect();
+        parts.sort_by_key(|part| (part.cache, part.first));
+        let lines = first / LINE..page.end / LINE;
+        self.untold.retain(|line| !lines.contains(line));
+        for line in lines.clone() {
+            self.below.flushed(line);
+            self.seen.push((("flushed", line, false), None));
+        }
+        for part in parts.iter().filter(|part| part.dirty) {
+            self.below.system_write(part.line());
+            self.seen.push((("system write", part.line(), false), None));
+        }
+        lines.for_each(|line| self.below.take_other_data(line));
     }
 
     fn tell_clean(&mut self, line: u64) {

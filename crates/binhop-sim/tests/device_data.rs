@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Event, Fixed, batch, event, short_and_long};
+use crate::common::{Event, Fixed, batch, event, metric, run, short_and_long};
 use binhop_hw::{
-    Dram, DramRequest, DramUseCounters, FixedLatency, LineMemory, PostedMemory, SchemeKind, TapClass,
-    TapEvent, make_scheme,
+    DmaCounters, Dram, DramRequest, DramUseCounters, FixedLatency, LineMemory, PostedMemory,
+    ReferenceCounters, SchemeKind, TapClass, TapEvent, make_scheme,
 };
 use binhop_sim::device_data::{
     Characterisation, ComparedSchemes, DataFlow, DeviceRequest, DramData, FlowStream, FrontEvent, RequestKey,
@@ -91,7 +91,10 @@ impl SlowModel {
             }
             TapEvent::DeviceRead { line, .. } => (TapClass::DmaRead, line),
             TapEvent::DeviceWrite { line, .. } => (TapClass::DmaWrite, line),
-            TapEvent::CleanEviction { .. } | TapEvent::Upgrade { .. } => return,
+            TapEvent::CleanEviction { .. }
+            | TapEvent::Upgrade { .. }
+            | TapEvent::Flushed { .. }
+            | TapEvent::SystemWrite { .. } => return,
         };
         self.references.entry(class).or_default().push(line);
         if class.is_of_a_device() {
@@ -267,6 +270,60 @@ fn check(trace: &[Event], settings: &[&str]) {
                 }
             }
             assert_eq!(*alone.counters(), scheme.counters, "placement {number}: {:?}", scheme.config.kind);
+        }
+    }
+}
+
+/// The settings under which frames change hands: at once when a page dies, or because memory is full.
+const BUDDY: &[&str] = &["placement.policy=buddy"];
+const FEW_FRAMES: &[&str] = &["placement.policy=first", "placement.pool=4KiB", "memory.size=32KiB"];
+
+/// Checks that every scheme counts what a plain run counts, if no device acts. `pbdc` has fewer ways.
+fn check_plain(trace: &[Event], settings: &[&str]) {
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
+    let trace = batch(trace);
+    let kinds: Vec<_> = kinds_for(&machine).into_iter().filter(|&kind| kind != SchemeKind::Pbdc).collect();
+    for data in compared(&machine, &trace, &kinds, 1).placements {
+        let options = RunOptions { seeds: vec![data.seed], ..RunOptions::default() };
+        let plain = run(&machine, &trace, 1000, &options);
+        let of_memory = |kind: &str| metric(&plain, &format!("memory.{kind}.accesses"));
+        for scheme in &data.schemes {
+            let counters = &scheme.counters;
+            let sum = |count: fn(&ReferenceCounters) -> u64| counters.classes.iter().map(count).sum::<u64>();
+            let reads = ["fetch", "load", "store", "fill"].map(of_memory).iter().sum::<u64>();
+            assert_eq!(sum(|class| class.memory_reads), reads, "{}", scheme.name);
+            assert_eq!(counters.device_data.system_writes, of_memory("system"), "{}", scheme.name);
+            let written = of_memory("writeback") + of_memory("system");
+            assert_eq!(sum(|class| class.memory_writes), written, "{}", scheme.name);
+            let Some(last) = scheme.last_level else { continue };
+            let found = [last.fills, last.evictions, last.purged, last.purged_dirty];
+            let expected = ["fills", "evictions", "purged", "purged.dirty"];
+            assert_eq!(found, expected.map(|name| metric(&plain, &format!("l2.{name}"))), "{}", scheme.name);
+        }
+    }
+}
+
+/// A device writes a line of a page, and the page dies unread. Its frame gets another page: the line of that page is no
+/// I/O data, and no cache has it.
+#[test]
+fn what_a_device_wrote_ends_with_its_frame() {
+    let settings: Vec<String> = BUDDY.iter().map(ToString::to_string).collect();
+    let machine = Machine::parse(MACHINE, "small", &settings).unwrap();
+    let mut rows = EventBuilder::default();
+    rows.push_args(Op::DmaWrite, 4096, 64, 1, [Some(1), Some(RUNNING_SPACE)]);
+    rows.push(Op::Unmap, 4096, 0, 1);
+    rows.push(Op::Load, 8192, 8, 1);
+    for data in compared(&machine, &rows.finish(), &kinds_for(&machine), 1).placements {
+        for scheme in &data.schemes {
+            let DmaCounters { fates, device_data, classes } = scheme.counters;
+            assert_eq!((fates.written, fates.unread(), fates.purged_unread), (1, 1, 1), "{}", scheme.name);
+            assert_eq!((classes[0].references, classes[0].memory_reads), (1, 1), "{}", scheme.name);
+            assert_eq!((device_data.io_accesses, device_data.io_hits), (1, 0), "{}", scheme.name);
+            let caches = [scheme.last_level, scheme.dma_cache].into_iter().flatten();
+            let purged: u64 = caches.map(|cache| cache.purged).sum();
+            let keeps = !matches!(scheme.name.as_str(), "off" | "snooping-cache");
+            assert_eq!((purged, fates.evicted_unread), (keeps.into(), keeps.into()), "{}", scheme.name);
         }
     }
 }
@@ -457,6 +514,16 @@ fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
 }
 
 short_and_long! { many_traces: 12, 100;
+    fn schemes_without_devices_count_what_a_plain_run_counts(
+        trace in prop::collection::vec(event(), 1..300),
+    ) {
+        for places in [BUDDY, FEW_FRAMES, &["placement.policy=random"]] {
+            check_plain(&trace, places);
+            check_plain(&trace, &[places, &["cache.l2.line=128B", "cache.l1d.line=16B"]].concat());
+            check_plain(&trace, &[places, &VIRTUAL].concat());
+        }
+    }
+
     fn requests_behind_a_scheme_repeat_its_memory(
         trace in prop::collection::vec(
             prop_oneof![
@@ -478,6 +545,10 @@ short_and_long! { many_traces: 12, 100;
             1..200,
         ),
     ) {
+        for places in [BUDDY, FEW_FRAMES] {
+            check(&trace, &[places, &["io.posted=2"]].concat());
+            check(&trace, &[places, &["dram.preset=ddr2-666"]].concat());
+        }
         for setting in ["placement.policy=random", "io.posted=2", "dram.preset=ddr2-666"] {
             check(&trace, &[setting]);
             check(&trace, &[&VIRTUAL[..], &[setting]].concat());

@@ -35,14 +35,16 @@ const LINES: [&[u64]; 9] = [
 /// Stands before the keys of a cache's stream buffers.
 const STREAMS: &str = "streams:";
 
-/// Makes a machine whose caches have two sets: one way in level 1, two ways in the last level but one, four ways in
+/// Makes a machine of four frames whose caches have two sets: one way in level 1, two ways in the last level but one, four ways in
 /// the last level. `keys` has further keys of each cache of the front, such as its write policy,
 /// and behind [`STREAMS`] the keys of its stream buffers.
 fn machine(lines: &[u64], tags: &str, keys: &[&str]) -> Machine {
     let last = lines.len() - 1;
     let mut toml = format!(
-        "memory = {{ size = \"1MiB\", page = \"{PAGE}B\" }}\nplacement = {{ policy = \"identity\" }}\n\
+        "memory = {{ size = \"{}B\", page = \"{PAGE}B\" }}\n\
+         placement = {{ policy = \"buddy\" }}\n\
          [io]\ndma-cache = \"{}B\"\ndma-cache-ways = 2\n",
+        4 * PAGE,
         4 * lines[last],
     );
     for (number, line) in lines.iter().enumerate() {
@@ -102,6 +104,11 @@ fn trace(ops: &[PartOp], word: u64) -> EventBatch {
             PartOp::Fetch(at) => rows.push(Op::Fetch, at * word, word as u32, 1),
             PartOp::Load(at) => rows.push(Op::Load, at * word, word as u32, 1),
             PartOp::Store(at) => rows.push(Op::Store, at * word, word as u32, 1),
+            // The page dies, and its frame is the only frame for the page that is loaded.
+            PartOp::ChangeFrame(at) => {
+                rows.push(Op::Unmap, at * word / PAGE * PAGE, 0, 1);
+                rows.push(Op::Load, at * word, word as u32, 1);
+            }
         }
     }
     rows.finish()
@@ -114,17 +121,18 @@ fn check(machine: &Machine, drawn: &[PartOp], choices: (bool, bool, u64)) {
     // Six lines of the first page and six of the second page.
     let base = PAGE / word - 6 * WORDS as u64;
     let moved = |words: &Range<u64>| words.start + base..words.end + base;
-    let ops: Vec<PartOp> = drawn
-        .iter()
-        .map(|op| match op {
-            PartOp::Fetch(at) => PartOp::Fetch(at + base),
-            PartOp::Load(at) => PartOp::Load(at + base),
-            PartOp::Store(at) => PartOp::Store(at + base),
-            PartOp::StorePast(words) => PartOp::StorePast(moved(words)),
-            PartOp::DeviceRead(words) => PartOp::DeviceRead(moved(words)),
-            PartOp::DeviceWrite(words) => PartOp::DeviceWrite(moved(words)),
-        })
-        .collect();
+    // The first loads give page n frame n, and no other page has a frame.
+    let first = [0, 1, 2, 3].map(|page| PartOp::Load(page * PAGE / word));
+    let drawn = drawn.iter().map(|op| match op {
+        PartOp::Fetch(at) => PartOp::Fetch(at + base),
+        PartOp::Load(at) => PartOp::Load(at + base),
+        PartOp::Store(at) => PartOp::Store(at + base),
+        PartOp::StorePast(words) => PartOp::StorePast(moved(words)),
+        PartOp::DeviceRead(words) => PartOp::DeviceRead(moved(words)),
+        PartOp::DeviceWrite(words) => PartOp::DeviceWrite(moved(words)),
+        PartOp::ChangeFrame(at) => PartOp::ChangeFrame(at + base),
+    });
+    let ops: Vec<PartOp> = first.into_iter().chain(drawn).collect();
     let front = machine.front().unwrap();
     let mut events = Vec::new();
     let mut take = |_, some: &[FrontEvent]| {
@@ -181,6 +189,7 @@ fn op() -> impl Strategy<Value = PartOp> {
         1 => words().prop_map(PartOp::StorePast),
         3 => words().prop_map(PartOp::DeviceRead),
         3 => words().prop_map(PartOp::DeviceWrite),
+        1 => data().prop_map(PartOp::ChangeFrame),
     ]
 }
 

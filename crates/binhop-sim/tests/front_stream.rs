@@ -3,11 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use arrow_array::Array;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-
-use crate::common::{Event, Fixed, batch, event, run};
+use crate::common::{Event, Fixed, batch, event, metric, run};
 use binhop_hw::TapEvent;
 use binhop_sim::device_data::{DeviceRequest, FrontEvent};
 use binhop_sim::io_path::{HALF, NON_TEMPORAL, RUNNING_SPACE};
@@ -276,6 +272,36 @@ fn a_store_past_the_caches_is_a_write_of_the_processor() {
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected.map(FrontEvent::Line));
 }
 
+/// Memory has four frames. The fifth page gets the frame of the first page: every line of the frame is flushed, held or
+/// not, and the operating system writes each dirty line of each cache.
+#[test]
+fn the_lines_of_a_frame_that_changes_hands_leave_everything_behind_the_front() {
+    let few = ["placement.policy=first", "placement.pool=4KiB", "memory.size=16KiB", "cache.l2.next=l3"];
+    let last = [
+        "cache.l2.size=1KiB",
+        "cache.l2.ways=4",
+        "cache.l3.size=1KiB",
+        "cache.l3.line=64B",
+        "cache.l3.next=memory",
+    ];
+    let sets: Vec<String> = few.into_iter().chain(last).map(str::to_owned).collect();
+    let mut rows = EventBuilder::default();
+    rows.push(Op::Store, 0, 8, 1); // line 0
+    rows.push(Op::Load, 128, 8, 1); // level 1 passes line 0 down to level 2
+    rows.push(Op::Store, 0, 8, 1); // both levels hold line 0 dirty
+    [2, 3, 1].into_iter().for_each(|page| rows.push(Op::Load, page * 4096 + 64, 8, 1));
+    rows.push(Op::Store, 4 * 4096 + 64, 8, 1);
+    let (found, outcome) = events(&machine(&sets).front().unwrap(), &rows.finish());
+    let line = FrontEvent::Line;
+    let mut expected =
+        vec![line(TapEvent::Read { line: 0, store: true }), read(2), read(129), read(193), read(65)];
+    expected.extend((0..64).map(|number| line(TapEvent::Flushed { line: number })));
+    expected.extend([line(TapEvent::SystemWrite { line: 0 }); 2]);
+    expected.push(line(TapEvent::Read { line: 1, store: true }));
+    assert_eq!(found, expected);
+    assert_eq!(metric(&outcome, "memory.system.accesses"), 2);
+}
+
 /// A device names a segment. It finds the segment where it is mapped: in the kernel's half, whichever process runs.
 #[test]
 fn a_device_finds_the_segment_that_is_mapped() {
@@ -337,14 +363,6 @@ fn a_request_that_leads_nowhere_is_refused() {
     assert!(refused(&[], u64::MAX - 5, 64, None).rule.contains("2⁶⁴"));
 }
 
-/// Returns a metric of the only placement; 0 if the run does not count it.
-fn metric(outcome: &Outcome, name: &str) -> u64 {
-    let column = |name: &str| outcome.results.column_by_name(name).unwrap().clone();
-    let (names, values) = (column("metric"), column("value"));
-    let (names, values) = (names.as_string::<i32>(), values.as_primitive::<Float64Type>());
-    (0..names.len()).find(|&row| names.value(row) == name).map_or(0, |row| values.value(row) as u64)
-}
-
 /// Counts the events of one form.
 fn count(events: &[FrontEvent], form: impl Fn(&TapEvent) -> bool) -> u64 {
     events.iter().filter(|event| matches!(event, FrontEvent::Line(event) if form(event))).count() as u64
@@ -356,8 +374,13 @@ fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
     // The lines held, and the held lines that must be dirty. Other held lines may have become dirty by a hit.
     let mut held: BTreeSet<u64> = BTreeSet::new();
     let mut dirty: BTreeSet<u64> = BTreeSet::new();
+    // The dirty lines of frames that changed hands, until the operating system has written them.
+    let mut unwritten: BTreeSet<u64> = BTreeSet::new();
     for event in events {
         let FrontEvent::Line(event) = *event else { continue };
+        if !matches!(event, TapEvent::Flushed { .. } | TapEvent::SystemWrite { .. }) {
+            assert!(unwritten.is_empty(), "{unwritten:?} are lost with their frames");
+        }
         if let (true, TapEvent::DeviceRead { line, .. } | TapEvent::DeviceWrite { line, .. }) =
             (flushes_pages, event)
         {
@@ -392,9 +415,15 @@ fn follow(events: &[FrontEvent], inclusive: bool, flushes_pages: bool) {
                 held.remove(&line);
                 dirty.remove(&line);
             }
+            TapEvent::Flushed { line } => {
+                held.remove(&line);
+                unwritten.extend(dirty.take(&line));
+            }
+            TapEvent::SystemWrite { line } => drop(unwritten.remove(&line)),
             TapEvent::Upgrade { .. } | TapEvent::PartialStore { .. } => unreachable!("not in this front"),
         }
     }
+    assert!(unwritten.is_empty(), "{unwritten:?} are lost with their frames");
 }
 
 /// Checks the rules of a front with parts of lines: a line is held from the first read of a part until the last part
@@ -414,22 +443,23 @@ fn follow_parts(events: &[FrontEvent]) {
                 assert!(!whole, "no cache holds all of line {line}");
             }
             TapEvent::DeviceRead { .. } => {}
-            TapEvent::DeviceWrite { line, .. } => drop(held.remove(&line)),
+            TapEvent::DeviceWrite { line, .. } | TapEvent::Flushed { line } => drop(held.remove(&line)),
+            TapEvent::SystemWrite { line } => assert!(!held.contains(&line), "line {line} was flushed"),
             other => panic!("{other:?} is of whole lines"),
         }
     }
 }
 
 /// Compares a front with parts of lines with the plain run of its caches.
-fn check_parts(trace: &[Event], policy: &str, lines: [u32; 3]) {
+fn check_parts(trace: &[Event], places: &[&str], lines: [u32; 3]) {
     let [fetch, data, last] = lines;
-    let sets = [
-        format!("placement.policy={policy}"),
+    let sizes = [
         format!("cache.l1i.line={fetch}B"),
         format!("cache.l1d.line={data}B"),
         format!("cache.l2.line={last}B"),
         "cache.l2.size=1KiB".to_owned(),
     ];
+    let sets: Vec<String> = places.iter().map(ToString::to_string).chain(sizes).collect();
     let front = machine(&sets).front().unwrap();
     let (found, outcome) = events(&front, &batch(trace));
     follow_parts(&found);
@@ -442,13 +472,14 @@ fn check_parts(trace: &[Event], policy: &str, lines: [u32; 3]) {
     let others: Vec<_> =
         trace.iter().filter(|event| !matches!(event, Event::Device { .. })).cloned().collect();
     let (alone, outcome) = events(&front, &batch(&others));
-    let written: u64 =
-        ["writeback", "system"].map(|kind| metric(&outcome, &format!("memory.{kind}.accesses"))).iter().sum();
-    assert_eq!(count(&alone, |event| matches!(event, TapEvent::PartialStore { .. })), written);
+    let written = |kind: &str| metric(&outcome, &format!("memory.{kind}.accesses"));
+    assert_eq!(count(&alone, |event| matches!(event, TapEvent::PartialStore { .. })), written("writeback"));
+    assert_eq!(count(&alone, |event| matches!(event, TapEvent::SystemWrite { .. })), written("system"));
 }
 
-fn check(trace: &[Event], policy: &str, inclusive: bool) {
-    let sets = [format!("placement.policy={policy}"), format!("cache.l2.inclusive={inclusive}")];
+fn check(trace: &[Event], places: &[&str], inclusive: bool) {
+    let inclusion = [format!("cache.l2.inclusive={inclusive}")];
+    let sets: Vec<String> = places.iter().map(ToString::to_string).chain(inclusion).collect();
     let machine = machine(&sets);
     let (events, outcome) = events(&machine, &batch(trace));
     follow(&events, inclusive, false);
@@ -466,11 +497,23 @@ fn check(trace: &[Event], policy: &str, inclusive: bool) {
     let options = RunOptions { seeds: vec![3], ..RunOptions::default() };
     let plain = run(&machine, &batch(&others), 1000, &options);
     let alone = self::events(&machine, &batch(&others));
-    for kind in ["fetch", "load", "store", "writeback"] {
+    for kind in ["fetch", "load", "store", "writeback", "system"] {
         let name = format!("memory.{kind}.accesses");
         assert_eq!(metric(&alone.1, &name), metric(&plain, &name), "{name}");
     }
+    let written = count(&alone.0, |event| matches!(event, TapEvent::SystemWrite { .. }));
+    assert_eq!(written, metric(&plain, "memory.system.accesses"));
 }
+
+/// The placements of pages. Under the last two, frames change hands: at once when a page dies, or because memory is
+/// full.
+const PLACES: [&[&str]; 5] = [
+    &["placement.policy=identity"],
+    &["placement.policy=random"],
+    &["placement.policy=sequential"],
+    &["placement.policy=buddy"],
+    &["placement.policy=first", "placement.pool=4KiB", "memory.size=32KiB"],
+];
 
 /// Draws a trace of programs and devices.
 fn with_devices() -> impl Strategy<Value = Vec<Event>> {
@@ -484,19 +527,19 @@ proptest! {
     #[test]
     fn a_front_keeps_the_rules_of_the_port(
         trace in with_devices(),
-        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        places in prop::sample::select(&PLACES[..]),
         inclusive in any::<bool>(),
     ) {
-        check(&trace, policy, inclusive);
+        check(&trace, places, inclusive);
     }
 
     #[test]
     fn a_front_with_shorter_lines_keeps_the_rules_of_parts(
         trace in with_devices(),
-        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        places in prop::sample::select(&PLACES[..]),
         lines in prop::sample::select(vec![[64, 64, 128], [32, 16, 64], [16, 32, 256]]),
     ) {
-        check_parts(&trace, policy, lines);
+        check_parts(&trace, places, lines);
     }
 
     #[test]
@@ -508,11 +551,11 @@ proptest! {
             ],
             1..300,
         ),
-        policy in prop::sample::select(vec!["identity", "random", "sequential"]),
+        places in prop::sample::select(&PLACES[..]),
         size in prop::sample::select(vec!["256B", "64KiB"]),
     ) {
         let size = format!("cache.l2.size={size}");
-        let machine = virtually(&[&format!("placement.policy={policy}"), &size, "cache.l2.ways=2"]);
+        let machine = virtually(&[places, &[&size, "cache.l2.ways=2"]].concat());
         let (events, _) = events(&machine, &batch(&trace));
         follow(&events, false, true);
     }

@@ -20,7 +20,7 @@ counters! {
 }
 
 counters! {
-    /// `DeviceDataCounters` holds the counts of device data in the caches.
+    /// `DeviceDataCounters` holds the counts of device data in the caches, and of the operating system's writes.
     DeviceDataCounters {
         io_accesses: u64 = "io.accesses", "references", "References to I/O data: all references of devices, and the processor's reads of lines that a device wrote and the processor has not updated since. A store that hits in a cache of the front updates the line here when that cache writes it back.";
         io_hits: u64 = "io.hits", "references", "References to I/O data that the last-level cache or the DMA cache served.";
@@ -29,6 +29,7 @@ counters! {
         prefetches_used: u64 = "prefetches.used", "lines", "Prefetched lines that the processor or a device read from the cache.";
         cpu_lines_evicted: u64 = "cpu-lines.evicted-by-device", "lines", "Lines of the processor's data that left a cache because device data needed the room.";
         device_lines_evicted: u64 = "device-lines.evicted-by-cpu", "lines", "Lines of device data that left a cache because the processor's data needed the room.";
+        system_writes: u64 = "system.writes", "lines", "Lines that the operating system wrote to memory because their frame changed hands: dirty lines of the front and of the scheme's caches. `cpu-write.memory.writes` counts them, too.";
     }
 }
 
@@ -44,12 +45,13 @@ counters! {
         overwritten_by_device: u64 = "fate.overwritten-by-device", "lines", "Lines that a device wrote again before the processor read them.";
         overwritten_by_cpu: u64 = "fate.overwritten-by-cpu", "lines", "Lines into which the processor wrote before it read them.";
         evicted_unread: u64 = "fate.evicted-unread", "lines", "Lines that left the caches before the processor read them. Their fate is still open then.";
+        purged_unread: u64 = "fate.purged-unread", "lines", "Lines whose frame changed hands before the processor read them. `fate.unread` counts them, too.";
     }
 }
 
 impl FateCounters {
-    /// Returns the number of lines whose fate is open: a device wrote the line, and neither the processor nor a
-    /// device has ended the fate.
+    /// Returns the number of lines that a device wrote and that neither the processor has read nor anybody has
+    /// overwritten. The lines whose frame changed hands are among them: nobody will ever read them.
     #[must_use]
     pub const fn unread(&self) -> u64 {
         self.written
@@ -69,6 +71,8 @@ counters! {
         evictions: u64 = "evictions", "lines", "Lines that left because another line needed the room.";
         invalidated: u64 = "invalidated", "lines", "Lines that left because the other side wrote them or took them to write them.";
         flushed: u64 = "flushed", "lines", "Lines that left because their way was given to other data, or because a device read them under the scheme `off`.";
+        purged: u64 = "purged", "lines", "Lines that left because their frame changed hands.";
+        purged_dirty: u64 = "purged.dirty", "lines", "Purged lines that were dirty and went to memory.";
         dirtied: u64 = "dirtied", "lines", "Times a clean or new line became dirty.";
         written_back: u64 = "written-back", "lines", "Dirty lines that were written to memory.";
         passed_on: u64 = "passed-on", "lines", "Dirty lines whose data the other side took over or overwrote.";

@@ -82,6 +82,14 @@ impl Scheme for Flush {
         self.write(line, TapClass::DmaWrite, memory)
     }
 
+    fn flushed(&mut self, line: u64, _memory: &mut dyn LineMemory) {
+        self.hub.note_frame_change(line);
+    }
+
+    fn system_write(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        self.hub.write_for_system(line, memory);
+    }
+
     fn set_io_ways(&mut self, mask: u64, _memory: &mut dyn LineMemory) -> Result<u64> {
         Err(no_io_ways(mask))
     }

@@ -117,6 +117,48 @@ impl Hub {
         }
     }
 
+    /// Writes a line to memory because its frame changes hands. The operating system writes it, so the class is the
+    /// processor's.
+    pub(super) fn write_for_system(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        let class = TapClass::CpuWrite;
+        self.counters.device_data.system_writes += 1;
+        let waited = self.write_memory(line, class, memory);
+        self.pass_wait(waited, class, memory);
+    }
+
+    /// Completes the departure of a line whose frame changes hands.
+    pub(super) fn purged(
+        &mut self,
+        line: u64,
+        of_device: bool,
+        action: LineAction,
+        memory: &mut dyn LineMemory,
+    ) {
+        if of_device {
+            self.note_departure(line);
+        }
+        if action == LineAction::WriteBack {
+            self.write_for_system(line, memory);
+        }
+    }
+
+    /// Takes a line out of the last-level cache, if it is there, because its frame changes hands.
+    pub(super) fn purge_last(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        if let Some(slot) = self.last.find(line) {
+            let of_device = self.last.entry(slot).has(DEVICE);
+            let action = self.last.purge(slot);
+            self.purged(line, of_device, action, memory);
+        }
+    }
+
+    /// Notes that the frame of a line changes hands. What was known of the line was known of the old page: no cache
+    /// holds the line, its data are no I/O data, and nobody will read what a device wrote there.
+    pub(super) fn note_frame_change(&mut self, line: u64) {
+        let note = self.notes.at(line);
+        self.counters.fates.purged_unread += u64::from(*note & UNREAD != 0);
+        *note = 0;
+    }
+
     /// Brings a line into the last-level cache, in one of its lowest `among` ways. Returns the cycles.
     #[inline]
     pub(super) fn fill_last(

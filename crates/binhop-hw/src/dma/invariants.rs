@@ -14,11 +14,12 @@ use crate::WritePolicy;
 /// An invariant does not hold: the problem names the cache and the invariant.
 pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
     let contents = scheme.contents();
-    let mut written_back = 0;
+    let (mut written_back, mut purged_dirty) = (0, 0);
     for cache in [ServedBy::LastLevel, ServedBy::DmaCache] {
         if let Some(counters) = scheme.line_counters(cache) {
             check_lines(cache, counters, &contents)?;
             written_back += counters.written_back;
+            purged_dirty += counters.purged_dirty;
         }
     }
     let lines: BTreeSet<u64> = contents.iter().map(|held| held.line).collect();
@@ -26,8 +27,8 @@ pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
 
     let counters = scheme.counters();
     let fates = counters.fates;
-    let invariant = "lines that devices wrote = fates that ended + lines still unread";
-    equal("device data", invariant, fates.unread(), &[scheme.unread_lines()])?;
+    let invariant = "lines that devices wrote = fates that ended + lines still unread + lines purged unread";
+    equal("device data", invariant, fates.unread(), &[scheme.unread_lines(), fates.purged_unread])?;
     let writes = counters[TapClass::DmaWrite].references;
     equal("device data", "every device's write begins a fate", fates.written, &[writes])?;
     for &class in TapClass::ALL {
@@ -43,13 +44,18 @@ pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
         SchemeKind::SharedCache | SchemeKind::Ddc | SchemeKind::Pbdc => config.write == WritePolicy::Through,
     };
     let written: u64 = counters.classes.iter().map(|class| class.memory_writes).sum();
-    let invariant = "writes to memory = dirty lines written back + device data written through";
+    let invariant = "writes to memory = dirty lines written back + device data written through + dirty lines of the front";
     let through = if writes_through { writes } else { 0 };
     // Under `flush` there is no last-level cache here, and what the front passes down is written to memory.
     let passed_down =
         if config.kind == SchemeKind::Flush { counters[TapClass::CpuWrite].references } else { 0 };
-    equal("memory", invariant, written, &[written_back, through, passed_down])?;
     let data = counters.device_data;
+    if purged_dirty > data.system_writes {
+        let invariant = "dirty lines purged ≤ lines that the system wrote";
+        return Err(broken("memory", invariant, purged_dirty, data.system_writes));
+    }
+    let of_front = data.system_writes - purged_dirty;
+    equal("memory", invariant, written, &[written_back, through, passed_down, of_front])?;
     if matches!(config.kind, SchemeKind::Ddc | SchemeKind::Pbdc) {
         let crossed = data.cpu_lines_evicted + data.device_lines_evicted;
         equal("caches", "separated data do not evict each other", crossed, &[])?;
@@ -60,12 +66,13 @@ pub fn check_scheme(config: &SchemeConfig, scheme: &dyn Scheme) -> Result<()> {
 fn check_lines(cache: ServedBy, counters: &LineCounters, contents: &[HeldLine]) -> Result<()> {
     let place = if cache == ServedBy::DmaCache { "dma-cache" } else { "last-level" };
     let here = || contents.iter().filter(|held| held.cache == cache);
-    let LineCounters { fills, evictions, invalidated, flushed, dirtied, written_back, passed_on } = *counters;
+    let LineCounters { fills, evictions, invalidated, flushed, purged, .. } = *counters;
+    let LineCounters { dirtied, written_back, passed_on, .. } = *counters;
     equal(
         place,
-        "fills = evictions + invalidated + flushed + resident",
+        "fills = evictions + invalidated + flushed + purged + resident",
         fills,
-        &[evictions, invalidated, flushed, here().count() as u64],
+        &[evictions, invalidated, flushed, purged, here().count() as u64],
     )?;
     equal(
         place,
@@ -130,6 +137,7 @@ mod tests {
         breaks(|c| c.fills += 1, "fills");
         breaks(|c| c.evictions -= 1, "fills");
         breaks(|c| c.flushed += 1, "fills");
+        breaks(|c| c.purged += 1, "fills");
         breaks(|c| c.dirtied += 1, "made dirty");
         breaks(|c| c.passed_on += 1, "made dirty");
         breaks(|c| c.written_back -= 1, "made dirty");

@@ -237,6 +237,15 @@ impl LineArray {
         action
     }
 
+    /// Takes a line out, because its frame changes hands.
+    pub(super) fn purge(&mut self, slot: usize) -> LineAction {
+        let action = self.apply(slot, &super::IO_MOESI, LineEvent::Replace);
+        self.counters.evictions -= 1;
+        self.counters.purged += 1;
+        self.counters.purged_dirty += u64::from(action == LineAction::WriteBack);
+        action
+    }
+
     /// Returns every line with its set and way.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, usize, LineEntry)> {
         let ways = self.ways;

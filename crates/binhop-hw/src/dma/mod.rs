@@ -9,6 +9,9 @@
 //!   prefetched line waits for the line to arrive. A reference of a device to memory alone costs no access to a
 //!   cache. The cycles that a clean eviction waits for room are counted with the processor's writes. The cycles
 //!   that a flush waits are counted with the writes of the class for which it writes.
+//! - When a frame changes hands, its lines leave every cache, and the front's notes of them end. Dirty lines of the front
+//!   and of the caches go to memory. These writes are the operating system's: they count in the class of the processor's
+//!   writes, and are no references.
 //! - A miss reads its line first; then what is written through is written, and then the victim is written back.
 //! - Every change of a line's state is one entry of a table in `coherence.rs`.
 //!

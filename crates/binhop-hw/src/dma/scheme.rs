@@ -55,6 +55,12 @@ pub trait Scheme: Send {
     /// A device writes a line, or a part of it.
     fn device_write(&mut self, line: u64, whole: bool, memory: &mut dyn LineMemory) -> TapAnswer;
 
+    /// The frame of a line changes hands: the line leaves every cache, and dirty data go to memory.
+    fn flushed(&mut self, line: u64, memory: &mut dyn LineMemory);
+
+    /// The operating system writes dirty data of the front to memory, past the caches of the scheme.
+    fn system_write(&mut self, line: u64, memory: &mut dyn LineMemory);
+
     /// Gives ways of the last-level cache to I/O data: bit `w` of the mask stands for way `w`. The ways that change are
     /// flushed. Returns the number of dirty lines written to memory.
     ///
@@ -75,7 +81,7 @@ pub trait Scheme: Send {
     /// at the lines.
     fn unread_lines(&self) -> u64;
 
-    /// Handles an event. A clean eviction and an upgrade have no answer.
+    /// Handles an event. Only a reference has an answer.
     #[inline]
     fn event(&mut self, event: TapEvent, memory: &mut dyn LineMemory) -> Option<TapAnswer> {
         Some(match event {
@@ -91,6 +97,14 @@ pub trait Scheme: Send {
             }
             TapEvent::Upgrade { line } => {
                 self.upgrade(line);
+                return None;
+            }
+            TapEvent::Flushed { line } => {
+                self.flushed(line, memory);
+                return None;
+            }
+            TapEvent::SystemWrite { line } => {
+                self.system_write(line, memory);
                 return None;
             }
         })
@@ -154,6 +168,15 @@ impl<D: DevicePart> Scheme for OneCache<D> {
     fn device_write(&mut self, line: u64, whole: bool, memory: &mut dyn LineMemory) -> TapAnswer {
         self.hub.note_device_write(line);
         self.device.device_write(&mut self.hub, line, whole, memory)
+    }
+
+    fn flushed(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        self.hub.purge_last(line, memory);
+        self.hub.note_frame_change(line);
+    }
+
+    fn system_write(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        self.hub.write_for_system(line, memory);
     }
 
     fn set_io_ways(&mut self, mask: u64, _memory: &mut dyn LineMemory) -> Result<u64> {

@@ -275,6 +275,20 @@ impl<P: IoPlace> Scheme for Separated<P> {
         parts.hub.answer(class, ServedBy::DmaCache, cycles, in_io.is_some())
     }
 
+    fn flushed(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        let parts = &mut self.parts;
+        parts.hub.purge_last(line, memory);
+        if let Some(slot) = parts.io.find(line) {
+            let action = parts.io.purge(slot);
+            parts.hub.purged(line, true, action, memory);
+        }
+        parts.hub.note_frame_change(line);
+    }
+
+    fn system_write(&mut self, line: u64, memory: &mut dyn LineMemory) {
+        self.parts.hub.write_for_system(line, memory);
+    }
+
     fn set_io_ways(&mut self, mask: u64, memory: &mut dyn LineMemory) -> Result<u64> {
         self.place.set_io_ways(&mut self.parts, mask, memory)
     }

@@ -15,6 +15,10 @@
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
+/// - When a frame changes hands, the front gives up the lines of the frame: a [`TapEvent::Flushed`] for each line of
+///   the frame, held or not, and then a [`TapEvent::SystemWrite`] for each line or part that a cache of the front held
+///   dirty. Two caches may have held the same line dirty. The flush comes first because what lies behind the front is
+///   older.
 /// - A line is as long as a line of the last level. A cache of the front with shorter lines holds *parts* of a
 ///   line. It reads a part as a [`TapEvent::Read`] without `store`, because the rest of the line may be newer
 ///   elsewhere. So it reads a whole line for a store that makes only a part dirty: the rest of the line stays clean. A
@@ -75,6 +79,17 @@ pub enum TapEvent {
         /// The number of the DMA request.
         request: u32,
     },
+    /// The frame of the line changes hands, and the front gives up its copies. Every copy behind the front leaves, too.
+    Flushed {
+        /// The line.
+        line: u64,
+    },
+    /// The operating system writes a dirty line of the front, or a dirty part of a line, to memory, because the frame
+    /// changes hands.
+    SystemWrite {
+        /// The line.
+        line: u64,
+    },
 }
 
 impl TapEvent {
@@ -89,7 +104,9 @@ impl TapEvent {
             | Self::Upgrade { line }
             | Self::PartialStore { line }
             | Self::DeviceRead { line, .. }
-            | Self::DeviceWrite { line, .. } => line,
+            | Self::DeviceWrite { line, .. }
+            | Self::Flushed { line }
+            | Self::SystemWrite { line } => line,
         }
     }
 
@@ -103,7 +120,10 @@ impl TapEvent {
             }
             Self::DeviceRead { .. } => Some(TapClass::DmaRead),
             Self::DeviceWrite { .. } => Some(TapClass::DmaWrite),
-            Self::CleanEviction { .. } | Self::Upgrade { .. } => None,
+            Self::CleanEviction { .. }
+            | Self::Upgrade { .. }
+            | Self::Flushed { .. }
+            | Self::SystemWrite { .. } => None,
         }
     }
 }

@@ -11,17 +11,18 @@ use binhop_hw::{
 use binhop_oracle::dma::{DmaDesign, DmaMachine, Held, Reply, Tapped};
 
 /// The counts of device data, as the slow model names them.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "io accesses",
     "io hits",
     "replaced dirty",
     "prefetches",
     "prefetches used",
     "cpu lines evicted",
+    "system writes",
     "device lines evicted",
 ];
 /// The fates of lines that devices wrote, as the slow model names them.
-const FATES: [&str; 8] = [
+const FATES: [&str; 9] = [
     "written",
     "read from dma cache",
     "read from last level",
@@ -30,6 +31,7 @@ const FATES: [&str; 8] = [
     "overwritten by device",
     "overwritten by cpu",
     "evicted unread",
+    "purged unread",
 ];
 
 /// Returns the machine that the slow model simulates.
@@ -82,6 +84,8 @@ pub fn event((what, line, flag): Tapped) -> TapEvent {
         "cleaned" => TapEvent::Cleaned { line },
         "upgrade" => TapEvent::Upgrade { line },
         "partial store" => TapEvent::PartialStore { line },
+        "flushed" => TapEvent::Flushed { line },
+        "system write" => TapEvent::SystemWrite { line },
         "device read" => TapEvent::DeviceRead { line, request: 0 },
         "device write" => TapEvent::DeviceWrite { line, whole: flag, request: 0 },
         other => panic!("no event is called {other}"),
@@ -145,6 +149,7 @@ pub fn compare(scheme: &dyn Scheme, slow: &DmaMachine) {
         data.prefetches,
         data.prefetches_used,
         data.cpu_lines_evicted,
+        data.system_writes,
         data.device_lines_evicted,
     ];
     assert_eq!(found, expected, "{NAMES:?}");
@@ -158,13 +163,15 @@ pub fn compare(scheme: &dyn Scheme, slow: &DmaMachine) {
         fates.overwritten_by_device,
         fates.overwritten_by_cpu,
         fates.evicted_unread,
+        fates.purged_unread,
     ];
     assert_eq!(found, FATES.map(counts), "{FATES:?}");
     for (cache, name) in [(ServedBy::LastLevel, "last"), (ServedBy::DmaCache, "io")] {
         if let Some(of) = scheme.line_counters(cache) {
-            let expected = ["fills", "evictions", "invalidated", "flushed"];
+            let expected = ["fills", "evictions", "invalidated", "flushed", "purged", "purged dirty"];
             let expected = expected.map(|what| counts(&format!("{name} {what}")));
-            assert_eq!([of.fills, of.evictions, of.invalidated, of.flushed], expected, "{name}");
+            let found = [of.fills, of.evictions, of.invalidated, of.flushed, of.purged, of.purged_dirty];
+            assert_eq!(found, expected, "{name}");
         }
     }
     let mut contents = scheme.contents();

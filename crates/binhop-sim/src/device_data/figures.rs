@@ -22,8 +22,11 @@ pub struct Figure {
 }
 
 /// The metric of unread lines: the lines that no other fate counts. No counter declares this metric.
-const UNREAD: (&str, &str, &str) =
-    ("fate.unread", "lines", "Lines that nobody had read or written again when the trace ended.");
+const UNREAD: (&str, &str, &str) = (
+    "fate.unread",
+    "lines",
+    "Lines that nobody had read or written again when the trace ended, or when their frame changed hands.",
+);
 const CYCLES: (&str, &str, &str) = (
     "cycles",
     "cycles",

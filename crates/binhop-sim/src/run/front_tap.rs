@@ -65,7 +65,7 @@ impl FrontTap {
         out.append(&mut self.events);
     }
 
-    /// Notes the events of an access, or of the departure of a page.
+    /// Notes the events of an access.
     pub(crate) fn note(&mut self, front: &Front, back: &mut Back, translation: &LaneTranslation<'_>) {
         self.requests.extend(back.tapped().map(|(request, _)| request));
         if self.requests.is_empty() && self.left.0.is_empty() {
@@ -83,11 +83,12 @@ impl FrontTap {
                 Kind::Fetch | Kind::Load | Kind::Fill => TapEvent::Read { line, store: false },
                 Kind::Store => TapEvent::Read { line, store: self.stores_lines },
                 Kind::Write => TapEvent::PartialStore { line },
-                Kind::Writeback | Kind::System if is_part => TapEvent::PartialStore { line },
-                Kind::Writeback | Kind::System if self.holds(page, in_page, front, back, translation) => {
+                Kind::Writeback if is_part => TapEvent::PartialStore { line },
+                Kind::Writeback if self.holds(page, in_page, front, back, translation) => {
                     TapEvent::Cleaned { line }
                 }
-                Kind::Writeback | Kind::System => {
+                Kind::System => unreachable!("an access of the processor writes nothing for the system"),
+                Kind::Writeback => {
                     self.told.push(line);
                     TapEvent::WriteBack { line }
                 }
@@ -95,6 +96,21 @@ impl FrontTap {
         }
         for left in std::mem::take(&mut self.left.0) {
             self.note_left(left, front, back, translation);
+        }
+    }
+
+    /// Notes that the frame of a page changes hands. The lines of the page have left every cache of the front, and may
+    /// still lie in caches behind the front, even if the front has not held them for long.
+    pub(crate) fn note_flush(&mut self, page: PageId, back: &mut Back, translation: &LaneTranslation<'_>) {
+        self.left.0.clear();
+        let lines = 1_u64 << (self.tree.config().page.log2() - self.line_log2);
+        let first = self.physical(page, 0, translation);
+        let flushed = (first..first + lines).map(|line| FrontEvent::Line(TapEvent::Flushed { line }));
+        self.events.extend(flushed);
+        for (request, _) in back.tapped() {
+            debug_assert_eq!(request.kind, Kind::System);
+            let in_page = u64::from(request.at.line) << request.origin.unit() >> self.line_log2;
+            self.events.push(FrontEvent::Line(TapEvent::SystemWrite { line: first + in_page }));
         }
     }
 

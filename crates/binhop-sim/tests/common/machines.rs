@@ -1,5 +1,8 @@
 //! `SMALL` lists small machines, and `run` simulates events on a machine.
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use binhop_hw::{Replacement, Rules};
 use binhop_sim::{Machine, Outcome, RunOptions, simulate};
 use binhop_trace::EventBatch;
@@ -421,6 +424,14 @@ pub fn flushes_caches(machine: &Machine) -> bool {
 pub fn run(machine: &Machine, events: &EventBatch, step: usize, options: &RunOptions) -> Outcome {
     let source = Box::new(Fixed::new(events.clone(), step));
     simulate(machine, source, options, None, &mut |_| Ok(())).unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+/// Returns a metric of the only placement; 0 if the run does not count it.
+pub fn metric(outcome: &Outcome, name: &str) -> u64 {
+    let column = |name: &str| outcome.results.column_by_name(name).unwrap().clone();
+    let (names, values) = (column("metric"), column("value"));
+    let (names, values) = (names.as_string::<i32>(), values.as_primitive::<Float64Type>());
+    (0..names.len()).find(|&row| names.value(row) == name).map_or(0, |row| values.value(row) as u64)
 }
 
 /// Returns machines with an inclusive level 2 or 3 and costs. Their fronts depend on no frame and no seed, so

@@ -6,7 +6,7 @@ mod machines;
 mod touches;
 
 pub use events::{Event, Fixed, batch, event, named, reference};
-pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, run};
+pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, metric, run};
 pub use touches::{TouchedUnit, touched_units};
 
 /// Declares properties with few cases for `make test`. A module of the given name declares the same properties with

@@ -574,7 +574,7 @@ impl Lane {
                 let back = only.own().0;
                 let mut computer = Computer::over(&mut *front, &mut *back, now);
                 computer.flush_page(Agent::User, held, mappings, &translation, &mut tap.left);
-                tap.note(front, back, &translation);
+                tap.note_flush(held, back, &translation);
             } else if let (Some(front), [only], true) = (&mut self.front, &mut *self.backs, self.immediate) {
                 only.flush_page_everywhere(front, held, mappings, now, &translation);
                 if let Some(tap) = &mut self.tap {
