@@ -10,7 +10,7 @@
 //!   segment. Every other region has a segment of its own.
 //! - The global address of a page is its segment and its place within the region. A page has one name for each of its
 //!   global addresses: the first mapping that led there.
-//! - Two different pages must not have one global address at one time.
+//! - Two different pages of regions with one segment id must not have one global address at one time.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct Segments {
     contents: Vec<Vec<SharedUnit>>,
     /// The ids that the user gave to regions.
     pub stated: BTreeMap<(Asid, u64), u32>,
-    /// True if two different pages had one global address at one time.
+    /// True if two different pages of regions with one segment id had one global address at one time.
     pub conflict: bool,
     touched: BTreeMap<(Asid, u64), PageId>,
     of_regions: BTreeMap<(Asid, u64), Segment>,
@@ -82,7 +82,8 @@ impl Segments {
             let of_other = self.of_regions[&(other, number / self.region)];
             of_other == segment && number % self.region == page_no % self.region
         };
-        self.conflict |= self.touched.iter().filter(has_same_address).any(|(_, &page)| page != touched.page);
+        let differs = self.touched.iter().filter(has_same_address).any(|(_, &page)| page != touched.page);
+        self.conflict |= differs && matches!(segment, Segment::Stated(_));
         let name = match segment {
             Segment::Own(..) => touched.mapping,
             Segment::Shared(_) | Segment::Stated(_) => {

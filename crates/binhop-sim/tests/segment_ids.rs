@@ -58,14 +58,28 @@ fn two_pages_at_one_global_address_stop_the_run() {
         let trace = trace.switch(2).store(6 * REGION + (17 << 12));
         let problem = trace.outcome_on(machine, &[translation, IDS, DECLARED]).unwrap_err();
         for (part, of) in [
-            ("at 0x60011000 in address space 2", &problem.value),
-            ("at 0x30011000 in address space 1", &problem.value),
+            ("0x60011000 in address space 2", &problem.value),
+            ("0x30011000 in address space 1", &problem.value),
+            (": row 9: a global address", &problem.place),
             ("segment id 7", &problem.rule),
             ("different ids in translation.segment-ids", &problem.remedy),
         ] {
             assert!(of.contains(part), "{machine}: {problem}");
         }
     }
+}
+
+/// In a region that spaces share as a whole, a page outside every map is private: it has lines of its own.
+#[test]
+fn a_private_page_in_a_region_that_is_shared_as_a_whole_has_lines_of_its_own() {
+    let outside = 3 * REGION + (20 << 12);
+    let map = |trace: Trace| trace.map(3 * REGION, 8, READ | WRITE | SHARED, 7, 0);
+    let trace = map(map(Trace::default().switch(1)).switch(2));
+    let trace = trace.switch(1).store(3 * REGION + 64).store(outside);
+    let trace = trace.switch(2).load(3 * REGION + 64).load(outside);
+    let (counts, _) = trace.run_on(("jm97", "translation=off"), &[]);
+    assert_eq!([of(&counts, "os.faults"), of(&counts, "l1d.load.misses")], [3, 1]);
+    assert_eq!(of(&counts, "translation.synonyms"), 0);
 }
 
 /// A page that has left one region may be followed by another page in the other region.
@@ -88,7 +102,7 @@ fn a_copy_on_write_in_a_declared_segment_stops_the_run() {
     let (counts, _) = forked().run(&[ids, DECLARED]);
     assert_eq!(of(&counts, "l1d.load.misses"), 0);
     let problem = forked().store(here).outcome(&[ids, DECLARED, "translation=on"]).unwrap_err();
-    assert!(problem.value.contains("0x30010000 in address space 3, another page"), "{problem}");
+    assert!(problem.value.contains("0x30010000 in address space 3 and"), "{problem}");
 }
 
 /// Returns the refusal of a machine with these settings.

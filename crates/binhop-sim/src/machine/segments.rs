@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::escape::quoted;
-use binhop_base::{Asid, Problem, Result};
+use binhop_base::{Asid, Bytes, Problem, Result};
 use binhop_hw::{TagBy, TreeConfig};
 use binhop_os::page_table::REGION_LOG2;
 
@@ -164,6 +164,16 @@ pub(super) fn check_segments(
                 &format!("segment id {id}"),
                 "with placement identity, physical = virtual: address spaces share no memory",
                 "leave segment-ids out, or take another placement.policy",
+            );
+        }
+        if limits.tree.page.log2() > REGION_LOG2 {
+            return refused(
+                &format!("segment id {id}"),
+                &format!(
+                    "a region has 256MiB, and a page of {} lies in several regions",
+                    Bytes(limits.tree.page.bytes())
+                ),
+                "leave segment-ids out, or take pages of at most 256MiB",
             );
         }
         if let Some(room) = limits.room.filter(|&room| id >= room) {

@@ -10,8 +10,10 @@
 //! - The global address of a page is its segment and its place within the region. Where caches have global tags, a row
 //!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address.
 //!   An alias, which leads to the page at another global address, has lines of its own.
-//! - A global address names one page at a time. A run in which two regions of one segment have different pages at one
-//!   place stops: the caches would take the data of one for the data of the other.
+//! - Regions to which the user gives one segment id share their memory. A run in which two of them have different pages
+//!   at one place stops: the caches would take the data of one for the data of the other. In regions that are shared as
+//!   a whole, pages that are no shared memory (outside every map, or not wholly in one segment of the trace) may differ.
+//!   Each of these pages has lines of its own, as if it had a global address of its own.
 //!
 //! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and
 //! the filters, which know virtual lines of the running space, hold as they do for tags by address space.
@@ -25,6 +27,9 @@ use binhop_os::{SharedArea, Spaces, Touch};
 
 use super::SegmentNeeds;
 use crate::machine::StatedSegments;
+
+/// The place of a problem with two pages that have one global address.
+pub(super) const ONE_ADDRESS: &str = "a global address";
 
 /// `Region` is a region with touched pages.
 struct Region {
@@ -55,8 +60,8 @@ pub(super) struct GlobalSpace {
     names: Vec<MappingId>,
     /// The name of each page of a segment that several regions may have, by the page's place in it.
     of_segments: BTreeMap<(RegionSegment, u64, PageId), MappingId>,
-    /// The pages at the global addresses of these segments.
-    held: BTreeMap<(RegionSegment, u64), HeldPage>,
+    /// The pages at the global addresses of segments to which the user gave ids.
+    held: BTreeMap<(u32, u64), HeldPage>,
 }
 
 impl GlobalSpace {
@@ -91,8 +96,9 @@ impl GlobalSpace {
         if let Some(id) = self.stated.id_of(asid, region) {
             return RegionSegment::Stated(id);
         }
-        let first = region << REGION_LOG2;
-        let areas = spaces.shared_areas(asid, first, first | ((1 << REGION_LOG2) - 1));
+        let log2 = REGION_LOG2.max(self.page_log2);
+        let first = region << log2;
+        let areas = spaces.shared_areas(asid, first, first | ((1 << log2) - 1));
         let Some(areas) = areas.filter(|_| self.of_whole_regions) else { return RegionSegment::Own };
         let next = self.shared.len() as u32;
         RegionSegment::Shared(*self.shared.entry(areas).or_insert(next))
@@ -101,7 +107,7 @@ impl GlobalSpace {
     /// Notes a touch of a page. Returns the segment of the page's region.
     ///
     /// # Errors
-    /// Another region has another page at this global address.
+    /// Another region with the same segment id has another page at this global address.
     pub(super) fn touch(
         &mut self,
         asid: Asid,
@@ -121,12 +127,14 @@ impl GlobalSpace {
             self.name(touch.mapping, touch.mapping);
             return Ok(segment);
         }
-        let held = self.held.entry((segment, within)).or_insert(HeldPage { page: touch.page, regions: 0 });
-        held.regions += u32::from(before.is_none());
-        if held.page != touch.page && held.regions > 1 {
-            return Err(self.differs((asid, number), within, touch.page));
+        if let RegionSegment::Stated(id) = segment {
+            let held = self.held.entry((id, within)).or_insert(HeldPage { page: touch.page, regions: 0 });
+            held.regions += u32::from(before.is_none());
+            if held.page != touch.page && held.regions > 1 {
+                return Err(self.differs(id, (asid, number), within, touch.page));
+            }
+            held.page = touch.page;
         }
-        held.page = touch.page;
         if self.names_pages {
             let at = (segment, within, touch.page);
             let name = *self.of_segments.entry(at).or_insert(touch.mapping);
@@ -144,56 +152,41 @@ impl GlobalSpace {
         }
     }
 
-    /// Returns the refusal of a page of a region, where another region of the segment has another page.
+    /// Returns the refusal of a page of a region, where another region with the same segment id has another page.
     #[cold]
-    fn differs(&self, (asid, number): (Asid, u64), within: u64, page: PageId) -> Box<Problem> {
-        let segment = self.regions[&(asid, number)].segment;
+    fn differs(&self, id: u32, (asid, number): (Asid, u64), within: u64, page: PageId) -> Box<Problem> {
         let log2 = REGION_LOG2.saturating_sub(self.page_log2);
         let address = |number: u64| (u128::from(number) << log2 | u128::from(within)) << self.page_log2;
         let is_other = |(at, region): &(&(Asid, u64), &Region)| {
             let other = region.pages.get(&within);
-            region.segment == segment && **at != (asid, number) && other.is_some_and(|&other| other != page)
+            region.segment == RegionSegment::Stated(id)
+                && **at != (asid, number)
+                && other.is_some_and(|&other| other != page)
         };
         let (&(other, of_other), _) =
             self.regions.iter().find(is_other).expect("a region has the other page");
-        let rule = match segment {
-            RegionSegment::Stated(id) => format!(
-                "the regions have segment id {id}, so a page of one is the page at the same place of the other"
-            ),
-            RegionSegment::Shared(_) | RegionSegment::Own => {
-                "the segment of the regions is shared as a whole, so \
-                a page of one is the page at the same place of the other"
-                    .to_string()
-            }
-        };
-        let remedy = match segment {
-            RegionSegment::Stated(_) => {
-                "give the regions different ids in translation.segment-ids, or map the pages that differ in another \
-                 region of 256MiB"
-            }
-            RegionSegment::Shared(_) | RegionSegment::Own => {
-                "map the pages that differ in another region of 256MiB, or give the regions different segments with \
-                 translation.segment-ids"
-            }
-        };
         Problem::request(
             &format!(
-                "page {page} at {:#x} in address space {asid}, another page at {:#x} in address space {other}",
+                "{:#x} in address space {asid} and {:#x} in address space {other} are different pages",
                 address(number),
                 address(of_other)
             ),
-            "a global address",
-            &rule,
-            remedy,
+            ONE_ADDRESS,
+            &format!(
+                "the regions have segment id {id}, so a page of one is the page at the same place of the other"
+            ),
+            "give the regions different ids in translation.segment-ids, or map the pages that differ in another region \
+             of 256MiB",
         )
     }
 
     /// Notes that a region no longer has a page at a global address.
-    fn release(&mut self, at: (RegionSegment, u64)) {
-        if let Some(held) = self.held.get_mut(&at) {
+    fn release(&mut self, (segment, within): (RegionSegment, u64)) {
+        let RegionSegment::Stated(id) = segment else { return };
+        if let Some(held) = self.held.get_mut(&(id, within)) {
             held.regions -= 1;
             if held.regions == 0 {
-                self.held.remove(&at);
+                self.held.remove(&(id, within));
             }
         }
     }

@@ -12,6 +12,7 @@ use binhop_base::{Asid, Kind, MappingId, Problem, Result};
 use binhop_os::{MapFlags, Spaces};
 use binhop_trace::{EventBatch, Op};
 
+use super::global::ONE_ADDRESS;
 use super::{Control, Prepare};
 use crate::machine::{ProtectionConfig, ProtectionViolations};
 use crate::softvm::{ProtectionChange, Rights, Violation};
@@ -227,7 +228,7 @@ impl Prepare {
         Ok(())
     }
 
-    /// Adds the row to a violation that stops the run.
+    /// Adds the row to a problem of a reference that stops the run.
     #[cold]
     pub(super) fn at_row(&self, mut problem: Box<Problem>, row: usize) -> Box<Problem> {
         if let Some(protection) = &self.protection
@@ -235,6 +236,8 @@ impl Prepare {
             && protection.violations == ProtectionViolations::Stop
         {
             problem.place = format!("{}: row {}", self.place, self.rows_before + row as u64);
+        } else if problem.place == ONE_ADDRESS {
+            problem.place = format!("{}: row {}: {ONE_ADDRESS}", self.place, self.rows_before + row as u64);
         }
         problem
     }
