@@ -72,12 +72,16 @@ OWN := $(notdir $(wildcard crates/*))
 SETTINGS := debug-assertions=true overflow-checks=true opt-level=1 codegen-units=16
 UNOPTIMISED := parquet arrow-array arrow-data arrow-schema num-bigint chrono serde_json rustix
 LITTLE_OPTIMISED := zstd-sys liblzma-sys
-# The programs of the Rust tests are compiled without optimisation, the libraries that they test with it.
-TEST_RUSTC = RUSTC_WRAPPER=$(CURDIR)/tests/rustc_of_tests.sh
+# Most programs of the Rust tests are compiled without optimisation, and the libraries that they link are compiled with
+# it. The script runs the user's own wrapper, if the environment names one.
+TEST_RUSTC = BINHOP_WRAPPER="$$RUSTC_WRAPPER" RUSTC_WRAPPER="$(CURDIR)/tests/rustc_of_tests.sh"
 TESTED := --config 'profile.release.lto="off"' \
   $(foreach crate,$(OWN),$(foreach setting,$(SETTINGS),--config profile.release.package.$(crate).$(setting))) \
   $(foreach crate,$(UNOPTIMISED),--config profile.release.package.$(crate).opt-level=0) \
   $(foreach crate,$(LITTLE_OPTIMISED),--config profile.release.package.$(crate).opt-level=1)
+# The long tests have optimised programs. Cargo does not see which wrapper compiled a program, so a setting of their own
+# keeps the programs of `make test` and `make test-long` apart: the later value replaces the value in SETTINGS.
+LONG_TESTED := $(TESTED) $(foreach crate,$(OWN),--config profile.release.package.$(crate).codegen-units=17)
 
 # Examples and benchmarks are compiled by `make lint`.
 # The tests of corpora are compiled first, because they need every library and little else. Cargo builds for one command
@@ -95,7 +99,7 @@ python-test: tested
 
 test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
-	cargo test --release --locked --quiet --workspace --tests $(TESTED) -- --ignored
+	cargo test --release --locked --quiet --workspace --tests $(LONG_TESTED) -- --ignored
 
 lint: tested
 	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.
