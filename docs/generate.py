@@ -188,7 +188,8 @@ def metrics() -> str:
         "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB, `<kind>` for\n"
         "a [kind of access](#kinds-of-access), and `<agent>` for an [agent](glossary.md#agents) other than the program. Counts\n"
         "are whole numbers. A ratio whose denominator is 0 is null, never 0. A result does not contain metrics that its\n"
-        "machine cannot have, and metrics of TLBs and translation only with `translation.active = true`.\n\n"
+        "machine cannot have, and metrics of TLBs and translation only with `translation.active = true`\n"
+        "or `line-protection`.\n\n"
     )
     text += table(binhop.counters())
     text += (

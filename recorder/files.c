@@ -21,8 +21,9 @@ extern SysRes VG_(do_syscall)(UWord number, UWord, UWord, UWord, UWord, UWord, U
 #define EMPTY_PATH 0x1000
 #define STATX_BTIME 0x800
 #define RENAME_EXCHANGE 2
-/* Valgrind's headers do not have this flag of pwritev2, RWF_APPEND. */
+/* Valgrind's headers do not have these flags of pwritev2: RWF_APPEND, and RWF_NOAPPEND of Linux 6.9. */
 #define APPENDS 0x10
+#define DOES_NOT_APPEND 0x20
 #define NO_OFFSET (~0ULL)
 
 /* The buffer of statx, of which the recorder reads two fields. */
@@ -283,8 +284,9 @@ static void find_pipe(Thread *thread)
 /* Returns whether a call writes at the end of its file, whatever offset it names. `flags` are the descriptor's. */
 static Bool appends(const Thread *thread, Int flags)
 {
-   if (flags >= 0 && (flags & VKI_O_APPEND) != 0) return True;
-   return thread->number == __NR_pwritev2 && (thread->arguments[5] & APPENDS) != 0;
+   UWord of_call = thread->number == __NR_pwritev2 ? thread->arguments[5] : 0;
+   if ((of_call & DOES_NOT_APPEND) != 0) return False;
+   return (of_call & APPENDS) != 0 || (flags >= 0 && (flags & VKI_O_APPEND) != 0);
 }
 
 /* Returns the length of a descriptor's file. */

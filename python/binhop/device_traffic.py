@@ -341,8 +341,9 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
         notes.append(f"devices had not yet served, when the trace ended: {', '.join(waiting)}")
     if path.get("dirty"):
         pages = several(path["dirty"], "dirty page")
+        their = "its" if path["dirty"] == 1 else "their"
         notes.append(
-            f"the page cache held {pages} when the trace ended: their data were not written to the disk"
+            f"the page cache held {pages} when the trace ended: {their} data were not written to the disk"
         )
     return notes
 

@@ -626,8 +626,33 @@ def test_calls_with_flags_name_their_file_and_their_place(
     loader = _recorded("\n".join(calls), command, tmp_path, monkeypatch, "without")
     assert path["read"] - loader["read"] == 64, "the loader reads, too"
     rows = pl.read_parquet(tmp_path / "program.parquet").filter(pl.col("op") == SYSCALL)
-    for number, offsets in ((327, [4096, 64]), (328, [0, 4096, 32, 4096 + 32, 3 * 4096])):
-        assert rows.filter(pl.col("count") == number)["arg1"].to_list() == offsets
+    for name, offsets in (("preadv2", [4096, 64]), ("pwritev2", [0, 4096, 32, 4096 + 32, 3 * 4096])):
+        assert rows.filter(pl.col("count") == _number(name))["arg1"].to_list() == offsets
+
+
+CALL_THAT_DOES_NOT_APPEND = """
+int main(void)
+{
+   int log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+   struct iovec list = {bytes, 32};
+   write(log, bytes, 4096);
+   pwritev2(log, &list, 1, 64, 0); /* Linux appends */
+   return pwritev2(log, &list, 1, 64, 0x20 /* RWF_NOAPPEND */) == 32 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@pytest.mark.skipif(
+    tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) < (6, 9),
+    reason="RWF_NOAPPEND came with Linux 6.9",
+)
+def test_a_write_that_does_not_append_has_the_offset_that_it_names(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _recorded(CALL_THAT_DOES_NOT_APPEND, command, tmp_path, monkeypatch)
+    rows = pl.read_parquet(tmp_path / "program.parquet").filter(pl.col("op") == SYSCALL)
+    assert rows.filter(pl.col("count") == _number("pwritev2"))["arg1"].to_list() == [4096, 64]
 
 
 PAGES_IN_PIPES = """
@@ -662,6 +687,13 @@ def test_a_recorded_program_moves_pages_through_pipes(
     assert path["written"] == 2 * 8192, "the call that writes, and the splice into b"
     assert path["piped"] == 2 * 8192 + 2 * 5000
     assert path["pages_written"] == 2, "b is written to the disk"
+
+
+def _number(name: str) -> int:
+    """Returns the number of a system call on this processor."""
+    source = f"#include <sys/syscall.h>\n__NR_{name}\n"
+    done = subprocess.run(["cc", "-E", "-P", "-"], input=source, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1])
 
 
 def _recorded(

@@ -186,23 +186,20 @@ impl RunOptions {
         if (self.switches.is_some() || self.subscription().is_some())
             && let Some(machine) = machines.iter().find(|machine| machine.protection().is_some())
         {
-            let (rule, remedy) = if machine.softvm().is_some() {
+            let (value, rule, remedy) = if machine.softvm().is_some() {
                 (
+                    "translation",
                     "where software translates at cache misses, only the program and its handlers access the caches",
                     "take --set translation=off, or leave the kernel and the comparison of switches out",
                 )
             } else {
                 (
+                    "translation.line-protection",
                     "where lines keep the protection of their pages, only the program accesses the caches",
                     "leave translation.line-protection out, or the kernel and the comparison of switches",
                 )
             };
-            return Err(Problem::request(
-                "translation",
-                &format!("machine {}", machine.name()),
-                rule,
-                remedy,
-            ));
+            return Err(Problem::request(value, &format!("machine {}", machine.name()), rule, remedy));
         }
         let whole = |machine: &&Machine| machine.tree().config().rules == Rules::Cachegrind;
         let rule = match (self.subscription(), self.switches) {

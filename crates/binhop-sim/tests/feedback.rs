@@ -363,3 +363,22 @@ fn a_steered_run_keeps_to_the_memory_and_stops_when_it_must() {
     let stopped = simulate_steered(machines, &open, &options, None, &mut |_| Err(Problem::interrupted()));
     assert_eq!(stopped.err().unwrap().class, Class::Interrupted);
 }
+
+#[test]
+fn machines_whose_waits_are_not_bounded_are_refused_for_their_own_reason() {
+    for (machine, setting, value, words) in [
+        ("jm97", "translation=on", "translation", "a walk is not bounded"),
+        ("softvm", "translation=on", "translation", "a walk is not bounded"),
+        (
+            "jm97",
+            "translation.line-protection=true",
+            "translation.line-protection",
+            "a sweep of lines is not bounded",
+        ),
+    ] {
+        let machine = Machine::load(machine, &[setting.to_string()]).unwrap();
+        let refused = steered(&[machine], &[batch(&[])], mixing(9_000, 1), &RunOptions::default());
+        let problem = refused.err().unwrap();
+        assert!(problem.value == value && problem.rule.contains(words), "{setting}: {problem}");
+    }
+}

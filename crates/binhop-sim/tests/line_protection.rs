@@ -143,7 +143,8 @@ fn pages() -> Trace {
     [0x100, 0x110, 0x480].iter().fold(trace, |trace, at| trace.store(here + at))
 }
 
-/// A store to a line whose bits forbid it is a violation, although the line is in the cache. The run counts it or stops.
+/// A store to a line whose bits forbid it is a violation, although the line is in the cache. The run counts it or
+/// stops.
 #[test]
 fn a_store_to_a_line_that_forbids_it_is_a_violation() {
     let here = 3 * REGION + 0x7000;
@@ -197,7 +198,7 @@ fn lines_that_cannot_keep_protection_are_refused() {
     };
     let physical = ["cache.l2i.tag=physical", "cache.l2i.index=physical"];
     for (settings, words) in [
-        (&["translation=on"][..], "the TLB holds the protection"),
+        (&["translation=on"][..], "behind a TLB"),
         (&["placement.policy=identity"], "whose pages have frames"),
         (&physical, "l2i has physical tags"),
         (&["cache.l2i.next=l2d"], "l2d serves both"),
@@ -218,6 +219,7 @@ fn lines_keep_protection_for_the_program_alone() {
     let source = Box::new(Fixed::new(crate::common::batch(&[]), 100));
     let problem = simulate(&machine, source, &options, None, &mut |_| Ok(())).map(|_| ()).unwrap_err();
     assert!(problem.rule.contains("only the program accesses the caches"), "{problem}");
+    assert_eq!(problem.value, "translation.line-protection");
     let options = RunOptions { kernel: false, ..options };
     let lines = explain(std::slice::from_ref(&machine), &["jm97".to_string()], &options, None).unwrap();
     assert!(lines.iter().any(|line| line.contains("lines keep the protection")), "{lines:?}");

@@ -135,6 +135,7 @@ fn ids_that_cannot_be_are_refused() {
         (&["translation.segment-ids=1:0x30000000"][..], "1:0x30000000", "SPACE:ADDRESS=ID"),
         (&["translation.segment-ids=1:0x30001000=7"], "1:0x30001000=7", "a multiple of 256MiB"),
         (&["translation.segment-ids=1:0x30000000=16777216"], "=16777216", "an id below 16777216"),
+        (&["translation.segment-ids=1:0x30000000=7,"], "\"\"", "SPACE:ADDRESS=ID"),
         (&["translation.segment-ids=7"], "7", "segment-ids takes SPACE:ADDRESS=ID"),
         (&["translation.shared-segments=seven"], "seven", "ids with commas between them"),
         (

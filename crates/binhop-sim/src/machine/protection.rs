@@ -81,10 +81,10 @@ pub(super) struct ProtectionKeys<'a> {
     pub(super) place: &'a str,
 }
 
-/// `ProtectedBy` states who translates on a machine, and so what holds the protection of pages.
+/// `ProtectedBy` states who translates on a machine, and so whether lines keep the protection of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProtectedBy {
-    /// Software translates at cache misses: lines hold the protection.
+    /// Software translates at cache misses: lines keep the protection.
     Lines,
     /// A TLB is asked at every access.
     Tlb,
@@ -110,7 +110,7 @@ pub(super) fn check_protection(
         };
         if by == ProtectedBy::Tlb {
             return refused(
-                "a TLB is asked at every access, so the TLB holds the protection of pages and lines hold none",
+                "binhop does not look for violations of protection behind a TLB, which is asked at every access",
                 "leave the key out, or take --set translation=off",
             );
         }

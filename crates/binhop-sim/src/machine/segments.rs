@@ -65,7 +65,7 @@ impl Form for SegmentIds {
                     "a region is given as SPACE:ADDRESS=ID: the number of its address space, its first address, a \
                      multiple of 256MiB, and an id below {IDS}"
                 );
-                Problem::request(text.trim(), &located.place, &rule, "write it like \"1:0x30000000=7\"")
+                Problem::request(&quoted(text.trim()), &located.place, &rule, "write it like \"1:0x30000000=7\"")
             })
         };
         text.split(',').map(read).collect::<Result<_>>().map(Self)

@@ -78,13 +78,25 @@ pub fn simulate_steered(
 pub(crate) fn apart(machines: &[Machine], options: &RunOptions) -> Result<Vec<(Machine, RunOptions)>> {
     let one = |machine: &Machine| {
         let options = options.with_kernel(std::slice::from_ref(machine))?.into_owned();
-        if machine.translation().is_some() || machine.protection().is_some() {
-            return Err(Problem::request(
-                "translation",
-                &format!("machine {}", machine.name()),
-                "where processes run as long as a lane's own cycles or faults say, a walk is not bounded beforehand",
-                "take --set translation=off without line-protection, or a quantum in instructions",
-            ));
+        let translates = machine.translation().is_some() || machine.softvm().is_some();
+        if translates || machine.protection().is_some() {
+            let (value, rule, remedy) = if translates {
+                (
+                    "translation",
+                    "where processes run as long as a lane's own cycles or faults say, a walk is not bounded \
+                     beforehand",
+                    "take --set translation=off without line-protection, or a quantum in instructions",
+                )
+            } else {
+                (
+                    "translation.line-protection",
+                    "where processes run as long as a lane's own cycles or faults say, a sweep of lines is not \
+                     bounded beforehand",
+                    "leave translation.line-protection out, or take a quantum in instructions",
+                )
+            };
+            let place = format!("machine {}", machine.name());
+            return Err(Problem::request(value, &place, rule, remedy));
         }
         let machine = options.with_units(std::slice::from_ref(machine))?[0].clone();
         Ok((machine, options))

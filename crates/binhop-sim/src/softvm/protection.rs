@@ -1,16 +1,16 @@
 //! `protection` holds the rules and counts of machines whose virtual caches keep with each line the protection of its
 //! page (JM97 §4.1, §5.4). Preparation and lanes share them. Lines keep protection where software translates at cache
-//! misses, and on machines without translation that ask for it (`line-protection`). A TLB that is asked at every access
-//! holds the protection itself.
+//! misses, and on machines without translation that ask for it (`line-protection`). binhop does not look for violations
+//! of protection behind a TLB that is asked at every access.
 //!
 //! # Rules
 //! - The events `map` and `protect` state what a page allows: fetches if it may be executed, loads if it may be read or
 //!   written, stores if it may be written. A page outside every map, and every page of a trace without such events,
 //!   allows everything. A machine page that several areas share allows every access that one of the areas allows.
-//! - A line gets the protection of its page when it comes from memory (under software translation by SPECIFYVTAG). Longer lines of the last level
-//!   keep the protection for each part that is as long as a line of level 1.
-//! - **Changes.** A `protect` event changes each page of its range that the address space has touched, and maps since, if
-//!   the page then allows something else. The data side checks loads and stores, and the side of instructions checks
+//! - A line gets the protection of its page when it comes from memory (under software translation by SPECIFYVTAG).
+//!   Longer lines of the last level keep the protection for each part that is as long as a line of level 1.
+//! - **Changes.** A `protect` event changes each page of its range that the address space has touched, and maps since,
+//!   if the page then allows something else. The data side checks loads and stores, and the side of instructions checks
 //!   fetches. A side is swept if a right that it checks has changed. JM97 counts one side, and most changes here
 //!   concern one side only.
 //! - A sweep checks every line of the page in every cache of a side, and updates the lines that the cache holds. A line

@@ -12,12 +12,12 @@ const LIST: &[(&str, &str, &str)] = &[
     (
         "translation.protection.changes",
         "events",
-        "Events that changed the protection of pages in the page table (JM97 §5.4).",
+        "Events that changed the protection of pages that their space has touched, and maps since (JM97 §5.4).",
     ),
     (
         "translation.protection.pages",
         "pages",
-        "Pages in the page table of which an event changed the protection.",
+        "Pages that their space has touched, and maps since, of which an event changed the protection.",
     ),
     (
         "translation.protection.level-1.checked",
