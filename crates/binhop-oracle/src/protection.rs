@@ -1,12 +1,13 @@
-//! `Protection` keeps what pages allow, and which lines of virtual caches have an older protection than their page (JM97
-//! §5.4).
+//! `Protection` keeps what pages allow, and which lines of virtual caches have an older protection than their page
+//! (JM97 §5.4).
 //!
 //! # Counting rules
 //! - A page allows what the last `map` or `protect` event that covers it states. Every other page allows everything. A
 //!   fork gives the child the parent's flags.
-//! - A `protect` event changes a page that its space has touched, and maps since, if the page then allows something else. The data
-//!   side checks loads and stores, and the instruction side checks fetches. A side is swept if what it checks has
-//!   changed: each line of the page is checked in both of its caches, and updated where a cache holds the line.
+//! - A `protect` event changes a page that its space has touched, and maps since, if the page then allows something
+//!   else. The data side checks loads and stores, and the instruction side checks fetches. A side is swept if what it
+//!   checks has changed: each line of the page is checked in both of its caches, and updated where a cache holds the
+//!   line.
 //! - With `lazy`, a side that keeps every right that it had before is not swept. The lines that a cache of the side
 //!   holds, in pieces of level 1's line length, keep what the page allowed before. The first access that such a
 //!   line does not allow updates the line. A line that no cache of the side holds after some access has no

@@ -208,9 +208,9 @@ fn cycles_that_the_processor_waits_for_a_unit_are_counted() {
     }
 }
 
-/// A unit accesses a page under a name that the program never uses: the second address of the page. What the unit stores
-/// there is dirty, so a load of the program reads an old copy. What the unit loads there is old when the program stores.
-/// The program has one name for the page, so it counts no alias.
+/// A unit accesses a page under a name that the program never uses: the second address of the page. What the unit
+/// stores there is dirty, so a load of the program reads an old copy. What the unit loads there is old when the program
+/// stores. The program has one name for the page, so it counts no alias.
 #[test]
 fn a_unit_that_stores_under_a_name_of_its_own_leaves_a_different_copy() {
     let (here, there) = (3 << 28, (4 << 28) + (3 << 12));

@@ -199,8 +199,8 @@ proptest! {
     }
 }
 
-/// Flips one bit at a time: the file is refused, and the problem names the row group. `bits_of_byte` returns the bits to
-/// flip in the byte at an offset.
+/// Flips one bit at a time: the file is refused, and the problem names the row group. `bits_of_byte` returns the bits
+/// to flip in the byte at an offset.
 fn flipped_bits_are_refused<Bits: Iterator<Item = usize>>(bits_of_byte: impl Fn(usize) -> Bits) {
     let directory = TestDirectory::new("flips");
     let path = directory.file("t.parquet");

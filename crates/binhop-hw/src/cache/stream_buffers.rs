@@ -72,8 +72,8 @@ impl StreamBuffers {
         Some(next)
     }
 
-    /// Begins a stream behind a missed line, in the least recently used buffer. Returns the lines to prefetch. `dropped`
-    /// gets the stream that the buffer held.
+    /// Begins a stream behind a missed line, in the least recently used buffer. Returns the lines to prefetch.
+    /// `dropped` gets the stream that the buffer held.
     pub(crate) fn begin(&mut self, missed: LineAddr, mut dropped: impl FnMut(BufferedStream)) -> Range<u32> {
         let first = missed.line + 1;
         let lines = first..first.saturating_add(self.depth).min(self.lines_in_page);

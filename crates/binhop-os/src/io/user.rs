@@ -6,12 +6,12 @@
 //!   clean. The fault is the [fault](IoPath::fault) of a program.
 //! - A store through a private mapping faults for a read, unless the page is in the page table. Then the process gets a
 //!   page of its own.
-//! - The fault comes before the step that needs the page. The step's other pages of files stay in the page cache, or are
-//!   brought in again, without read-ahead (ours: Linux keeps them locked).
+//! - The fault comes before the step that needs the page. The step's other pages of files stay in the page cache, or
+//!   are brought in again, without read-ahead (ours: Linux keeps them locked).
 //! - A write into the page cache brings the page of the buffer in before the page of the file (Linux,
 //!   `fault_in_iov_iter_readable`), one page of the buffer after the other (ours).
-//! - All pages of a direct request have faulted before the request is made. If a direct write covers a page that its own
-//!   buffer shows, the page leaves the page cache again (Linux, `generic_file_direct_write`).
+//! - All pages of a direct request have faulted before the request is made. If a direct write covers a page that its
+//!   own buffer shows, the page leaves the page cache again (Linux, `generic_file_direct_write`).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

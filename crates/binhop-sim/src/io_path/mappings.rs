@@ -17,9 +17,10 @@
 //! - The kernel's copies from and to the user's memory, and direct transfers, fault where the buffer lies in a mapped
 //!   file ([`UserPage`]).
 //!
-//! Our own rules: A touch without a fault does not change the order of the page cache. Requests of devices that the trace
-//! itself holds take no part in the competition. A page of the machine that is not one page of a segment ([`Spaces`])
-//! does not fault. A call that reads from a pipe more bytes than the path has seen in it touches all pages of its buffer.
+//! Our own rules: A touch without a fault does not change the order of the page cache. Requests of devices that the
+//! trace itself holds take no part in the competition. A page of the machine that is not one page of a segment
+//! ([`Spaces`]) does not fault. A call that reads from a pipe more bytes than the path has seen in it touches all pages
+//! of its buffer.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,5 +1,5 @@
-//! `segments` reads and checks the keys `segment-ids` and `shared-segments` of `[translation]`: the segments that a user
-//! gives to regions of address spaces (JM97 §3.2).
+//! `segments` reads and checks the keys `segment-ids` and `shared-segments` of `[translation]`: the segments that a
+//! user gives to regions of address spaces (JM97 §3.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,10 @@
 //! This part of preparation keeps the page table of a machine whose software translates when the last level misses. The
 //! table is the same in every lane. Lanes are told where a page's entries lie, and they run the handlers.
 //!
-//! A region that address spaces share as a whole has one segment, and so do regions to which the user gives one segment
-//! id. One part of the table serves such a segment (see [`super::global`]). If caches have global tags, they know a page of it by one name. Each space has a root entry of
-//! its own, so lanes are told whose entries are the page's before a row of another space than the last.
+//! A region that address spaces share as a whole has one segment. Regions to which the user gives one segment id have
+//! one segment, too. One part of the table serves such a segment (see [`super::global`]). If caches have global tags,
+//! they know a page of it by one name. Each space has a root entry of its own, so lanes are told whose entries are the
+//! page's before a row of another space than the last.
 //!
 //! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a
 //! handler may disturb:
@@ -98,7 +99,8 @@ impl MissTables {
         self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
     }
 
-    /// Maps a page, in a region that takes this segment. `name` is the mapping by which caches know the page. Returns the places of its entries, if lanes do not know them.
+    /// Maps a page, in a region that takes this segment. `name` is the mapping by which caches know the page.
+    /// Returns the places of its entries, if lanes do not know them.
     fn map(
         &mut self,
         asid: Asid,

@@ -71,8 +71,8 @@ pub(crate) struct Lane {
     /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its
     /// own.
     miss_handlers: Option<Box<MissHandlers>>,
-    /// The protection of lines, if lines keep protection on a machine without handlers. Then the lane has one cell and a
-    /// front of its own.
+    /// The protection of lines, if lines keep protection on a machine without handlers. Then the lane has one cell and
+    /// a front of its own.
     protection: Option<Box<LineProtection>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,

@@ -1,5 +1,5 @@
-//! This part of a lane updates the lines of pages whose protection changes, on machines whose lines keep the protection of
-//! their pages. The top of [`crate::softvm`]'s `protection` has the rules.
+//! This part of a lane updates the lines of pages whose protection changes, on machines whose lines keep the protection
+//! of their pages. The top of [`crate::softvm`]'s `protection` has the rules.
 
 use std::ops::Range;
 use std::sync::Arc;
