@@ -122,7 +122,7 @@ bench: build
 	$(BIN)/python benches/single_bench.py
 
 gallery: build
-	BINHOP=$(CURDIR)/$(BIN)/binhop sh examples/gallery/record.sh out/gallery
+	BINHOP="$(CURDIR)/$(BIN)/binhop" sh examples/gallery/record.sh out/gallery
 
 # A run starts from the committed inputs. It keeps its findings under fuzz/artifacts/NAME and new inputs under
 # fuzz/corpus/NAME. Sanitizers cost speed, and look for errors that safe Rust cannot make. FUZZ_SANITIZER=address

@@ -35,9 +35,9 @@ const LINES: [&[u64]; 9] = [
 /// Stands before the keys of a cache's stream buffers.
 const STREAMS: &str = "streams:";
 
-/// Makes a machine of four frames whose caches have two sets: one way in level 1, two ways in the last level but one, four ways in
-/// the last level. `keys` has further keys of each cache of the front, such as its write policy,
-/// and behind [`STREAMS`] the keys of its stream buffers.
+/// Makes a machine of four frames whose caches have two sets: one way in level 1, two ways in the last level but one,
+/// four ways in the last level. `keys` has further keys of each cache of the front, such as its write policy, and behind
+/// [`STREAMS`] the keys of its stream buffers.
 fn machine(lines: &[u64], tags: &str, keys: &[&str]) -> Machine {
     let last = lines.len() - 1;
     let mut toml = format!(
