@@ -83,7 +83,15 @@ fn run(policy: &Policy) -> Result<u64> {
             let segment = spaces.segment_of(touch.page);
             let segments = spaces.shared_segments(asid);
             frames.place(
-                &PageRequest { page: touch.page, asid, page_no, segment, segments, run: None, in_kernel: false },
+                &PageRequest {
+                    page: touch.page,
+                    asid,
+                    page_no,
+                    segment,
+                    segments,
+                    run: None,
+                    in_kernel: false,
+                },
                 &recency,
             )?;
         }
