@@ -496,7 +496,7 @@ impl PartMachine {
             if by_processor {
                 let written = self.below.write_newest(line, within.clone());
                 self.pass_below(range, &written[within], true);
-                // Where all lines of the front are whole, nobody is told that a clean copy left before the store.
+                // A front whose lines are all whole tells nobody that a clean copy left before the store.
                 if !whole && self.has_parts() {
                     self.tell_clean(line);
                 } else if !whole {

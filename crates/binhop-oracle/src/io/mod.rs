@@ -76,7 +76,7 @@ pub struct Server {
     pub memory: Vec<(u64, Option<MemoryPlace>)>,
     /// The pages that a process has had in a mapping.
     mapped: BTreeSet<MemoryPlace>,
-    /// What lies behind a page of the user, where it is not the user's own page of this number.
+    /// The memory behind a page of the user, where it is not the user's own page of this number.
     pub named: BTreeMap<u64, UserPlace>,
     /// The steps of the present call.
     pub events: Vec<IoEvent>,

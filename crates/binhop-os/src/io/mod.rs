@@ -247,7 +247,7 @@ pub struct IoPath {
     pipe_pages: Buffers,
     /// `None`: the page cache does not compete for memory.
     memory: Option<MemoryOrder>,
-    /// What lies behind each virtual page of the buffers of a call.
+    /// The memory behind each virtual page of the buffers of a call.
     user_pages: BTreeMap<u64, UserPage>,
     /// The time in instructions, as the caller tells it.
     now: u64,

@@ -28,7 +28,7 @@ pub(super) struct Lane {
     cached: BTreeSet<MemoryPlace>,
     /// The pages of files that processes have in mappings. They stay in their frames when they leave the page cache.
     mapped: BTreeSet<MemoryPlace>,
-    /// What lies behind the user's pages that have names.
+    /// The memory behind the user's pages that have names.
     pub(super) named: BTreeMap<u64, UserPlace>,
     draws: usize,
 }

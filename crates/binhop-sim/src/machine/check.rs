@@ -87,7 +87,7 @@ pub(super) struct Checked {
     pub(super) translation: Option<Translates>,
     pub(super) sharing: Sharing,
     pub(super) segments: StatedSegments,
-    /// How lines keep the protection of their pages, if they keep it.
+    /// The way in which lines keep the protection of their pages, if they keep it.
     pub(super) protection: Option<ProtectionConfig>,
     pub(super) io: IoConfig,
     pub(super) schemes: SchemeKeys,

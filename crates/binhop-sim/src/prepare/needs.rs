@@ -37,7 +37,7 @@ pub(crate) struct Needs {
     pub(super) translation: Option<Arc<TranslationConfig>>,
     /// How software translates when the last level misses, if a run simulates translation by software.
     pub(super) softvm: Option<Arc<SoftvmConfig>>,
-    /// How lines keep the protection of their pages, if they keep it.
+    /// The way in which lines keep the protection of their pages, if they keep it.
     pub(super) protection: Option<Arc<ProtectionConfig>>,
     /// The part of the machine that needs the segments that address spaces share, if any part needs them.
     pub(super) segments: Option<SegmentNeeds>,
