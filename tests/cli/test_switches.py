@@ -192,49 +192,42 @@ def test_one_process_that_runs_nearly_always_is_reported(command: Command) -> No
     assert "fewer than 1,000 instructions" in " ".join(printed.split())
 
 
-def test_two_processes_with_one_number_are_reported(command: Command) -> None:
-    rows = [
-        "switch asid=0",
-        "fetch 0x400000 count=5000 size=4",
-        "fork asid=7 parent=0",
-        "switch asid=7 cause=involuntary",
-        "fetch 0x400000 count=5000 size=4",
-        "switch asid=0 cause=involuntary",
-        "fork asid=7 parent=0",
-        "switch asid=7 cause=involuntary",
-        "fetch 0x400000 count=5000 size=4",
-    ]
-    (command.directory / "two.events").write_text("\n".join(rows) + "\n")
-    for asked in (("switches", "two.events", *MACHINE), ("run", "zen-4k", "two.events")):
-        printed = " ".join(command.ok(*asked, "--seeds", "1").stdout.split())
-        assert "1 fork gives a child the number of an address space that is alive (first: asid 7)" in printed
-        assert "binhop lint" in printed
-    rows.insert(6, "exit asid=7")
-    (command.directory / "two.events").write_text("\n".join(rows) + "\n")
-    assert "is alive" not in command.ok("switches", "two.events", *MACHINE, "--seeds", "1").stdout
+FORK = "fork asid=7 parent=0"
+RUN = "fetch 0x400000 count=5000 size=4"
+TO_CHILD = "switch asid=7 cause=involuntary"
 
 
-def test_a_process_that_runs_after_its_exit_is_reported(command: Command) -> None:
-    rows = [
-        "switch asid=0",
-        "fetch 0x400000 count=5000 size=4",
-        "fork asid=7 parent=0",
-        "switch asid=7 cause=involuntary",
-        "fetch 0x400000 count=5000 size=4",
-        "exit asid=7",
-        "switch asid=0 cause=exit",
-        "fetch 0x400000 count=5000 size=4",
-        "switch asid=7 cause=involuntary",
-        "fetch 0x400000 count=5000 size=4",
-    ]
-    (command.directory / "ended.events").write_text("\n".join(rows) + "\n")
-    for asked in (("switches", "ended.events", *MACHINE), ("run", "zen-4k", "ended.events")):
+@pytest.mark.parametrize(
+    ("between", "note", "mended"),
+    [
+        (
+            ["switch asid=0 cause=involuntary", FORK],
+            "1 fork gives a child the number of an address space that is alive (first: asid 7)",
+            ["exit asid=7", "switch asid=0 cause=exit", FORK],
+        ),
+        (
+            ["exit asid=7", "switch asid=0 cause=exit", RUN],
+            "1 switch leads to a process that has exited (first: asid 7)",
+            ["exit asid=7", "switch asid=0 cause=exit", RUN, FORK],
+        ),
+    ],
+    ids=["fork onto a living number", "switch to a process that has exited"],
+)
+def test_a_number_that_is_used_wrongly_is_reported(
+    command: Command, between: list[str], note: str, mended: list[str]
+) -> None:
+    def write(rows_between: list[str]) -> None:
+        rows = ["switch asid=0", RUN, FORK, TO_CHILD, RUN, *rows_between, TO_CHILD, RUN]
+        (command.directory / "numbers.events").write_text("\n".join(rows) + "\n")
+
+    write(between)
+    for asked in (("switches", "numbers.events", *MACHINE), ("run", "zen-4k", "numbers.events")):
         printed = " ".join(command.ok(*asked, "--seeds", "1").stdout.split())
-        assert "1 switch leads to a process that has exited (first: asid 7)" in printed
+        assert note in printed
         assert "binhop lint" in printed
-    rows.insert(8, "fork asid=7 parent=0")
-    (command.directory / "ended.events").write_text("\n".join(rows) + "\n")
-    assert "has exited" not in command.ok("switches", "ended.events", *MACHINE, "--seeds", "1").stdout
+    write(mended)
+    printed = " ".join(command.ok("switches", "numbers.events", *MACHINE, "--seeds", "1").stdout.split())
+    assert "binhop lint" not in printed
 
 
 def test_the_plan_of_switches_is_printed_and_nothing_runs(command: Command) -> None:

@@ -164,7 +164,7 @@ pub struct Prepare {
     translator: Option<Box<Translator>>,
     /// The page table, if software translates when the last level misses.
     miss_tables: Option<Box<MissTables>>,
-    /// What pages allow, if lines keep the protection of their pages.
+    /// The accesses that pages allow, if lines keep the protection of their pages.
     protection: Option<Box<Protection>>,
     /// The names of pages, if synonyms are looked for.
     aliases: Option<Box<Aliases>>,
@@ -588,13 +588,16 @@ impl Prepare {
     #[inline(never)]
     fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let mapping = self.reach(port, line, kind)?;
+        let violates = self.violates(port, line, mapping, kind)?;
         if self.miss_tables.is_some() {
-            return self.pass_handled(port, line, mapping, kind);
+            self.pass_handled(port, line, mapping, kind);
+        } else {
+            self.push(port, line, mapping, kind);
         }
-        if self.protection.is_some() {
-            return self.pass_protected(port, line, mapping, kind);
+        if violates {
+            // The next access to the line is passed, too, and counted.
+            self.filters.forget_line(port, line);
         }
-        self.push(port, line, mapping, kind);
         Ok(())
     }
 

@@ -211,23 +211,6 @@ impl Prepare {
         Ok(true)
     }
 
-    /// Passes an access to a line that keeps the protection of its page.
-    pub(super) fn pass_protected(
-        &mut self,
-        port: usize,
-        line: u64,
-        mapping: MappingId,
-        kind: Kind,
-    ) -> Result<()> {
-        let violates = self.violates(port, line, mapping, kind)?;
-        self.push(port, line, mapping, kind);
-        if violates {
-            // The next access to the line is passed, too, and counted.
-            self.filters.forget_line(port, line);
-        }
-        Ok(())
-    }
-
     /// Adds the row to a problem of a reference that stops the run.
     #[cold]
     pub(super) fn at_row(&self, mut problem: Box<Problem>, row: usize) -> Box<Problem> {

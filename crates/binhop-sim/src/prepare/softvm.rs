@@ -218,14 +218,7 @@ impl Prepare {
     }
 
     /// Passes an access, behind whose miss a handler may run.
-    pub(super) fn pass_handled(
-        &mut self,
-        port: usize,
-        line: u64,
-        mapping: MappingId,
-        kind: Kind,
-    ) -> Result<()> {
-        let violates = self.violates(port, line, mapping, kind)?;
+    pub(super) fn pass_handled(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
         let slot = self.filters.slot_line(port, line);
         let spared = self.miss_tables.as_ref().is_some_and(|tables| tables.spares_handlers(port, line, slot));
         self.before_handled_row(mapping, spared);
@@ -237,11 +230,6 @@ impl Prepare {
         } else {
             self.after_handled_row(port, line, slot);
         }
-        if violates {
-            // The next access to the line is passed, too, and counted.
-            self.filters.forget_line(port, line);
-        }
-        Ok(())
     }
 
     /// Forgets what the handler of misses may disturb before an access that is passed, unless the access is spared all

@@ -3,6 +3,7 @@
 
 mod in_bits;
 mod old_protection;
+mod one_by_one;
 mod protection;
 mod softvm;
 mod table_frames;
@@ -251,8 +252,7 @@ impl Lane {
             return self.handle_misses(block, entries, tables);
         }
         if self.protection.is_some() {
-            self.access_protected(block, entries, tables);
-            return Ok(());
+            return self.access_protected(block, entries, tables);
         }
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         match &block.entries {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Agent, Kind, LineAddr, MappingId};
+use binhop_base::{Agent, Kind, LineAddr, MappingId, Result};
 use binhop_hw::{Access, Answer, Computer, RemovedLine, Witness};
 
 use super::Lane;
@@ -231,26 +231,18 @@ impl Lane {
     }
 
     /// Simulates rows one by one, where lines keep the protection of their pages.
-    pub(super) fn access_protected(&mut self, block: &Block, entries: Range<usize>, tables: &Tables) {
-        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        let protection = self.protection.as_mut().expect("called where lines keep protection");
-        let front = self.front.as_mut().expect("rows are for a front of one's own");
-        let (back, waited) = self.backs[0].own();
-        let mut computer = Computer::over(front, back, self.clock.now);
-        let mut executed = 0;
-        for at in entries {
-            let row = block.rows()[at];
-            if let Some(&gap) = block.gaps.get(at) {
-                computer.now += gap;
-                executed += gap;
-            }
-            *waited += protection.refer(&mut computer, row.kind(), row.at(), &translation);
-        }
-        self.clock.pass(executed);
-        self.clock.now = computer.now;
-        if let Some(tap) = &mut self.tap {
-            self.backs[0].tapped(&translation, tap);
-        }
+    pub(super) fn access_protected(
+        &mut self,
+        block: &Block,
+        entries: Range<usize>,
+        tables: &Tables,
+    ) -> Result<()> {
+        let mut protection = self.protection.take().expect("called where lines keep protection");
+        let done = self.access_one_by_one(block, entries, tables, |computer, row, translation| {
+            Ok(protection.refer(computer, row.kind(), row.at(), translation))
+        });
+        self.protection = Some(protection);
+        done
     }
 
     /// Changes the protection of pages.

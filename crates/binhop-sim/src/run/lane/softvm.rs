@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, Result};
-use binhop_hw::{Access, Answer, Computer, CostRule, Level, RemovalCause, RemovedLine, Witness};
+use binhop_hw::{Access, Answer, CostRule, Level, RemovalCause, RemovedLine, Witness};
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
@@ -368,29 +368,14 @@ impl Lane {
         entries: Range<usize>,
         tables: &Tables,
     ) -> Result<()> {
-        let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        let handlers = self.miss_handlers.as_mut().expect("called where software translates");
-        let front = self.front.as_mut().expect("rows are for a front of one's own");
-        let (back, waited) = self.backs[0].own();
-        let mut computer = Computer::over(front, back, self.clock.now);
-        let mut executed = 0;
-        for at in entries {
-            let row = block.rows()[at];
-            if let Some(&gap) = block.gaps.get(at) {
-                computer.now += gap;
-                executed += gap;
+        let mut handlers = self.miss_handlers.take().expect("called where software translates");
+        let done = self.access_one_by_one(block, entries, tables, |computer, row, translation| {
+            if row.is_without_handlers() && handlers.protection.is_current() {
+                return Ok(computer.access(Agent::User, row.kind(), row.at(), translation, &mut ()).cycles);
             }
-            *waited += if row.is_without_handlers() && handlers.protection.is_current() {
-                computer.access(Agent::User, row.kind(), row.at(), &translation, &mut ()).cycles
-            } else {
-                handlers.refer(&mut computer, row.kind(), row.at(), &translation)?
-            };
-        }
-        self.clock.pass(executed);
-        self.clock.now = computer.now;
-        if let Some(tap) = &mut self.tap {
-            self.backs[0].tapped(&translation, tap);
-        }
-        Ok(())
+            handlers.refer(computer, row.kind(), row.at(), translation)
+        });
+        self.miss_handlers = Some(handlers);
+        done
     }
 }
