@@ -3,6 +3,7 @@
 
 mod back_model;
 mod bundle_walks;
+mod clock;
 mod engine;
 mod feedback;
 mod front_tap;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use binhop_base::{FrameNo, MappingId, PageId, Result, Rng};
 use binhop_hw::{CountsOfLane, FastPaths, Front, LaneBits, Request, Tree};
 
-use super::{Here, Lane};
+use super::Lane;
+use super::control::Here;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::TranslationConfig;
 use crate::prepare::Block;

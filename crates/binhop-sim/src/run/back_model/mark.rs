@@ -1,0 +1,144 @@
+//! This part of a back reads every counter at a mark.
+
+use std::borrow::Cow;
+
+use binhop_base::{Agents, Result};
+use binhop_hw::{
+    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CountedCaches, MemoryCounters, Tree,
+};
+
+use super::{BackKind, BackModel, Common};
+use crate::prepare::Mark;
+use crate::results::meter::OF_STREAM;
+use crate::results::tally::{ByAgent, Tally, add_dropped};
+
+impl BackModel {
+    /// Passes a mark. The meter reads the counts that tables report of the time between marks. Where a phase
+    /// ends, every counter is kept.
+    pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) -> Result<()> {
+        let Self { tree, kind_of_back, account, .. } = self;
+        let meter = account.meter();
+        let now = meter.now();
+        now[0] = common.stream.instructions;
+        now[1] = common.stream.references;
+        for (cache, misses) in now[OF_STREAM..].iter_mut().enumerate() {
+            *misses = match (tree.in_front(cache), &*kind_of_back) {
+                (true, _) => common.misses_in_front(cache),
+                (false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
+                (false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
+                (false, BackKind::Bits(back)) => {
+                    let (bits, lane) = common.of_bits();
+                    bits.back_misses(lane, *back, cache)
+                }
+            };
+        }
+        if tree.config().agents != Agents::USER {
+            add_agents(&mut now[OF_STREAM..], tree, kind_of_back, common);
+        }
+        meter.mark(mark)?;
+        if matches!(mark, Mark::Measured | Mark::End) {
+            let tally = self.tally_at(common);
+            self.account.end_phase(mark, tally);
+        }
+        Ok(())
+    }
+
+    fn tally_at(&self, common: &Common<'_>) -> Tally {
+        match &self.kind_of_back {
+            BackKind::Own { back, waited } => {
+                let mut tally = self.tally(common, &|cache| *back.counters(cache), back.memory(), *waited);
+                let of_agents = |cache| back.by_agent(cache).into();
+                tally.agents = self.tally_of_agents(common, &of_agents, back.memory_by_agent());
+                tally
+            }
+            BackKind::Stacked { stack, ways } => {
+                let member = common.stacks[*stack].member(*ways, &self.tree);
+                self.tally(common, &|cache| *member.counters(cache), member.memory(), member.waited())
+            }
+            BackKind::Bits(back) => {
+                let (bits, lane) = common.of_bits();
+                let behind = |cache| bits.back_counters(lane, *back, cache);
+                let mut tally =
+                    self.tally(common, &behind, &bits.memory(lane, *back), bits.waited(lane, *back));
+                let of_agent = |cache| vec![bits.back_counters_of_agent(lane, *back, cache)].into();
+                tally.agents = self.tally_of_agents(common, &of_agent, &[bits.memory_of_agent(lane, *back)]);
+                tally
+            }
+        }
+    }
+
+    /// Returns everything counted so far, without the counts of agents other than the user. `behind` returns what a
+    /// cache behind the front has counted.
+    fn tally(
+        &self,
+        common: &Common<'_>,
+        behind: &dyn Fn(usize) -> CacheCounters,
+        memory: &MemoryCounters,
+        waited: u64,
+    ) -> Tally {
+        let config = self.tree.config();
+        let mut tally = Tally::zero(config.caches.len());
+        for cache in 0..config.caches.len() {
+            let in_front = self.tree.in_front(cache);
+            tally.caches[cache] = if in_front { common.counters_in_front(cache) } else { behind(cache) };
+        }
+        // The counters of a shared front hold the skipped hits already. The counters of a lane's own front, in bits or
+        // not, do not.
+        if common.shared.is_none() {
+            add_dropped(&mut tally.caches, common.stream, config.fetch, config.data);
+        }
+        tally.memory = *memory;
+        tally.faults = common.faults;
+        tally.evictions = common.evictions;
+        tally.runs = common.runs;
+        tally.waited = common.waited + waited;
+        tally.stream = common.stream;
+        tally.translation = common.translation.map(|own| own + common.stream.translation);
+        tally.at_misses = common.at_misses;
+        tally.sweeps = common.sweeps;
+        tally.synonyms = self.synonyms.count;
+        tally
+    }
+
+    /// Returns what agents other than the user have counted so far. `behind` returns what a cache behind the front has
+    /// counted of each.
+    fn tally_of_agents<'a>(
+        &self,
+        common: &Common<'_>,
+        behind: &dyn Fn(usize) -> Cow<'a, [AgentCounters]>,
+        memory: &[AgentMemoryCounters],
+    ) -> ByAgent {
+        let config = self.tree.config();
+        if config.agents == Agents::USER {
+            return ByAgent::default();
+        }
+        let of = |cache: usize| match self.tree.in_front(cache) {
+            true => common.of_agents_in_front(cache),
+            false => behind(cache),
+        };
+        let caches: Vec<_> = (0..config.caches.len()).map(of).collect();
+        ByAgent::of(config.agents, caches.iter().map(|counts| &**counts), memory)
+    }
+}
+
+/// Adds the demand misses of every agent, other than the user, whose misses count in MPI.
+fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: &Common<'_>) {
+    for (cache, misses) in misses.iter_mut().enumerate() {
+        let of_bits;
+        let counts = match (tree.in_front(cache), kind_of_back) {
+            (true, _) => {
+                of_bits = common.of_agents_in_front(cache);
+                &*of_bits
+            }
+            (false, BackKind::Own { back, .. }) => back.by_agent(cache),
+            (false, BackKind::Bits(back)) => {
+                let (bits, lane) = common.of_bits();
+                of_bits = vec![bits.back_counters_of_agent(lane, *back, cache)].into();
+                &*of_bits
+            }
+            (false, BackKind::Stacked { .. }) => unreachable!("stacks have no agent but the user"),
+        };
+        let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
+        *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
+    }
+}
