@@ -4,8 +4,8 @@
 //! **A part is a trace.** A part leaves out references, system calls, times and events of devices. It keeps
 //! every event that changes the state of the address spaces (switch, map, protect, unmap, fork, exec, exit,
 //! kernel-enter, kernel-leave), wherever the event stands. So each reference of the part finds its mappings,
-//! and pages shared by a fork are shared. Of several switches with no kept row between them, only the last
-//! switch is kept.
+//! and pages shared by a fork are shared. Of several switches that are left out with no kept row between them,
+//! only the last switch is kept.
 //!
 //! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A row lies at the
 //! position of its last reference (see `head.rs`). So a run across a boundary belongs to the part behind the
