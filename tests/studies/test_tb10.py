@@ -108,6 +108,27 @@ def test_shares_are_of_all_references(smoke: Path) -> None:
     assert data.cpu_lines_evicted("file-copy", pbdc(1)) == 0
 
 
+def test_references_to_descriptors_are_references_of_their_device() -> None:
+    counts = {
+        "network.write": {"references": 3, "sequential": 2},
+        "network-ring.write": {"references": 2, "sequential": 1},
+        "network-ring.read": {"references": 50, "sequential": 50},
+        "disk.write": {"references": 50, "sequential": 50},
+        "front.dma-read": {"references": 50, "sequential": 0},
+        "front.dma-write": {"references": 50, "sequential": 0},
+    }
+    rows = [(f"{name}.{what}", value) for name, of in counts.items() for what, value in of.items()]
+    table = pl.DataFrame(rows, schema=["metric", "value"], orient="row").with_columns(
+        pl.lit("specweb").alias("workload"),
+        pl.lit("forms").alias("kind"),
+        pl.lit(None, pl.String).alias("form"),
+        pl.lit(0).alias("seed"),
+    )
+    data = Tb10Data(table, table, table, {"scale": "paper", "confidence": 0.95})
+    assert data.sequential("specweb", "network write").mean == pytest.approx(60.0)
+    assert data.request_share("specweb", "network write").mean == pytest.approx(5.0)
+
+
 def test_the_page_is_redrawn_from_the_counts_alone(smoke: Path, tmp_path: Path) -> None:
     for name in (*(f"{of}.parquet" for of in study.TABLES), "provenance.json"):
         (tmp_path / name).write_bytes((smoke / name).read_bytes())

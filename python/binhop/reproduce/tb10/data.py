@@ -138,11 +138,18 @@ class Tb10Data:
         return measure(self.samples(workload, None, of, kind), self.confidence)
 
     def sequential(self, workload: str, row: str, kind: str = "forms") -> Measure:
-        """Returns the share of sequential references in percent: of a class, or of a kind of requests."""
-        name = row.replace(" ", ".") if " " in row else f"front.{row}"
+        """Returns the share of sequential references in percent: of a class, or of a kind of requests.
+
+        References to descriptors belong to their device. Their order is counted apart from that of the data.
+        """
+        names = [f"front.{row}"]
+        if " " in row:
+            device, direction = row.split()
+            names = [f"{device}.{direction}", f"{device}-ring.{direction}"]
 
         def of(counts: Counts) -> float:
-            return percent(counts.get(f"{name}.sequential", 0), counts.get(f"{name}.references", 0))
+            sequential = sum(counts.get(f"{name}.sequential", 0) for name in names)
+            return percent(sequential, sum(counts.get(f"{name}.references", 0) for name in names))
 
         return measure(self.samples(workload, None, of, kind), self.confidence)
 

@@ -156,8 +156,8 @@ def _workloads(data: Tb10Data) -> str:
     return (
         f"{near} of {len(rows)} figures are close: within {CLOSE:g}%, or within a factor of {FACTOR:g} for "
         "shares "
-        f"under {RARE:g}%. Requests for descriptors count as requests of their device where shares are "
-        "concerned; sizes are those of requests for data.\n\n" + grid(header, rows, 3)
+        f"under {RARE:g}%. References to descriptors count as references of their device; sizes are those of "
+        "requests for data.\n\n" + grid(header, rows, 3)
     )
 
 
