@@ -2,14 +2,12 @@
 //! file's length.
 
 use alloc::vec::Vec;
-use core::ops::{Range, RangeInclusive};
 
 use binhop_base::VirtAddr;
 
 use super::copies::{Side, copy, copy_pieces, pieces};
-use super::disk_queue::{PageRun, all_pages};
+use super::disk_queue::all_pages;
 use super::rings::Data;
-
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
 /// The number of pieces that a call between two files moves in one write, before the flusher works: the pages of a
@@ -281,12 +279,6 @@ impl IoPath {
         }
     }
 
-    /// Writes the run of dirty pages around a dirty page to the disk.
-    pub(super) fn write_dirty(&mut self, page: FilePage, emit: Emit<'_>) {
-        let (first, pages) = self.cache.dirty_run(page, self.config.request_pages, self.config.extent_pages);
-        self.write_pages(PageRun { first, pages }, emit);
-    }
-
     pub(super) fn file(&mut self, file: FileId) -> &mut super::File {
         self.files.entry(file).or_default()
     }
@@ -295,178 +287,6 @@ impl IoPath {
     pub(super) fn reach(&mut self, file: FileId, bytes: u64) {
         let file = self.file(file);
         file.bytes = file.bytes.max(bytes);
-    }
-
-    /// Brings a page into the cache for a call that needs `needed` pages from this page on.
-    pub(super) fn bring(&mut self, page: FilePage, needed: u64, emit: Emit<'_>) {
-        let most = self.config.read_ahead;
-        let window = if self.cache.contains(page) {
-            self.wait_for(page, emit);
-            self.counts.cache_hits += 1;
-            self.cache.use_now(page);
-            self.file(page.file).ahead.hit(page.page, most)
-        } else {
-            self.counts.cache_misses += 1;
-            Some(self.file(page.file).ahead.miss(page.page, needed, most))
-        };
-        if let Some(window) = window {
-            self.fetch(FilePage { page: window.first, ..page }, window.pages, emit);
-            self.wait_for(page, emit);
-            if !self.cache.contains(page) {
-                // The page was reclaimed to make room for the window.
-                self.bring_alone(page, emit);
-            }
-        }
-    }
-
-    /// Brings a page into the cache without read-ahead.
-    pub(super) fn bring_alone(&mut self, page: FilePage, emit: Emit<'_>) {
-        if self.cache.contains(page) {
-            self.counts.cache_hits += 1;
-            self.cache.use_now(page);
-        } else {
-            self.counts.cache_misses += 1;
-            self.fetch(page, 1, emit);
-        }
-        self.wait_for(page, emit);
-    }
-
-    /// Keeps a page that the call has looked up before. A page that was reclaimed meanwhile is brought in again.
-    pub(super) fn keep(&mut self, page: FilePage, emit: Emit<'_>) {
-        if self.cache.contains(page) {
-            self.cache.use_now(page);
-            self.wait_for(page, emit);
-        } else {
-            self.bring_alone(page, emit);
-        }
-    }
-
-    /// Brings a page into the cache of which a call writes `length` bytes from byte `start` of the page on.
-    pub(super) fn make_writable(&mut self, page: FilePage, start: u64, length: u64, emit: Emit<'_>) {
-        let size = self.config.page;
-        let first = page.page * size;
-        let existing = self.file(page.file).bytes.saturating_sub(first).min(size);
-        if self.cache.contains(page) || (existing > 0 && (start > 0 || length < existing)) {
-            self.bring_alone(page, emit);
-            return;
-        }
-        self.counts.cache_misses += 1;
-        self.make_room(emit);
-        self.cache.use_now(page);
-        for (from, to) in [(0, start), (start + length, size)] {
-            if from < to {
-                let at = Location::File(page.file, first + from);
-                self.in_memory(emit, |_, emit| emit(IoStep::Fill { at, bytes: to - from }));
-            }
-        }
-    }
-
-    /// Makes a page of a file writable from byte `target` of the file on. The call writes the bytes `written` of
-    /// the file, in pieces. If the call has written to the page before (`is_new` is false), the page is writable
-    /// already, unless it was reclaimed meanwhile.
-    pub(super) fn keep_writable(
-        &mut self,
-        page: FilePage,
-        target: u64,
-        (is_new, written): (bool, &Range<u64>),
-        emit: Emit<'_>,
-    ) {
-        if !is_new && self.cache.contains(page) {
-            self.keep(page, emit);
-        } else {
-            let size = self.config.page;
-            let end = written.end.min((page.page + 1) * size);
-            self.make_writable(page, target % size, end - target, emit);
-        }
-    }
-
-    /// Reads pages from the disk: of the `pages` pages from `first` on, the pages that the file has and the cache
-    /// lacks.
-    fn fetch(&mut self, first: FilePage, pages: u64, emit: Emit<'_>) {
-        let end = self.file(first.file).bytes.div_ceil(self.config.page);
-        let mut run: Option<PageRun> = None;
-        for page in first.page..end.min(first.page + pages) {
-            let page = FilePage { page, ..first };
-            let missing = !self.cache.contains(page);
-            let ends = run.is_some_and(|run| run.pages == self.config.request_pages)
-                || page.page.is_multiple_of(self.config.extent_pages);
-            if !missing || ends {
-                self.read_pages(run.take(), emit);
-            }
-            if missing {
-                self.make_room(emit);
-                self.cache.use_now(page);
-                run.get_or_insert(PageRun { first: page, pages: 0 }).pages += 1;
-            }
-        }
-        self.read_pages(run, emit);
-    }
-
-    /// Asks the disk for pages.
-    fn read_pages(&mut self, run: Option<PageRun>, emit: Emit<'_>) {
-        match run {
-            Some(run) if self.config.disk_rate.is_some() => self.arriving.push(run, self.now),
-            Some(run) => self.receive_pages(run, emit),
-            None => {}
-        }
-    }
-
-    /// Lets the disk serve a request for pages.
-    pub(super) fn receive_pages(&mut self, run: PageRun, emit: Emit<'_>) {
-        let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
-        self.counts.pages_read += run.pages;
-        self.transfer(true, data, emit);
-    }
-
-    /// Waits until a page of the cache has arrived.
-    pub(super) fn wait_for(&mut self, page: FilePage, emit: Emit<'_>) {
-        while let Some(run) = self.arriving.next_before(page..=page, self.now) {
-            self.receive_pages(run, emit);
-        }
-    }
-
-    /// Asks the disk to write pages of the cache. They are clean from now on.
-    fn write_pages(&mut self, run: PageRun, emit: Emit<'_>) {
-        self.wait_for_writes(&run.range(), emit);
-        run.pages().for_each(|page| self.cache.clean(page));
-        if self.config.disk_write_rate.is_some() {
-            self.leaving.push(run, self.now);
-        } else {
-            self.send_pages(run, emit);
-        }
-    }
-
-    /// Lets the disk serve a write of pages.
-    pub(super) fn send_pages(&mut self, run: PageRun, emit: Emit<'_>) {
-        let data = run.pages().map(|page| file_data(page, self.config.page)).collect();
-        self.counts.pages_written += run.pages;
-        self.transfer(false, data, emit);
-    }
-
-    /// Waits until the disk has served the writes of all pages of a range.
-    pub(super) fn wait_for_writes(&mut self, range: &RangeInclusive<FilePage>, emit: Emit<'_>) {
-        while let Some(run) = self.leaving.next_before(range.clone(), self.now) {
-            self.send_pages(run, emit);
-        }
-    }
-
-    /// Writes the dirty pages of a range of a file, in ascending order.
-    fn write_range(&mut self, file: FileId, offset: u64, bytes: u64, emit: Emit<'_>) {
-        let size = self.config.page;
-        let end = offset.saturating_add(bytes).div_ceil(size);
-        let mut next = FilePage { file, page: offset / size };
-        while let Some(first) = self.cache.first_dirty(next, end) {
-            let most = self.config.request_pages.min(end - first.page);
-            let mut pages = 1;
-            while pages < most
-                && !(first.page + pages).is_multiple_of(self.config.extent_pages)
-                && self.cache.is_dirty(FilePage { page: first.page + pages, ..first })
-            {
-                pages += 1;
-            }
-            self.write_pages(PageRun { first, pages }, emit);
-            next.page = first.page + pages;
-        }
     }
 
     fn transfer_direct(
@@ -493,48 +313,4 @@ impl IoPath {
             }
         }
     }
-
-    /// Makes room for one page.
-    fn make_room(&mut self, emit: Emit<'_>) {
-        while self.cache.len() >= self.config.cache_pages
-            && let Some(page) = self.cache.used_least_recently()
-        {
-            if self.cache.is_dirty(page) {
-                self.write_dirty(page, emit);
-            }
-            self.drop_page(page, emit);
-            self.counts.pages_evicted += 1;
-        }
-    }
-
-    /// Drops a page, dirty or not, if the cache holds it. A page that the disk was asked to read or write is locked
-    /// until the disk has done so.
-    pub(super) fn drop_page(&mut self, page: FilePage, emit: Emit<'_>) {
-        self.wait_for(page, emit);
-        self.wait_for_writes(&(page..=page), emit);
-        if self.cache.remove(page) {
-            self.leave_tables(page);
-            self.lose_page(MemoryPage::File(page));
-            emit(IoStep::Dropped(page));
-        }
-    }
-
-    /// Lets the flusher work, if too many pages are dirty.
-    pub(super) fn balance(&mut self, emit: Emit<'_>) {
-        self.flusher_wakes = None;
-        if self.cache.dirty_len() <= self.config.dirty_pages {
-            return;
-        }
-        while self.cache.dirty_len() > self.config.dirty_pages / 2
-            && let Some((page, _)) = self.cache.dirty_longest()
-        {
-            self.write_dirty(page, emit);
-        }
-    }
-}
-
-/// Returns what a request transfers for a page of the page cache.
-fn file_data(page: FilePage, size: u64) -> Data {
-    let byte = page.page * size;
-    (Location::File(page.file, byte), size, Some((page.file, byte)))
 }

@@ -73,10 +73,12 @@
 //! Ours: the cache replaces in one order of use (Linux has two lists), the flusher's lower mark is half of the upper
 //! one, and a request is complete when the call goes on.
 
+mod cached;
 mod clock;
 mod config;
 mod copies;
 mod counts;
+mod disk;
 mod disk_queue;
 mod files;
 mod memory;
