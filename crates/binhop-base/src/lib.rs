@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod address;
 mod agent;
+mod counted;
 pub mod escape;
 pub mod forest;
 mod kind;
@@ -21,6 +22,7 @@ mod time;
 
 pub use address::{Asid, Bin, FrameNo, MappingId, PageId, PageNo, VirtAddr};
 pub use agent::{Agent, Agents};
+pub use counted::{counted, counted_notes};
 pub use kind::{Kind, PerKind};
 pub use port::{LineAddr, Translation};
 pub use problem::{Class, Problem, Result};

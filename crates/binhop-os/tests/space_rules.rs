@@ -265,7 +265,7 @@ fn impossible_events_are_refused_by_name() {
     let problem = spaces.fork(A, A).unwrap_err();
     assert_eq!((problem.class, &*problem.value), (Class::Request, "fork of asid 1 into itself"));
     let problem = spaces.map(A, VirtAddr(u64::MAX - 4094), 1, READ.into(), None, 0).unwrap_err();
-    assert_eq!(problem.value, "map in asid 1 at address 0xfffffffffffff001: 1 pages of 4096 B");
+    assert_eq!(problem.value, "map in asid 1 at address 0xfffffffffffff001: 1 page of 4096 B");
     for pages in [1 << 52, u64::MAX] {
         assert!(spaces.unmap(A, VirtAddr(1 << 12), pages).is_err());
         assert!(spaces.protect(A, VirtAddr(1 << 12), pages).is_err());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
-use binhop_base::{Bytes, Result};
+use binhop_base::{Bytes, Result, counted_notes};
 use binhop_sim::paging::{Paging, PagingOptions, Utilization, utilization};
 use pyo3::prelude::*;
 
@@ -120,11 +120,16 @@ fn first_touches(found: &Paging) -> RecordBatch {
 
 fn notes(found: &Paging) -> Vec<String> {
     let parts = [
-        (found.outside, "pages lie outside every map of the trace; they are simulated as private pages"),
+        (
+            found.outside,
+            ["page lies", "pages lie"],
+            "outside every map of the trace: private memory is simulated there",
+        ),
         (
             found.unaligned,
-            "pages do not lie wholly in one segment of the trace; they are simulated as private pages",
+            ["page does", "pages do"],
+            "not lie wholly in one segment of the trace: private memory is simulated there",
         ),
     ];
-    parts.iter().filter(|(pages, _)| *pages > 0).map(|(pages, what)| format!("{pages} {what}")).collect()
+    counted_notes(parts)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 use binhop_record::schedule::native::{Native, capture, obstacle};
 use binhop_record::schedule::{BuiltIn, Schedule};
 use binhop_record::{FetchRows, Merge, RecordOptions, Session, Window, exit_code};
@@ -175,8 +175,8 @@ fn drain(window: &mut Window<Merge>, writer: &mut TraceWriter, progress: &Record
 /// holds.
 fn cut_short(failed: Problem, output: &Path, written: &Written) -> Box<Problem> {
     let (references, bytes) = (written.totals.references, written.bytes);
-    let kept =
-        format!("{} holds the first {references} references in {bytes} bytes and is valid", output.display());
+    let references = counted(references, ["reference", "references"]);
+    let kept = format!("{} holds the first {references} in {bytes} bytes and is valid", output.display());
     Box::new(Problem { rule: format!("{}, so the recording ended; {kept}", failed.rule), ..failed })
 }
 

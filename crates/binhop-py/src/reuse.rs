@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
-use binhop_base::{Bytes, Kind, Problem, Result};
+use binhop_base::{Bytes, Kind, Problem, Result, counted_notes};
 use binhop_sim::reuse::{Histogram, Reuse, ReuseKinds, ReuseOptions};
 use pyo3::prelude::*;
 
@@ -135,8 +135,16 @@ fn curve(found: &Reuse, capacities: Option<Vec<u64>>) -> RecordBatch {
 
 fn notes(found: &Reuse) -> Vec<String> {
     let parts = [
-        (found.outside, "pages lie outside every map of the trace; they count as private pages"),
-        (found.unaligned, "pages do not lie wholly in one segment of the trace; they count as private pages"),
+        (
+            found.outside,
+            ["page lies", "pages lie"],
+            "outside every map of the trace: private memory is counted there",
+        ),
+        (
+            found.unaligned,
+            ["page does", "pages do"],
+            "not lie wholly in one segment of the trace: private memory is counted there",
+        ),
     ];
-    parts.iter().filter(|(pages, _)| *pages > 0).map(|(pages, what)| format!("{pages} {what}")).collect()
+    counted_notes(parts)
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 use binhop_record::Mix;
 use binhop_trace::source::Steered;
 use binhop_trace::text::{self, LineFormat};
@@ -58,7 +58,9 @@ impl OpenSource {
         let read = importer.references();
         if let Some(kept) = kept.filter(|&kept| kept < read && !notes.is_empty()) {
             let rule = format!(
-                "the following count all that was read, in blocks: {read} references, {kept} of them kept"
+                "the notes below count all that was read, in blocks: {}, of which {kept} {} kept",
+                counted(read, ["reference", "references"]),
+                if kept == 1 { "was" } else { "were" }
             );
             notes.insert(0, rule);
         }

@@ -1,7 +1,7 @@
 //! `explain` puts the sharing plan of a run into words: what its machines share, what they do not share and
 //! why, and how many rounds the run takes.
 
-use binhop_base::Result;
+use binhop_base::{Result, counted};
 use binhop_hw::{FastPath, MOST_LANES};
 
 use crate::machine::Machine;
@@ -40,8 +40,7 @@ pub fn explain(
         options.switched_off(),
     );
     let preparations = &sharing_plan.preparations;
-    let times =
-        if preparations.len() == 1 { "once".to_string() } else { format!("{} times", preparations.len()) };
+    let times = times(preparations.len());
     let mut lines = vec![format!(
         "{} × {}: the trace is decoded once and prepared {times}",
         count(machines.len(), "machine"),
@@ -102,10 +101,10 @@ pub fn explain_steered(
     };
     let mut lines = vec![
         format!(
-            "{} × {}: nothing is shared. The trace is mixed, prepared and simulated {} times",
+            "{} × {}: nothing is shared. The trace is mixed, prepared and simulated {}",
             count(cells, "machine"),
             count(seeds, "seed"),
-            cells * seeds
+            times(cells * seeds)
         ),
         format!("why: {why}, so the order of the processes differs from placement to placement"),
     ];
@@ -248,8 +247,14 @@ impl FrontGroup {
     }
 }
 
+/// Returns a number with the noun that it counts.
 fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    counted(n as u64, [one, &format!("{one}s")])
+}
+
+/// Returns a number of times in words.
+fn times(n: usize) -> String {
+    if n == 1 { "once".to_string() } else { format!("{n} times") }
 }
 
 /// Returns the range of some counts in words.

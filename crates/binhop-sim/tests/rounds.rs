@@ -178,7 +178,7 @@ fn a_round_that_outgrows_its_memory_is_done_again_with_fewer_seeds() {
     // With memory for one seed as guessed, the trace does not fit at all.
     let one = RunOptions { seeds: vec![0], ..options.clone() };
     let problem = refused(in_rounds(&machines, &events, &self::limited(&machines, &one, 1)));
-    assert!(problem.to_string().contains("pages in 1 address spaces"), "{problem}");
+    assert!(problem.to_string().contains("pages in 1 address space,"), "{problem}");
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn what_is_not_simulated_is_refused_by_name_or_said() {
         &RunOptions::default(),
     );
     assert!(
-        outcome.notes.iter().any(|note| note.contains("the trace holds 1 system calls")),
+        outcome.notes.iter().any(|note| note.contains("the trace holds 1 system call,")),
         "{:?}",
         outcome.notes
     );

@@ -82,7 +82,7 @@ fn din_is_one_line_for_each_reference() {
     assert_eq!(text(ROWS, "din"), "2 1000\n2 1003\n2 1006\n0 7ff0\n2 100a\n0 2000\n1 2000\n1 2008\n");
     let notes = bytes(ROWS, "din").1;
     assert_eq!(notes.len(), 3, "{notes:?}");
-    assert_eq!(notes[0], "1 runs of several instructions are spread evenly over their bytes");
+    assert_eq!(notes[0], "1 run of several instructions is spread evenly over the bytes of the run");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn champsim_gives_references_to_their_instruction_and_marks_jumps() {
         (0x5000, none, [0; 2], [80, 96, 0, 0]),
     ];
     assert_eq!(instructions(&file), want);
-    assert!(notes.iter().any(|note| note.starts_with("1 instructions are repeated")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("1 instruction is repeated")), "{notes:?}");
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -362,7 +362,7 @@ fn champsim_reports_the_instructions_that_it_made_up() {
         (0x1000, none, [0; 2], [0x80, 0, 0, 0]),
     ];
     assert_eq!(instructions(&file), want);
-    assert_eq!(notes, ["2 instructions at address 0 are added, for 6 references before the first fetch"]);
+    assert_eq!(notes, ["2 instructions are added at address 0, for 6 references before the first fetch"]);
 }
 
 #[test]
@@ -374,8 +374,8 @@ fn champsim_counts_a_modify_once() {
     assert_eq!(instructions(&file), want);
     let said = [
         "2 modifies are each written as a load and a store",
-        "1 instructions at address 0 are added, for 1 references before the first fetch",
-        "1 references to address 0 are left out, because there address 0 means no reference",
+        "1 instruction is added at address 0, for 1 reference before the first fetch",
+        "1 reference to address 0 is left out: a ChampSim trace writes address 0 for no reference",
     ];
     assert_eq!(notes, said);
 }

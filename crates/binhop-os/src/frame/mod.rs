@@ -28,7 +28,7 @@ mod wired;
 
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
-use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng};
+use binhop_base::{Asid, FrameNo, PageId, PageNo, Problem, Result, Rng, counted};
 
 use crate::SegmentId;
 pub use allocator::Allocator;
@@ -141,7 +141,7 @@ impl Frames {
         let count = check_count(frames)?;
         if pool == 0 || pool > frames {
             return Err(Problem::request(
-                &format!("{pool} frames"),
+                &counted(pool, ["frame", "frames"]),
                 "placement.pool",
                 &format!("the pool has at least one frame and at most all {frames} of memory"),
                 "change placement.pool or memory.size",
@@ -411,7 +411,7 @@ impl Frames {
 pub(crate) fn check_count(frames: u64) -> Result<u32> {
     u32::try_from(frames).ok().filter(|&count| count > 0 && count < u32::MAX).ok_or_else(|| {
         Problem::request(
-            &format!("{frames} frames"),
+            &counted(frames, ["frame", "frames"]),
             "memory.size",
             "memory has at least one frame and fewer than 2^32 - 1",
             "change memory.size or memory.page",

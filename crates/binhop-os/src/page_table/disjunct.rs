@@ -24,7 +24,7 @@ use alloc::{
     vec::Vec,
 };
 
-use binhop_base::{Asid, Bytes, PageId, PageNo, Problem, Result};
+use binhop_base::{Asid, Bytes, PageId, PageNo, Problem, Result, counted};
 
 use super::config::{TableConfig, one_size};
 use super::form::{TableForm, TableKind};
@@ -75,7 +75,7 @@ impl DisjunctLayout {
     pub fn new(page_log2: u32, segments: u32, regions: u32) -> Result<Self> {
         if !regions.is_power_of_two() || regions > MOST_REGIONS {
             return Err(Problem::request(
-                &format!("{regions} regions"),
+                &counted(regions.into(), ["region", "regions"]),
                 "translation.regions",
                 &format!("a root table has a group for each region: a power of two up to {MOST_REGIONS}"),
                 "take 8, as JM97 does, or 16",
@@ -95,7 +95,11 @@ impl DisjunctLayout {
         }
         if segments == 0 || layout.count() > MOST_PAGES {
             return Err(Problem::request(
-                &format!("{segments} segments of {} pages each", 1u64 << (REGION_LOG2 - page_log2)),
+                &format!(
+                    "{} of {}",
+                    counted(segments.into(), ["segment", "segments"]),
+                    counted(1 << (REGION_LOG2 - page_log2), ["page", "pages"])
+                ),
                 "translation.segments",
                 &format!("there is at least one segment, and the table has at most {MOST_PAGES} pages"),
                 "take fewer segments, or larger pages",
@@ -512,7 +516,10 @@ impl DisjunctTable {
         Problem::request(
             &format!("address {address:#x}, in a region that has no segment"),
             &format!("page table of address space {asid}"),
-            &format!("the disjunct table has room for {} segments, and all are in use", self.layout.segments),
+            &format!(
+                "the disjunct table has room for {}, and no segment is free",
+                counted(self.layout.segments.into(), ["segment", "segments"])
+            ),
             "raise translation.segments",
         )
     }

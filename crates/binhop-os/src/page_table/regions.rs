@@ -3,7 +3,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
-use binhop_base::{Asid, Bytes, PageNo, Problem, Result};
+use binhop_base::{Asid, Bytes, PageNo, Problem, Result, counted};
 
 /// The logarithm of the bytes in a region: 256 MiB, as in a segment of JM97 (Figure 2).
 pub const REGION_LOG2: u32 = 28;
@@ -114,7 +114,10 @@ impl Regions {
         Problem::request(
             &format!("{} regions of {size}, at {}", named.len(), named.join(", ")),
             &format!("page table of address space {asid}"),
-            &format!("this table maps at most {} regions in an address space", shape.count),
+            &format!(
+                "this table maps at most {} in an address space",
+                counted(shape.count.into(), ["region", "regions"])
+            ),
             shape.remedy,
         )
     }

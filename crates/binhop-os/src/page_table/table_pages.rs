@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeSet, format};
 
-use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result, counted};
 
 use super::config::TableConfig;
 
@@ -39,11 +39,11 @@ impl TablePages {
         let size = |pages: u64| Bytes(pages.saturating_mul(self.size.bytes()));
         let all = used.saturating_add(needed);
         Err(Problem::request(
-            &format!("{all} table pages ({})", size(all)),
+            &format!("{} ({})", counted(all, ["table page", "table pages"]), size(all)),
             "translation.reserve",
             &format!(
-                "the reserve for page tables holds {} pages ({})",
-                self.reserve,
+                "the reserve for page tables holds {} ({})",
+                counted(self.reserve.into(), ["page", "pages"]),
                 size(self.reserve.into())
             ),
             "raise translation.reserve, or take a table that needs less memory",

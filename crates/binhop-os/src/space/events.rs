@@ -3,7 +3,7 @@
 
 use alloc::{format, string::String};
 
-use binhop_base::{Asid, Problem, Result, VirtAddr, forest::Root};
+use binhop_base::{Asid, Problem, Result, VirtAddr, counted, forest::Root};
 
 use super::{
     MapFlags, NO_TOUCHED_PAGE, Owner, Spaces,
@@ -144,8 +144,9 @@ impl Spaces {
         last.map(|last| Some((start.0, last))).ok_or_else(|| {
             Problem::request(
                 &format!(
-                    "{} at address {start:#x}: {trace_pages} pages of {} B",
+                    "{} at address {start:#x}: {} of {} B",
                     what(),
+                    counted(trace_pages, ["page", "pages"]),
                     self.trace_page,
                     start = start.0
                 ),

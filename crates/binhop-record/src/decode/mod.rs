@@ -7,6 +7,7 @@ mod records;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use binhop_base::counted;
 use binhop_trace::import::rows::Rows;
 
 use crate::areas::Areas;
@@ -147,7 +148,8 @@ impl Decoder {
             } else if wire::tag(word) == wire::RECORD {
                 let length = wire::low(word);
                 if length > MAX_RECORD_WORDS {
-                    return Err(self.wrong(at, &format!("a record of {length} words")));
+                    let length = counted(length, ["word", "words"]);
+                    return Err(self.wrong(at, &format!("a record of {length}")));
                 }
                 let Some(record) = words.get(at + 1..at + 1 + length as usize) else { break };
                 self.record(word >> 48 & 0xff, record).map_err(|what| self.wrong(at, &what))?;

@@ -10,6 +10,7 @@
 
 use std::num::NonZeroU64;
 
+use binhop_base::counted;
 use binhop_trace::event::{Cause, Op, range_kinds};
 
 use super::{Decoder, PAGE};
@@ -78,7 +79,10 @@ impl Decoder {
                 self.ended = true;
                 self.push(Piece::Exit { time });
             }
-            _ => return Err(format!("a record of kind {kind} with {} words", words.len())),
+            _ => {
+                let length = counted(words.len() as u64, ["word", "words"]);
+                return Err(format!("a record of kind {kind} with {length}"));
+            }
         }
         Ok(())
     }

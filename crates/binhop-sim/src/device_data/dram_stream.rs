@@ -8,7 +8,7 @@
 //! - The number of a line beyond the memory's end is taken modulo the number of lines in memory, as in
 //!   [`AddressMapping`](binhop_hw::AddressMapping).
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 use binhop_hw::{DramOrganisation, DramRequest, SchemeConfig, check_scheme, make_scheme};
 use binhop_trace::Source;
 use binhop_trace::export::MemoryAccess;
@@ -105,7 +105,10 @@ impl AccessWriter {
     fn note(&self) -> Option<String> {
         let Self { beyond, bytes, .. } = self;
         (*beyond > 0).then(|| {
-            format!("{beyond} requests for addresses beyond the {bytes} bytes of [dram] begin anew at address 0, as its controller takes them")
+            format!(
+                "{} beyond the {bytes} bytes of [dram]: the controller counts addresses from 0 again there",
+                counted(*beyond, ["request lies", "requests lie"])
+            )
         })
     }
 }

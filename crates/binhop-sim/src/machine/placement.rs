@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result};
+use binhop_base::{Asid, Bytes, FrameNo, PageNo, PowerOfTwo, Problem, Result, counted};
 use binhop_hw::{CacheConfig, IndexBy, TreeConfig};
 use binhop_os::StateScope;
 use binhop_os::placement::{Mechanism, POLICIES, Policy, Recording, Settings, policy};
@@ -276,7 +276,13 @@ fn check_colors(colors: u32, at: &str, frames: Option<u64>) -> Result<u64> {
         }
         Some(frames) if u64::from(colors) > frames => {
             let rule = format!("every color has a frame, and memory has {frames}");
-            wrong(&rule, &format!("take {frames} colors or fewer, or make memory.size larger"))
+            wrong(
+                &rule,
+                &format!(
+                    "take {}, or make memory.size larger",
+                    counted(frames, ["color", "colors or fewer"])
+                ),
+            )
         }
         _ => Ok(colors.into()),
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use binhop_base::escape::quoted;
-use binhop_base::{Asid, Bytes, Problem, Result};
+use binhop_base::{Asid, Bytes, Problem, Result, counted};
 use binhop_hw::{TagBy, TreeConfig};
 use binhop_os::page_table::REGION_LOG2;
 
@@ -179,7 +179,10 @@ pub(super) fn check_segments(
         if let Some(room) = limits.room.filter(|&room| id >= room) {
             return refused(
                 &format!("segment id {id} of {}", in_words(at)),
-                &format!("the disjunct table has room for {room} segments, which are numbered from 0"),
+                &format!(
+                    "segments are numbered from 0, and the disjunct table has room for {}",
+                    counted(room.into(), ["segment", "segments"])
+                ),
                 "take a smaller id, or raise translation.segments",
             );
         }

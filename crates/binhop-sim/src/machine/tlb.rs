@@ -1,6 +1,6 @@
 //! `tlb` declares the keys of a section `[tlb.NAME]`, and checks the rules between TLBs.
 
-use binhop_base::{PowerOfTwo, Problem, Result};
+use binhop_base::{PowerOfTwo, Problem, Result, counted};
 use binhop_hw::{TlbConfig, TlbReplacement};
 
 use super::cache::{Associativity, Serves};
@@ -113,8 +113,10 @@ fn check_tlb(name: &str, keys: &At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -
         Associativity::Ways(ways) => ways,
     };
     if number > full || !full.is_multiple_of(number) {
-        let rule =
-            format!("entries / ways is the number of sets, a whole number; there are {entries} entries");
+        let rule = format!(
+            "entries / ways is the number of sets, a whole number; the TLB has {}",
+            counted(entries.into(), ["entry", "entries"])
+        );
         return wrong(number.to_string(), "ways", &rule, "take a divisor of the entries, or \"full\"");
     }
     if *replacement == TlbReplacement::Plru && !number.is_power_of_two() {
@@ -131,7 +133,10 @@ fn check_tlb(name: &str, keys: &At<TlbKeys>, taken: &[&str], page: PowerOfTwo) -
         return wrong(wired.0.to_string(), "wired", rule, "take ways = \"full\", or wired = 0");
     }
     if wired.0 >= entries {
-        let rule = format!("an entry is left for the program: there are {entries} entries");
+        let rule = format!(
+            "an entry is left for the program: the TLB has {}",
+            counted(entries.into(), ["entry", "entries"])
+        );
         return wrong(wired.0.to_string(), "wired", &rule, "wire fewer entries, or add entries");
     }
     if wired.0 > 0 && *replacement == TlbReplacement::Plru {

@@ -27,7 +27,7 @@ mod pass;
 mod recent;
 mod stacks;
 
-use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
+use binhop_base::{Bytes, PowerOfTwo, Problem, Result, counted};
 use binhop_trace::transform::head;
 use binhop_trace::{Ahead, Source};
 
@@ -133,8 +133,9 @@ fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
                 return refuse("0", "colors", "memory has at least one color", "ask for 1 or more");
             }
             if colors > frames {
+                let room = counted(frames, ["frame", "frames"]);
                 let rule =
-                    format!("{size} are {frames} frames of {}: a color needs one at least", options.page);
+                    format!("{size} has room for {room} of {}: a color needs one at least", options.page);
                 return refuse(
                     &colors.to_string(),
                     "colors",
@@ -143,7 +144,8 @@ fn check(options: &PagingOptions) -> Result<PowerOfTwo> {
                 );
             }
             if !frames.is_multiple_of(colors) {
-                let rule = format!("the {frames} frames of {size} must divide evenly into the colors");
+                let rule =
+                    format!("{size} has room for {frames} frames, which must divide evenly into the colors");
                 return refuse(
                     &colors.to_string(),
                     "colors",

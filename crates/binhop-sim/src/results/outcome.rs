@@ -6,7 +6,7 @@ use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use super::account::Account;
 use super::long_table::LongTable;
@@ -86,8 +86,9 @@ impl MachineReport {
                 trace,
                 "trace",
                 &format!(
-                    "the trace held {} references in one round of seeds and {} in another, so it changed between the rounds",
-                    mine[0], other[0]
+                    "the trace held {} in one round of seeds and {} in another, so it changed between the rounds",
+                    counted(mine[0], ["reference", "references"]),
+                    other[0]
                 ),
                 "keep the file as it is until the run ends",
             ));

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Class, Problem, Result};
+use binhop_base::{Class, Problem, Result, counted};
 use binhop_os::page_table::PageTables;
 use binhop_trace::transform::head;
 use binhop_trace::{Ahead, Meta, Source};
@@ -133,7 +133,10 @@ pub(crate) fn report(
         return Err(Problem::request(
             &options.warmup.to_string(),
             "warmup",
-            &format!("the run holds {references} references: nothing is left to measure"),
+            &format!(
+                "the run holds {}: nothing is left to measure",
+                counted(references, ["reference", "references"])
+            ),
             "make the warm-up shorter, or the run longer",
         ));
     }

@@ -26,7 +26,7 @@
 //! Every part is taken at its maximum: a vector that doubles counts twice. What a policy in Python keeps is
 //! not estimated.
 
-use binhop_base::{Bytes, Problem};
+use binhop_base::{Bytes, Problem, counted};
 use binhop_hw::{BitsAccess, CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
 use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
@@ -580,7 +580,11 @@ impl MemoryEstimate {
         let estimated_memory = self.bytes(1, all, growth);
         let names: Vec<&str> = machines.iter().map(Machine::name).collect();
         let after = if growth.pages > 0 {
-            format!(", having touched {} pages in {} address spaces", growth.pages, growth.processes)
+            format!(
+                ", having touched {} in {}",
+                counted(growth.pages, ["page", "pages"]),
+                counted(growth.processes, ["address space", "address spaces"])
+            )
         } else {
             String::new()
         };
@@ -623,7 +627,10 @@ impl MemoryEstimate {
                 readable_bytes(memory.bytes),
                 memory.source
             ),
-            &format!("ask for {fit} seeds or fewer, or write the trace to a file first (binhop import)"),
+            &format!(
+                "ask for {}, or write the trace to a file first (binhop import)",
+                counted(fit as u64, ["seed", "seeds or fewer"])
+            ),
         )
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use binhop_base::{Asid, PageId, PowerOfTwo, Result};
+use binhop_base::{Asid, PageId, PowerOfTwo, Result, counted, counted_notes};
 use binhop_os::Spaces;
 use binhop_trace::Meta;
 
@@ -129,17 +129,14 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
     let mut notes = run.meta.notes_on_ends();
     let seen = run.prepare.seen();
     if seen.syscalls > 0 && !run.options.devices {
-        let count = seen.syscalls;
         notes.push(format!(
-            "the trace holds {count} system calls, without the references that the kernel makes for them"
+            "the trace holds {}, without the references that the kernel makes for them",
+            counted(seen.syscalls, ["system call", "system calls"])
         ));
     }
     if seen.forks_onto_living > 0 {
         let Asid(first) = seen.first_living;
-        let forks = match seen.forks_onto_living {
-            1 => "1 fork gives".to_string(),
-            count => format!("{count} forks give"),
-        };
+        let forks = counted(seen.forks_onto_living, ["fork gives", "forks give"]);
         notes.push(format!(
             "{forks} a child the number of an address space that is alive (first: asid {first}); two processes cannot \
              have one number, so the earlier process counts as ended there; number address spaces afresh (binhop lint \
@@ -148,27 +145,26 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
     }
     if seen.switches_to_ended > 0 {
         let Asid(first) = seen.first_ended;
-        let switches = match seen.switches_to_ended {
-            1 => "1 switch leads".to_string(),
-            count => format!("{count} switches lead"),
-        };
+        let switches = counted(seen.switches_to_ended, ["switch leads", "switches lead"]);
         notes.push(format!(
             "{switches} to a process that has exited (first: asid {first}); it counts as a new process with the same \
              number (binhop lint lists these switches)"
         ));
     }
-    if seen.outside > 0 && run.prepare.spaces().has_maps() {
-        notes.push(format!(
-            "{} pages lie outside every map of the trace; they are simulated as private pages",
-            seen.outside
-        ));
-    }
-    let unaligned = run.prepare.spaces().unaligned();
-    if unaligned > 0 {
-        notes.push(format!(
-            "{unaligned} pages do not lie wholly in one segment of the trace; they are simulated as private pages"
-        ));
-    }
+    let spaces = run.prepare.spaces();
+    let outside = if spaces.has_maps() { seen.outside } else { 0 };
+    notes.extend(counted_notes([
+        (
+            outside,
+            ["page lies", "pages lie"],
+            "outside every map of the trace: private memory is simulated there",
+        ),
+        (
+            spaces.unaligned(),
+            ["page does", "pages do"],
+            "not lie wholly in one segment of the trace: private memory is simulated there",
+        ),
+    ]));
     if let Some(synonym) = run.parts.iter().find_map(|part| part.back.synonym()) {
         notes.push(note_on(synonym, run.prepare.spaces(), run.machine.memory().page));
     }

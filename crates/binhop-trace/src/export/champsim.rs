@@ -15,6 +15,7 @@
 //! of them again. If an instruction loads and stores one address separately, the import makes a modify of
 //! these two references, too.
 
+use binhop_base::counted;
 use super::din::{LeftOut, instructions};
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
@@ -140,20 +141,21 @@ impl Virtual for ChampSimExport {
         let mut notes = self.left_out.notes();
         if self.repeated > 0 {
             notes.push(format!(
-                "{} instructions are repeated, because they load from more than {LOADS} addresses or store to more than {STORES}",
-                self.repeated
+                "{} because of loads from more than {LOADS} addresses or stores to more than {STORES}",
+                counted(self.repeated, ["instruction is repeated", "instructions are repeated"])
             ));
         }
         if self.made_up > 0 {
             notes.push(format!(
-                "{} instructions at address 0 are added, for {} references before the first fetch",
-                self.made_up, self.early
+                "{} at address 0, for {} before the first fetch",
+                counted(self.made_up, ["instruction is added", "instructions are added"]),
+                counted(self.early, ["reference", "references"])
             ));
         }
         if self.nowhere > 0 {
             notes.push(format!(
-                "{} references to address 0 are left out, because there address 0 means no reference",
-                self.nowhere
+                "{} left out: a ChampSim trace writes address 0 for no reference",
+                counted(self.nowhere, ["reference to address 0 is", "references to address 0 are"])
             ));
         }
         notes

@@ -7,6 +7,7 @@
 
 use std::io::Write;
 
+use binhop_base::counted_notes;
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
 
@@ -105,19 +106,20 @@ impl LeftOut {
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        note(self.runs, "runs of several instructions are spread evenly over their bytes");
-        note(self.modifies, "modifies are each written as a load and a store");
-        note(
-            self.switches,
-            "switches are left out, so addresses of different processes cannot be told apart (`binhop trace filter` keeps one process)",
-        );
-        note(self.system, "other system events are left out");
-        notes
+        counted_notes([
+            (
+                self.runs,
+                ["run of several instructions is", "runs of several instructions are"],
+                "spread evenly over the bytes of the run",
+            ),
+            (self.modifies, ["modify is", "modifies are each"], "written as a load and a store"),
+            (
+                self.switches,
+                ["switch is", "switches are"],
+                "left out, so addresses of different processes cannot be told apart (`binhop trace filter` keeps one \
+                 process)",
+            ),
+            (self.system, ["other system event is", "other system events are"], "left out"),
+        ])
     }
 }

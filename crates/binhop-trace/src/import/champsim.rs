@@ -22,7 +22,7 @@
 //! A file has no mark of its format. So the two bytes that must be 0 or 1 are checked in every record, and a
 //! file of another format is soon recognized.
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted, counted_notes};
 
 use super::rows::{Left, Rows};
 use super::{Format, Importer};
@@ -137,7 +137,7 @@ impl<const STORES: usize, const SIZE: usize> ChampSimImport<STORES, SIZE> {
         self.records += (filled / SIZE) as u64;
         if !filled.is_multiple_of(SIZE) {
             return Err(Problem::request(
-                &format!("{} bytes", filled % SIZE),
+                &counted((filled % SIZE) as u64, ["byte", "bytes"]),
                 &format!("{}: record {}", self.input.name(), self.records),
                 &format!("a record has {SIZE} bytes, and the trace ends in the middle of a record"),
                 "fetch it again; if it is whole, say the right --format: champsim has records of 64 bytes, champsim-cloudsuite of 96",
@@ -221,17 +221,21 @@ impl<const STORES: usize, const SIZE: usize> Source for ChampSimImport<STORES, S
 
 impl<const STORES: usize, const SIZE: usize> Importer for ChampSimImport<STORES, SIZE> {
     fn notes(&self) -> Vec<String> {
-        let mut notes = vec![format!(
-            "{} references have no size; each becomes the aligned 4-byte word at its address",
-            self.rows.references()
-        )];
-        if self.switches > 0 {
-            notes.push(format!(
-                "{} changes of address space become switches, whose cause and thread are not known",
-                self.switches
-            ));
-        }
-        notes
+        counted_notes([
+            (
+                self.rows.references(),
+                ["reference has", "references have"],
+                "no size: a reference becomes the aligned 4-byte word at its address",
+            ),
+            (
+                self.switches,
+                [
+                    "change of address space becomes a switch, whose cause and thread are",
+                    "changes of address space become switches, whose cause and thread are",
+                ],
+                "not known",
+            ),
+        ])
     }
 
     fn references(&self) -> u64 {

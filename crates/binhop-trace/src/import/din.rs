@@ -12,6 +12,7 @@
 //! trace is marked `sizes = "assumed"`. If the third field is a decimal number from 1 to 4096, it is the size
 //! of the reference. Any other text there is a comment, as it is for Dinero.
 
+use binhop_base::counted_notes;
 use super::Format;
 use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
@@ -143,22 +144,23 @@ impl Grammar for DinGrammar {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        note(self.assumed, "references have no size; each becomes the aligned 4-byte word at its address");
-        note(
-            self.comments,
-            "lines have text behind the address that is not a size from 1 to 4096; the text is ignored as a comment",
-        );
-        note(self.others, "lines have label 3 (other) and are left out");
-        note(
-            self.flushes,
-            "lines have label 4 (flush) and are left out, so caches stay warm where Dinero would empty them",
-        );
-        notes
+        counted_notes([
+            (
+                self.assumed,
+                ["reference has", "references have"],
+                "no size: a reference becomes the aligned 4-byte word at its address",
+            ),
+            (
+                self.comments,
+                ["line has", "lines have"],
+                "text behind the address that is not a size from 1 to 4096; the text is ignored as a comment",
+            ),
+            (self.others, ["line of label 3 (other) is", "lines of label 3 (other) are"], "left out"),
+            (
+                self.flushes,
+                ["line of label 4 (flush) is", "lines of label 4 (flush) are"],
+                "left out, so caches stay warm where Dinero would empty them",
+            ),
+        ])
     }
 }

@@ -4,7 +4,7 @@
 //! blocks, joins a line that two blocks share, finds the number of a wrong line, and cuts the rows into
 //! batches. Blocks and batches depend on the text alone, and not on how a pipe delivers it.
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use super::Importer;
 use super::rows::Rows;
@@ -91,7 +91,7 @@ impl<G: Grammar> LineImporter<G> {
         }
         if self.ended && self.rows.references() == 0 {
             return Err(Problem::request(
-                &format!("{} lines", self.lines),
+                &counted(self.lines, ["line", "lines"]),
                 self.input.name(),
                 "a trace holds at least one reference",
                 &format!("check the command that wrote it; a line of this format is `{}`", G::EXAMPLE),

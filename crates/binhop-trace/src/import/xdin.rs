@@ -10,6 +10,7 @@
 //!
 //! Sizes are exact. They are hexadecimal, as Dinero IV's own converters write them (`pixie32`: `%c %x %x`).
 
+use binhop_base::counted_notes;
 use super::Format;
 use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
@@ -113,19 +114,23 @@ impl Grammar for XdinGrammar {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        note(self.others, "lines have label m (other) and become loads");
-        note(self.copybacks, "lines have label c (copy back) and are left out");
-        note(
-            self.invalidates,
-            "lines have label v (invalidate) and are left out, so lines stay where Dinero would drop them",
-        );
-        notes
+        counted_notes([
+            (
+                self.others,
+                ["line of label m (other) becomes a load", "lines of label m (other) become loads"],
+                "of the same address",
+            ),
+            (
+                self.copybacks,
+                ["line of label c (copy back) is", "lines of label c (copy back) are"],
+                "left out",
+            ),
+            (
+                self.invalidates,
+                ["line of label v (invalidate) is", "lines of label v (invalidate) are"],
+                "left out, so lines stay where Dinero would drop them",
+            ),
+        ])
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Findings, RuleId};
 use crate::bounds::exceeds;
 use crate::event::{Cause, Event, EventBatch, Op, map_flags};
 use crate::source::{ASSUMED_PAGE, Meta};
+use binhop_base::counted;
 
 /// The longest instruction of the machines traced (Intel SDM vol. 2, §2.3.11: 15 bytes).
 const LONGEST_INSTRUCTION: u64 = 15;
@@ -203,8 +204,10 @@ impl Walk {
 
     fn mapping(&mut self, event: &Event, findings: &mut Findings) {
         let (op, row) = (event.op, Some(self.row));
-        let shape =
-            || format!("{} at {:#x}, {} pages, flags {}", op.name(), event.addr, event.count, event.size);
+        let shape = || {
+            let pages = counted(event.count.into(), ["page", "pages"]);
+            format!("{} at {:#x}, {pages}, flags {}", op.name(), event.addr, event.size)
+        };
         if !event.addr.is_multiple_of(self.page) {
             findings.add(RuleId::MapAligned, row, shape);
         }

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use super::lines::{LONG_RULE, PAGE_RULE, USUAL_PAGE, hexadecimal, is_too_long, next_line};
 use super::{Placements, Span};
@@ -184,8 +184,11 @@ impl PagemapEntries {
             &format!("{bytes} bytes"),
             &self.path,
             &format!(
-                "{} names {entries} pages of {} bytes: a raw pagemap of them has {first} bytes, or, with every entry in its place, {last} and more",
-                maps.path, maps.page
+                "{} names {} of {} bytes: a raw pagemap has {first} bytes for that, or, with every entry in its \
+                 place, {last} and more",
+                maps.path,
+                counted(entries, ["page", "pages"]),
+                maps.page
             ),
             REMEDY,
         ))
@@ -272,7 +275,10 @@ impl PagemapEntries {
         }
         if self.spans.iter().all(|span| span.physical_address == 0) {
             return Err(Problem::request(
-                &format!("{} pages, all of them in frame 0", self.in_frame_0),
+                &format!(
+                    "{} in frame 0",
+                    counted(self.in_frame_0, ["page, which lies", "pages, all of them"])
+                ),
                 &self.path,
                 "the kernel shows frames to processes with CAP_SYS_ADMIN only, and frame 0 to all others",
                 "save the pagemap as root",

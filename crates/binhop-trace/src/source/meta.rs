@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use binhop_base::counted;
+
 /// The page size that is assumed where a trace does not name its own.
 pub(crate) const ASSUMED_PAGE: u64 = 4096;
 
@@ -100,7 +102,7 @@ impl MixedMeta {
             1 => " and began again once".to_owned(),
             times => format!(" and began again {times} times"),
         };
-        format!("{name} ended after {first} instructions of the mix{again}")
+        format!("{name} ended after {} of the mix{again}", counted(first, ["instruction", "instructions"]))
     }
 }
 
@@ -125,7 +127,8 @@ impl Meta {
         let mut notes: Vec<String> = self.mixed.iter().take(MOST_ENDS).map(MixedMeta::note).collect();
         let more = self.mixed.len() - notes.len();
         if more > 0 {
-            notes.push(format!("{more} more traces were mixed: binhop inspect --json lists when they ended"));
+            let mixed = counted(more as u64, ["more trace was", "more traces were"]);
+            notes.push(format!("{mixed} mixed: binhop inspect --json lists each end"));
         }
         notes
     }

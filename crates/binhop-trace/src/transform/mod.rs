@@ -19,7 +19,7 @@ mod regions;
 mod sample;
 mod select;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 pub use head::{Limit, head};
 pub use join::Joined;
@@ -98,7 +98,10 @@ impl Choose for Slice {
     }
 
     fn nothing(&self) -> (String, String) {
-        let rule = format!("the trace holds {} references up to there, and no whole row behind", self.at);
+        let rule = format!(
+            "the trace holds {} up to there, and no whole row behind",
+            counted(self.at, ["reference", "references"])
+        );
         (format!("from {}", self.from), rule)
     }
 }

@@ -1,6 +1,6 @@
 //! `Windows` samples a trace.
 
-use binhop_base::{Domain, Problem, Result, Rng, Stream};
+use binhop_base::{Domain, Problem, Result, Rng, Stream, counted};
 
 use super::part::{Choice, Choose};
 use super::position;
@@ -68,7 +68,10 @@ impl Choose for Windows {
     }
 
     fn nothing(&self) -> (String, String) {
-        let rule = format!("no window lies within the trace's {} references", self.at);
+        let rule = format!(
+            "no window lies within the trace, which has {}",
+            counted(self.at, ["reference", "references"])
+        );
         (format!("{} of every {}", self.window, self.every), rule)
     }
 }

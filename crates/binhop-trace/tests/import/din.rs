@@ -9,9 +9,9 @@ fn each_label_has_its_event() {
     assert_eq!(
         it.notes,
         [
-            "3 references have no size; each becomes the aligned 4-byte word at its address",
-            "1 lines have label 3 (other) and are left out",
-            "1 lines have label 4 (flush) and are left out, so caches stay warm where Dinero would empty them",
+            "3 references have no size: a reference becomes the aligned 4-byte word at its address",
+            "1 line of label 3 (other) is left out",
+            "1 line of label 4 (flush) is left out, so caches stay warm where Dinero would empty them",
         ]
     );
     assert_eq!(it.meta.sizes.as_deref(), Some("assumed"));

@@ -64,7 +64,7 @@ fn a_text_of_two_threads() {
     assert_eq!(table(&it), data("threads.rows"));
     assert_eq!(it.meta.page_size, Some(4096));
     assert_eq!(it.meta.processes.len(), 1);
-    assert_eq!(it.notes, ["1 mappings were moved by mremap; their pages count as new pages"]);
+    assert_eq!(it.notes, ["1 mapping was moved by mremap; every page there counts as a new page"]);
 }
 
 #[test]
@@ -88,9 +88,10 @@ fn a_text_of_three_processes() {
     assert_eq!(
         it.notes,
         [
-            "97 references were made while several processes ran; each is given to the process named last (one text per process, --log-file=NAME.%p, would tell whose they are)",
-            "2 system calls are left out, because the text does not hold their results",
-            "2 pieces of system calls are left out, because they belong to no call in the text",
+            "97 references were made while several processes ran; the process named last is assumed (with one text per \
+             process, --log-file=NAME.%p, the process is known)",
+            "2 system calls are left out, because the text does not hold the result",
+            "2 pieces of system calls are left out, because the text does not hold the call",
         ]
     );
     assert_eq!(
@@ -167,7 +168,7 @@ fn a_call_with_unfit_arguments_is_counted() {
     assert_eq!(table(&it), "fetch 400100 2 1 - -\nsyscall 0 0 9 - -\n");
     assert_eq!(
         it.notes,
-        ["1 system calls have arguments that do not fit their kind; their effect on memory is left out"]
+        ["1 system call has arguments that do not fit the kind of call; the effect on memory is left out"]
     );
 }
 

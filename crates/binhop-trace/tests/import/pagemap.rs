@@ -129,7 +129,8 @@ fn the_error_of_a_wrong_length_names_the_right_lengths() {
         assert_eq!(problem.value, format!("{} bytes", raw.len()));
         assert!(problem.place.starts_with("--v2p: ") && problem.place.ends_with("/p"), "{problem}");
         // With every entry in its place, the file reaches the end of the entry of page 0x7ffe1: 0x7ffe2 × 8 bytes.
-        let rule = "names 5 pages of 4096 bytes: a raw pagemap of them has 40 bytes, or, with every entry in its place, 4194064 and more";
+        let rule = "names 5 pages of 4096 bytes: a raw pagemap has 40 bytes for that, or, with every entry in its place, \
+                    4194064 and more";
         assert!(problem.rule.ends_with(rule), "{problem}");
         assert!(problem.remedy.contains("examples/placement/pagemap.py"), "{problem}");
     }

@@ -12,9 +12,9 @@ fn each_letter_has_its_event() {
     assert_eq!(
         it.notes,
         [
-            "1 lines have label m (other) and become loads",
-            "1 lines have label c (copy back) and are left out",
-            "1 lines have label v (invalidate) and are left out, so lines stay where Dinero would drop them",
+            "1 line of label m (other) becomes a load of the same address",
+            "1 line of label c (copy back) is left out",
+            "1 line of label v (invalidate) is left out, so lines stay where Dinero would drop them",
         ]
     );
     assert_eq!(it.meta.sizes.as_deref(), Some("exact"));

@@ -18,7 +18,7 @@ mod observed;
 
 use std::collections::{HashMap, VecDeque};
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 use binhop_trace::event::Cause;
 
 use super::{BuiltIn, Ready, Schedule, longest_ago};
@@ -230,8 +230,10 @@ impl Schedule for Native {
         let calls: u64 = self.observed.processes.iter().map(|process| process.calls.len() as u64).sum();
         let matched: u64 = self.processes.iter().map(|progress| progress.position.matched).sum();
         let mut notes = vec![format!(
-            "the order is that of a native run: {matched} of its {calls} system calls were found in the recording, {} of its {} turns followed",
-            self.followed, self.total
+            "the order is that of a native run: the recording has {matched} of its {}, and follows {} of its {}",
+            counted(calls, ["system call", "system calls"]),
+            self.followed,
+            counted(self.total as u64, ["turn", "turns"])
         )];
         if matched * 10 < calls * 8 {
             notes.push(
@@ -240,7 +242,10 @@ impl Schedule for Native {
             );
         }
         if self.observed.lost > 0 {
-            notes.push(format!("the kernel lost {} events of the native run", self.observed.lost));
+            notes.push(format!(
+                "the kernel lost {} of the native run",
+                counted(self.observed.lost, ["event", "events"])
+            ));
         }
         notes
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted_notes};
 
 use super::directory::{self, ShardFile};
 use super::record::{SIZE, bytes, file_type};
@@ -105,9 +105,8 @@ impl DrmemtraceImport {
             let shard = open(&file, keep)?;
             trace.add(Some(file), shard, keep);
         }
-        if found.others > 0 {
-            trace.notes.push(format!("{} files are no part of the trace and are skipped", found.others));
-        }
+        let others = (found.others, ["file is", "files are"], "skipped, without a part of the trace");
+        trace.notes.extend(counted_notes([others]));
         if let Some(map) = found.map {
             let map = map.display();
             trace.notes.push(format!(

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted, counted_notes};
 
 use super::record::{NEWEST, file_type};
 use crate::event::{Cause, Op};
@@ -188,30 +188,47 @@ impl SharedState {
 
     /// Returns what was left out or assumed.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
         let counts = &self.counts;
-        for (count, what) in [
-            (counts.prefetches, "prefetches are left out"),
-            (counts.flushes, "cache flushes are left out, so lines stay where the program flushed them"),
+        let mut notes = counted_notes([
+            (counts.prefetches, ["prefetch is", "prefetches are"], "left out"),
+            (
+                counts.flushes,
+                ["cache flush is", "cache flushes are"],
+                "left out, so lines stay where the program flushed them",
+            ),
             (
                 counts.no_fetches,
-                "further rounds of string instructions count neither as fetches nor as instructions",
+                ["further round of a string instruction counts", "further rounds of string instructions count"],
+                "neither as a fetch nor as an instruction",
             ),
-            (counts.empty, "records of a reference without a length are left out"),
-            (counts.signals, "signals and other events of the kernel are read as jumps"),
-            (counts.idle, "markers of a core that waits or idles are left out, so that time does not pass"),
-            (counts.without_frame, "pages were recorded without a physical address"),
-            (counts.markers, "markers that say nothing about references are left out"),
+            (
+                counts.empty,
+                ["record of a reference is", "records of references are"],
+                "left out, for want of a length",
+            ),
+            (
+                counts.signals,
+                ["signal or other event of the kernel is", "signals and other events of the kernel are"],
+                "read as a jump",
+            ),
+            (
+                counts.idle,
+                ["marker of a core that waits or idles is", "markers of a core that waits or idles are"],
+                "left out, so that time does not pass",
+            ),
+            (counts.without_frame, ["page was", "pages were"], "recorded without a physical address"),
+            (
+                counts.markers,
+                ["marker that says nothing about references is", "markers that say nothing about references are"],
+                "left out",
+            ),
             (
                 counts.backward,
-                "timestamps are earlier than the timestamp before them and are set equal to it",
+                ["timestamp is", "timestamps are"],
+                "earlier than the timestamp before: the time before is taken",
             ),
-            (counts.uncut, "files have no footer and may have been cut short"),
-        ] {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        }
+            (counts.uncut, ["file has", "files have"], "no footer, perhaps because the recording was cut short"),
+        ]);
         self.warnings(&mut notes);
         notes
     }
@@ -232,13 +249,18 @@ impl SharedState {
         }
         let frames = self.placement.pages.len();
         if frames > 0 {
-            notes.push(format!("the trace holds physical addresses of {frames} pages; `binhop import --placement FILE` writes them, for placement.policy = \"recorded\""));
+            notes.push(format!(
+                "the trace holds the physical addresses of {}; `binhop import --placement FILE` writes these addresses, \
+                 for placement.policy = \"recorded\"",
+                counted(frames as u64, ["page", "pages"])
+            ));
         }
         if self.switches > 0 {
             notes.push(format!(
-                "{} switches among {} threads stand in the order in which they were traced; tracing slows a program down, so it switches 2 to 10 times as often per instruction as it does untraced",
-                self.switches,
-                self.threads.len()
+                "the order of {} among {} is that of the traced run; tracing slows a program down, so the program \
+                 switches 2 to 10 times as often per instruction as it does untraced",
+                counted(self.switches, ["switch", "switches"]),
+                counted(self.threads.len() as u64, ["thread", "threads"])
             ));
         }
     }

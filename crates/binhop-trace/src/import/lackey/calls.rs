@@ -7,6 +7,7 @@
 //! No other trace format tells system calls as text: drmemtrace has no arguments, and the recorder writes
 //! words.
 
+use binhop_base::counted_notes;
 use super::super::fields::{decimal_from, number};
 
 /// The end of a fork's report of its child, before the child's pid.
@@ -215,19 +216,18 @@ impl Calls {
 
     pub(super) fn notes(&self) -> Vec<String> {
         let lost = self.lost + self.open.len() as u64;
-        let mut notes = Vec::new();
-        if lost > 0 {
-            notes.push(format!(
-                "{lost} system calls are left out, because the text does not hold their results"
-            ));
-        }
-        if self.stray > 0 {
-            notes.push(format!(
-                "{} pieces of system calls are left out, because they belong to no call in the text",
-                self.stray
-            ));
-        }
-        notes
+        counted_notes([
+            (
+                lost,
+                ["system call is", "system calls are"],
+                "left out, because the text does not hold the result",
+            ),
+            (
+                self.stray,
+                ["piece of a system call is", "pieces of system calls are"],
+                "left out, because the text does not hold the call",
+            ),
+        ])
     }
 }
 

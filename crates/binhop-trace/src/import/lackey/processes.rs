@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use binhop_base::{counted, counted_notes};
 use super::super::rows::{Left, Rows};
 use super::calls::{Call, CallResult, Calls, ThreadId};
 use super::descriptors::Descriptors;
@@ -372,28 +373,30 @@ impl Processes {
         }
         if self.guessed > 0 {
             let recorder = self.meta.recorder.take().unwrap_or_default();
-            self.meta.recorder =
-                Some(format!("{recorder} ({} references assigned by assumption)", self.guessed));
+            let guessed = counted(self.guessed, ["reference", "references"]);
+            self.meta.recorder = Some(format!("{recorder} ({guessed} assigned by assumption)"));
         }
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        note(
-            self.guessed,
-            "references were made while several processes ran; each is given to the process named last (one text per process, --log-file=NAME.%p, would tell whose they are)",
-        );
-        note(self.moved, "mappings were moved by mremap; their pages count as new pages");
-        note(
-            self.misfits,
-            "system calls have arguments that do not fit their kind; their effect on memory is left out",
-        );
-        notes
+        counted_notes([
+            (
+                self.guessed,
+                ["reference was", "references were"],
+                "made while several processes ran; the process named last is assumed (with one text per process, \
+                 --log-file=NAME.%p, the process is known)",
+            ),
+            (
+                self.moved,
+                ["mapping was", "mappings were"],
+                "moved by mremap; every page there counts as a new page",
+            ),
+            (
+                self.misfits,
+                ["system call has", "system calls have"],
+                "arguments that do not fit the kind of call; the effect on memory is left out",
+            ),
+        ])
     }
 }
 

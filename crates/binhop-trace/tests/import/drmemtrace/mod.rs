@@ -65,10 +65,10 @@ fn records_without_a_row_are_counted() {
         [
             "3 prefetches are left out",
             "2 cache flushes are left out, so lines stay where the program flushed them",
-            "1 further rounds of string instructions count neither as fetches nor as instructions",
-            "1 records of a reference without a length are left out",
-            "1 signals and other events of the kernel are read as jumps",
-            "1 markers of a core that waits or idles are left out, so that time does not pass",
+            "1 further round of a string instruction counts neither as a fetch nor as an instruction",
+            "1 record of a reference is left out, for want of a length",
+            "1 signal or other event of the kernel is read as a jump",
+            "1 marker of a core that waits or idles is left out, so that time does not pass",
             "3 markers that say nothing about references are left out",
         ]
     );
@@ -118,10 +118,7 @@ fn threads_in_one_file_switch_with_a_cause() {
         ]
     );
     let note = notes(&file).pop().unwrap();
-    assert!(
-        note.starts_with("5 switches among 3 threads stand in the order in which they were traced"),
-        "{note}"
-    );
+    assert!(note.starts_with("the order of 5 switches among 3 threads is that of the traced run"), "{note}");
     assert!(note.contains("2 to 10 times"), "{note}");
 }
 
@@ -196,9 +193,11 @@ fn chunks_repeat_time_and_processor() {
     );
     assert!(!notes(&file).iter().any(|note| note.contains("timestamps")));
     let backward = File::of(7, 7).time(10).time(5).instr(1, 1).end(7);
-    assert!(notes(&backward).contains(
-        &"1 timestamps are earlier than the timestamp before them and are set equal to it".to_string()
-    ));
+    assert!(
+        notes(&backward).contains(
+            &"1 timestamp is earlier than the timestamp before: the time before is taken".to_string()
+        )
+    );
 }
 
 #[test]
@@ -213,8 +212,10 @@ fn physical_addresses_are_a_placement() {
     let page = |asid, page_no, frame| PlacedPage { asid, page_no, frame };
     assert_eq!(placement.pages, [page(0, 1, 9), page(0, 2, 10), page(0, 1, 11), page(1, 1, 12)]);
     assert_eq!(placement.page_size, Some(4096));
-    assert!(it.notes.iter().any(|note| note.starts_with("the trace holds physical addresses of 4 pages; ")));
-    assert!(it.notes.contains(&"1 pages were recorded without a physical address".to_string()));
+    assert!(
+        it.notes.iter().any(|note| note.starts_with("the trace holds the physical addresses of 4 pages; "))
+    );
+    assert!(it.notes.contains(&"1 page was recorded without a physical address".to_string()));
     assert!(
         import_bytes("drmemtrace", File::of(7, 7).instr(1, 1).end(7).bytes()).unwrap().placement.is_none()
     );
@@ -295,7 +296,10 @@ fn a_file_cut_anywhere_is_refused() {
     // The scheduler writes the file of a processor, and may omit the footer. A note reports the missing
     // footer.
     let core = File::of(7, 7).mark(m::FILETYPE, 0x1_0000).instr(1, 1);
-    assert!(notes(&core).contains(&"1 files have no footer and may have been cut short".to_string()));
+    assert!(
+        notes(&core)
+            .contains(&"1 file has no footer, perhaps because the recording was cut short".to_string())
+    );
 }
 
 #[test]
