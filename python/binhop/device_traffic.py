@@ -12,7 +12,7 @@ from binhop.device_data_figures import BASELINE, FLUSH, figures, summary
 from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
-from binhop.numbers import several
+from binhop.numbers import counted
 from binhop.output import ResultDirectory, write_machines, write_parquet, write_provenance
 from binhop.results import SCHEMA
 from binhop.run import without_references
@@ -326,7 +326,7 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
             "moves data of a file or socket"
         )
     if path.get("unseen"):
-        calls = several(path["unseen"], "system call")
+        calls = counted(path["unseen"], "system call")
         notes.append(
             f"the data of {calls} are left out: the trace does not say of which file they are, from which "
             "offset or how many"
@@ -336,11 +336,11 @@ def _about_devices(measured: pl.DataFrame, path: dict[str, int]) -> list[str]:
         ("writes_waiting", "page", "to write"),
         ("packets_waiting", "packet", "to send"),
     ]
-    waiting = [f"{several(path[name], noun)} {task}" for name, noun, task in waits if path.get(name)]
+    waiting = [f"{counted(path[name], noun)} {task}" for name, noun, task in waits if path.get(name)]
     if waiting:
         notes.append(f"devices had not yet served, when the trace ended: {', '.join(waiting)}")
     if path.get("dirty"):
-        pages = several(path["dirty"], "dirty page")
+        pages = counted(path["dirty"], "dirty page")
         their = "its" if path["dirty"] == 1 else "their"
         notes.append(
             f"the page cache held {pages} when the trace ended: {their} data were not written to the disk"

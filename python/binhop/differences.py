@@ -6,7 +6,7 @@ import tomllib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from binhop.numbers import several
+from binhop.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def distinct_names(machines: Sequence[Machine]) -> list[str]:
     names = []
     for machine, one in zip(machines, flat, strict=True):
         words = [f"{key}={value}" for key, value in one.items() if len(values[machine.name, key]) > 1]
-        more = [several(len(words) - MOST_NAMED, "further setting")] if len(words) > MOST_NAMED else []
+        more = [counted(len(words) - MOST_NAMED, "further setting")] if len(words) > MOST_NAMED else []
         names.append(", ".join([machine.name, *words[:MOST_NAMED], *more]))
     often = Counter(names)
     return [

@@ -11,6 +11,7 @@ from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.metrics import exact
+from binhop.numbers import counted
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, notes_once
 from binhop.run import without_references
@@ -144,7 +145,8 @@ class PagingResult:
 
     def __repr__(self) -> str:
         cells = self.faults.height // len(self.workloads)
-        return f"<PagingResult {escaped(', '.join(self.workloads))}: {cells} memories each>"
+        memories = counted(cells, "memory", "memories")
+        return f"<PagingResult {escaped(', '.join(self.workloads))}: {memories} each>"
 
 
 def paging(

@@ -12,6 +12,7 @@ from binhop import _binhop
 from binhop.arguments import shown
 from binhop.errors import RequestError
 from binhop.lazy_imports import pl
+from binhop.numbers import counted
 from binhop.request_files import read_requests
 
 if TYPE_CHECKING:
@@ -89,8 +90,10 @@ class DramResult:
 
     def __repr__(self) -> str:
         hits, misses, conflicts = (self.counts[f"row-{of}"] for of in ("hits", "misses", "conflicts"))
-        rows = f"{hits} row hits, {misses} misses, {conflicts} conflicts"
-        return f"<DramResult: {self.requests.height} requests in {self.cycles} cycles; {rows}>"
+        missed = counted(misses, "miss", "misses")
+        rows = f"{counted(hits, 'row hit')}, {missed}, {counted(conflicts, 'conflict')}"
+        requests = counted(self.requests.height, "request")
+        return f"<DramResult: {requests} in {counted(self.cycles, 'cycle')}; {rows}>"
 
 
 def dram(

@@ -66,15 +66,6 @@ def size_in_bytes(text: str, place: str = "size") -> int:
     return int(found[1]) << UNITS[found[2]]
 
 
-def several(number: int, noun: str) -> str:
-    """Returns a number and a noun in words.
-
-    >>> several(1, "cell"), several(10_000, "run")
-    ('1 cell', '10,000 runs')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def like(option: str) -> str:
     """Returns the remedy for a text that is no number.
 

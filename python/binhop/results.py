@@ -9,6 +9,7 @@ from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of, joined, store_table
 from binhop.metrics import caches, exact
+from binhop.numbers import counted
 from binhop.summary import summarise
 
 if TYPE_CHECKING:
@@ -179,9 +180,8 @@ class Result:
         return html(self.tables(), self.notes)
 
     def __repr__(self) -> str:
-        n = len(self.seeds)
-        title = f"<Result {', '.join(self.workloads)} on {self.provenance['machine']}, {n} placement"
-        lines = [title + "s" * (n != 1)]
+        placements = counted(len(self.seeds), "placement")
+        lines = [f"<Result {', '.join(self.workloads)} on {self.provenance['machine']}, {placements}"]
         rates = self.summary()
         wanted = [f"{cache}.mpi" for cache in caches(rates["metric"].unique(maintain_order=True))]
         rates = rates.filter(pl.col("metric").is_in(wanted) & pl.col("mean").is_not_null())

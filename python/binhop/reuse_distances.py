@@ -12,7 +12,7 @@ from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.metrics import exact
-from binhop.numbers import size_in_bytes
+from binhop.numbers import counted, size_in_bytes
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, notes_once
 from binhop.run import simulate_all, without_references
@@ -145,7 +145,7 @@ class ReuseResult:
         return html(self.tables(), self.notes)
 
     def __repr__(self) -> str:
-        return f"<ReuseResult {escaped(', '.join(self.workloads))}: {self.curve.height} sizes>"
+        return f"<ReuseResult {escaped(', '.join(self.workloads))}: {counted(self.curve.height, 'size')}>"
 
 
 def reuse(

@@ -12,7 +12,7 @@ from binhop.arguments import seed_numbers
 from binhop.differences import distinct_names
 from binhop.errors import RequestError
 from binhop.lazy_imports import pl
-from binhop.numbers import several
+from binhop.numbers import counted
 from binhop.results import Result
 from binhop.run_options import KEYWORDS, RunOptions, checked, takes
 from binhop.traces import ArrowStream, Trace
@@ -158,7 +158,7 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
     if length is not None:
         limits.append(f"the length of {length:,}")
     if instructions is not None:
-        limits.append(several(instructions, "instruction"))
+        limits.append(counted(instructions, "instruction"))
     none = "the trace has no references"
     longer = f"the first run of instructions exceeds {' or '.join(limits)}, and a run is not cut"
     promised = trace.references

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
-from binhop.numbers import figure
+from binhop.numbers import counted, figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -125,7 +125,7 @@ def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = Fals
         count = len(found.outliers)
         lower, _, upper = quantiles((value for _, value in known), n=4, method="inclusive")
         said.append(
-            f"{what}: {count} outlier{'s' * (count != 1)}, more than {FENCE} interquartile ranges from the "
+            f"{what}: {counted(count, 'outlier')}, more than {FENCE} interquartile ranges from the "
             f"quartiles, {figure(lower, unit)} and {figure(upper, unit)}: {seeds(found.outliers, unit)}"
         )
     return said

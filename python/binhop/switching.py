@@ -11,7 +11,7 @@ from binhop._binhop import Machine
 from binhop.errors import RequestError
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
-from binhop.numbers import several
+from binhop.numbers import counted
 from binhop.output import ResultDirectory, write_parquet, write_provenance
 from binhop.results import SCHEMA, Result, notes_once
 from binhop.run import run_all
@@ -360,15 +360,15 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
     if rows["short"].sum():
         share = _range(100 * rows["short"] / rows["switches"], ".3g")
         told.append(
-            f"{_range(rows['short'])} of {_range(rows['switches'])} segments ({share}%) have fewer than "
-            "1,000 instructions; they count with their own length"
+            f"{_range(rows['short'])} of {_range(rows['switches'])} segments ({share}%) fell short of "
+            "1,000 instructions; a short segment counts with its own length"
         )
     if rows["truncated"].sum():
         told.append("the end of the trace cut the last segment off; it counts with the length that it has")
     if rows["same"].sum():
         told.append(
-            f"{_range(rows['same'])} switches led to the same process (another thread, or itself); they end "
-            "no segment"
+            f"{_range(rows['same'])} of the switches led to the same process (another thread, or itself); "
+            "such a switch ends no segment"
         )
     undefined = rows.filter(pl.col("document").is_null())
     if not undefined.is_empty():
@@ -387,7 +387,7 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
     silent = lives.filter(pl.col("segments") > 0, pl.col("instructions") == 0)["asid"].n_unique()
     if silent:
         told.append(
-            f"{several(silent, 'address space')} to which the trace switches ran no instruction, because the "
+            f"{counted(silent, 'address space')} to which the trace switches ran no instruction, because the "
             "trace lacks their references: they evict no lines of others. Record all processes to see what a "
             "switch costs"
         )

@@ -21,6 +21,7 @@ from binhop.kept_runs import NotKeptError
 from binhop.lazy_imports import pl
 from binhop.long_tables import joined
 from binhop.metrics import known_metric
+from binhop.numbers import counted
 from binhop.pace import Passes, references_of
 from binhop.results import Result
 from binhop.resumable import simulated
@@ -148,12 +149,14 @@ def reached_width(seeds: int, most: int, width: float, until: float, of: str, me
     state = f"the interval of {of} is ±{100 * width:.3g}% of {mean}"
     if math.isinf(width):
         state = f"the interval of {of} has no relative width, as {mean} is 0"
+    placements = counted(seeds, "placement")
     if width <= until:
-        return f"{seeds} placements were enough: {state} (asked for: ±{100 * until:g}%)"
+        enough = f"{placements} {'was' if seeds == 1 else 'were'} enough"
+        return f"{enough}: {state} (asked for: ±{100 * until:g}%)"
     if seeds < most:
-        return f"ended early after {seeds} placements: {state}, not the ±{100 * until:g}% asked for"
+        return f"ended early after {placements}: {state}, not the ±{100 * until:g}% asked for"
     return (
-        f"the limit of {seeds} placements came first: {state}, not the ±{100 * until:g}% asked for; "
+        f"the limit of {placements} came first: {state}, not the ±{100 * until:g}% asked for; "
         "allow more seeds, or ask for less"
     )
 

@@ -204,7 +204,7 @@ def test_the_summary_declares_every_count() -> None:
         "bandwidth": found.bandwidth,
     }
     assert summary.filter(pl.col("meaning").str.len_chars() == 0).height == 0
-    assert repr(found) == "<DramResult: 1 requests in 46 cycles; 0 row hits, 1 misses, 0 conflicts>"
+    assert repr(found) == "<DramResult: 1 request in 46 cycles; 0 row hits, 1 miss, 0 conflicts>"
 
 
 @pytest.mark.parametrize("other", PRESETS)

@@ -183,8 +183,8 @@ def test_notes_are_about_every_placement() -> None:
     fourth = [Segment(1 + number % 2, 0, "involuntary", 300, at_the_start(9, 0)) for number in range(20)]
     notes = notes_of(first, second)
     assert notes == [
-        "0 to 1 of 19 to 20 segments (0 to 5.26%) have fewer than 1,000 instructions; they count with their "
-        "own length",
+        "0 to 1 of 19 to 20 segments (0 to 5.26%) fell short of 1,000 instructions; a short segment counts "
+        "with its own length",
         "the end of the trace cut the last segment off; it counts with the length that it has",
     ]
     assert notes_of(first, first[:18]) == []

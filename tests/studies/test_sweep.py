@@ -63,11 +63,11 @@ def test_equal_cells_are_one_and_run_once() -> None:
     )
     own = [line for line in lines[1:] if line.startswith(("run", "  cell"))]
     assert own == [
-        "run 1: lin, 20,000 references: 2 cells × 3 seeds",
+        "run 1: lin, 20 000 references: 2 cells × 3 seeds",
         "  cells: sizes, kh90, cache.l2.size=1MiB; sizes, kh90, cache.l2.size=4MiB",
-        "run 2: lin, 20,000 references: 1 cell × 2 seeds",
+        "run 2: lin, 20 000 references: 1 cell × 2 seeds",
         "  cell: pools, kh90, placement.pool=256KiB",
-        "run 3: tree, 20,000 references: 2 cells × 3 seeds",
+        "run 3: tree, 20 000 references: 2 cells × 3 seeds",
         "  cells: sizes, kh90, cache.l2.size=1MiB; sizes, kh90, cache.l2.size=4MiB",
     ]
     (alone, *_) = study.explain(study.plan(study.parse(TEXT.partition('[[part]]\nname = "pools"')[0])))

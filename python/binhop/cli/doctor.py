@@ -12,6 +12,7 @@ from binhop import recorder
 from binhop.cli import show
 from binhop.cli.options import Force, Json, written_as_json
 from binhop.errors import BinhopError
+from binhop.numbers import counted
 from binhop.recording import FALLBACK_LOSES
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _recorder(installed: recorder.Valgrind | None) -> Finding:
     except BinhopError as error:
         return Finding(what, False, "does not record", str(error))
     references = done.totals["references"]
-    return Finding(what, references > 0, f"recorded {references} references of `true`")
+    return Finding(what, references > 0, f"recorded {counted(references, 'reference')} of `true`")
 
 
 def _tracing() -> Finding:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from binhop.cli import show
 from binhop.kept_runs import KeptRuns, NotKeptError, keeping, kept_beside
-from binhop.numbers import several
+from binhop.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def reporting_kept_runs(out: str) -> Iterator[None]:
     except BaseException:
         kept = KeptRuns(kept_beside(out))
         if len(kept):
-            runs = f"{several(len(kept), 'finished run')} {'are' if len(kept) != 1 else 'is'}"
+            runs = f"{counted(len(kept), 'finished run')} {'are' if len(kept) != 1 else 'is'}"
             place = kept.directory
             show.say(f"binhop: {runs} kept in {place}; the same command goes on from there")
         raise
@@ -59,7 +59,7 @@ def kept_for(out: str | None, *, several: bool) -> Iterator[KeptRuns | None]:
 def report_unfinished(traces: Sequence[Trace], finished: int, kept: KeptRuns | None) -> str:
     """Reports the finished traces of a command that ends early. Returns a note for the result."""
     return _report_unfinished(
-        finished, several(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept
+        finished, counted(len(traces), "trace"), [trace.name for trace in traces[finished:]], kept
     )
 
 
@@ -68,8 +68,8 @@ def report_unfinished_runs(runs: Sequence[StudyRun], finished: int, kept: KeptRu
     cells: dict[str, int] = {}
     for run in runs[finished:]:
         cells[run.workload] = cells.get(run.workload, 0) + len(run.cells)
-    left = [f"{workload} ({several(number, 'cell')})" for workload, number in cells.items()]
-    return _report_unfinished(finished, several(len(runs), "run"), left, kept)
+    left = [f"{workload} ({counted(number, 'cell')})" for workload, number in cells.items()]
+    return _report_unfinished(finished, counted(len(runs), "run"), left, kept)
 
 
 def _report_unfinished(finished: int, of: str, left: Sequence[str], kept: KeptRuns | None) -> str:

@@ -96,7 +96,7 @@ def export(
             claims.writes(output, "-o", unmarked)
         with progress(f"exporting {opened.name}", quiet=quiet) as tell:
             said = opened.export(output, to, length=bound, progress=tell)
-        what = f"{show.grouped(said['references'])} references"
+        what = show.counted(said["references"], "reference")
     else:
         if machine is None:
             rule = f"{to} takes what reaches a memory behind caches"
@@ -117,9 +117,9 @@ def export(
                 progress=tell,
                 **plan,
             )
-        what = f"{show.grouped(said['reads'])} reads and {show.grouped(said['writes'])} writes of memory"
+        what = f"{show.counted(said['reads'], 'read')} and {show.counted(said['writes'], 'write')} of memory"
     if not quiet and output != "-":
-        show.say(f"{output}: {what}, {show.grouped(said['bytes'])} bytes")
+        show.say(f"{output}: {what}, {show.counted(said['bytes'], 'byte')}")
     if not quiet:
         for note in said["notes"]:
             show.say(f"note: {note}")

@@ -170,7 +170,7 @@ class PlacementReporter:
             if file is not None:
                 table = binhop.placements(self._machine, trace, seed, **again)
                 file.write_bytes(_parquet(table, self._machine, trace, seed))
-                placed = f"{show.grouped(table.height)} pages placed"
+                placed = f"{show.counted(table.height, 'page')} placed"
                 self._said.append(f"{called}: {placed}, written to {self._look.dump}")
             if self._look.top is not None:
                 result.repeated_misses = binhop.repeated_misses(
@@ -217,7 +217,7 @@ def named(
     total = int(processes["misses"].sum())
     if not total:
         return [f"no line missed in {cache} but at its first touch"]
-    line = f"{show.grouped(total)} misses in {cache} beyond the first touch"
+    line = f"{show.counted(total, 'miss', 'misses')} in {cache} beyond the first touch"
     if len(seeds) > 1:
         line += f"; {show.grouped(float(processes['others'].sum()))} on average under the other placements"
     commands, size = trace.meta["processes"], _page_bytes(machine)

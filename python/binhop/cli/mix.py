@@ -51,9 +51,10 @@ def mix(
     if not quiet:
         totals = written["totals"]
         show.say(
-            f"{out}: {show.grouped(totals['references'])} references, "
-            f"{show.grouped(totals['instructions'])} instructions, "
-            f"{show.grouped(totals['events']['switch'])} switches, {show.grouped(written['bytes'])} bytes"
+            f"{out}: {show.counted(totals['references'], 'reference')}, "
+            f"{show.counted(totals['instructions'], 'instruction')}, "
+            f"{show.counted(totals['events']['switch'], 'switch', 'switches')}, "
+            f"{show.counted(written['bytes'], 'byte')}"
         )
         for note in notes:
             show.say(f"note: {note}")

@@ -91,8 +91,8 @@ def print_paging(result: PagingResult) -> None:
         cells = result.faults.filter(workload=workload)
         used = result.utilization.filter(workload=workload)
         out.print(
-            f"{workload}: {show.grouped(cells['references'][0])} references, "
-            f"{show.grouped(used['pages'][0])} pages; faults per million, by colors"
+            f"{workload}: {show.counted(cells['references'][0], 'reference')}, "
+            f"{show.counted(used['pages'][0], 'page')}; faults per million, by colors"
         )
         out.print()
         colors = used["colors"].to_list()

@@ -122,10 +122,10 @@ def record(
     if not quiet:
         references = done.totals["references"]
         seconds = time.monotonic() - started
-        instructions = show.grouped(done.totals["instructions"])
+        instructions = show.counted(done.totals["instructions"], "instruction")
         said = (
-            f"{path}: {show.grouped(references)} references, {instructions} instructions, "
-            f"{show.grouped(done.bytes)} bytes, {references / 1e6 / seconds:.1f} M references/s"
+            f"{path}: {show.counted(references, 'reference')}, {instructions}, "
+            f"{show.counted(done.bytes, 'byte')}, {references / 1e6 / seconds:.1f} M references/s"
         )
         show.say(said)
         if references == 0:
@@ -251,8 +251,8 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
         if shown and now - state["at"] >= _EVERY:
             rate = (references - state["references"]) / (now - state["at"]) / 1e6
             state["at"], state["references"] = now, references
-            far = f"{show.grouped(references)} references, {rate:.1f} M/s, {_size(path)}"
-            said = f"recording: {far}, {processes} processes"
+            far = f"{show.counted(references, 'reference')}, {rate:.1f} M/s, {_size(path)}"
+            said = f"recording: {far}, {show.counted(processes, 'process', 'processes')}"
             if over and writing:
                 said = f"the command has ended, {writing} of its processes run on (Ctrl-C stops): {far}"
             live.update(Text(said, overflow="ellipsis", no_wrap=True))

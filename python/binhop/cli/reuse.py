@@ -13,7 +13,7 @@ from binhop.cli import completion, options, show
 from binhop.cli.delivery import delivering, end
 from binhop.cli.early_end import report_unfinished
 from binhop.cli.passes import over_each, parts
-from binhop.numbers import grouped
+from binhop.numbers import counted
 from binhop.resumable import reused
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def print_reuse(result: ReuseResult) -> None:
     out = show.console()
     for trace in result.provenance["traces"]:
         out.print(
-            f"{trace['name']}: {grouped(trace['references'])} references, "
-            f"{grouped(trace['accesses'])} accesses to {grouped(trace['units'])} units of "
+            f"{trace['name']}: {counted(trace['references'], 'reference')}, "
+            f"{counted(trace['accesses'], 'access', 'accesses')} to {counted(trace['units'], 'unit')} of "
             f"{result.provenance['unit']}"
         )
     for table in result.tables():

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from binhop import tables
 from binhop.escape import escaped
-from binhop.numbers import figure, grouped, rate, signed
+from binhop.numbers import counted, figure, grouped, rate, signed
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderResult
@@ -203,6 +203,7 @@ __all__ = [
     "LONGEST",
     "WIDTH",
     "console",
+    "counted",
     "entry",
     "figure",
     "grouped",

@@ -242,8 +242,8 @@ def _put(part: binhop.Trace, to: _PartOutput) -> None:
         totals = written["totals"]
         rows = sum(totals["events"].values())
         show.say(
-            f"{output}: {show.grouped(totals['references'])} references, {show.grouped(rows)} rows, "
-            f"{show.grouped(written['bytes'])} bytes"
+            f"{output}: {show.counted(totals['references'], 'reference')}, {show.counted(rows, 'row')}, "
+            f"{show.counted(written['bytes'], 'byte')}"
         )
 
 

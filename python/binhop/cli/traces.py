@@ -77,9 +77,9 @@ def import_(
         totals = written["totals"]
         rows = sum(totals["events"].values())
         summary = (
-            f"{target}: {show.grouped(totals['references'])} references, "
-            f"{show.grouped(totals['instructions'])} instructions, {show.grouped(rows)} rows, "
-            f"{show.grouped(written['bytes'])} bytes"
+            f"{target}: {show.counted(totals['references'], 'reference')}, "
+            f"{show.counted(totals['instructions'], 'instruction')}, {show.counted(rows, 'row')}, "
+            f"{show.counted(written['bytes'], 'byte')}"
         )
         show.say(summary)
         for note in notes:
@@ -191,7 +191,7 @@ def lint(
     if not written:
         out = show.console()
         for finding in findings:
-            out.print(f"{finding['severity']}: {finding['name']}, {show.grouped(finding['count'])} times")
+            out.print(f"{finding['severity']}: {finding['name']}, {show.counted(finding['count'], 'time')}")
             out.print(f"    {finding['meaning']}; {finding['remedy']}")
             for example in finding["examples"]:
                 where = "" if example["row"] is None else f"row {example['row']}: "

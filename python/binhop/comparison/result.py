@@ -11,6 +11,7 @@ from binhop.comparison.pairs import pair, summarise_pairs
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.metrics import MEMORY, cache_metrics, exact
+from binhop.numbers import counted
 from binhop.results import SCHEMA, Result
 from binhop.summary import TOGETHER, as_one_workload, summarise, with_misses
 
@@ -166,8 +167,8 @@ class Comparison:
         return html(self.tables(), [*([meaning] if meaning else []), *self.notes])
 
     def __repr__(self) -> str:
-        n = len(self.seeds)
-        lines = [f"<Comparison {', '.join(self.workloads)}: {', '.join(self.alternatives)}; {n} placements"]
+        names = f"{', '.join(self.workloads)}: {', '.join(self.alternatives)}"
+        lines = [f"<Comparison {names}; {counted(len(self.seeds), 'placement')}"]
         for row in self.summary.filter(metric=self.metrics[0]).iter_rows(named=True):
             text = f"  {row['workload']} {row['metric']}: {row['alternative']} against {row['baseline']}: "
             text += "both 0" if row["relative"] is None else f"{100 * row['relative']:+.3g}%"

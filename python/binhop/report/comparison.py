@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazy_imports import pl
+from binhop.numbers import counted
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
 from binhop.summary import TOGETHER, as_one_workload, summarise
@@ -90,9 +91,8 @@ def _figure(
         spacing=24,
     ).resolve_scale(color="independent")
     subtitle = "The same seed makes the same random draws, whose common effect cancels in the difference."
-    return finish(
-        chart, f"{workload}: {' · '.join(names[:4])}{' …' * (len(names) > 4)}, {placements} seeds", subtitle
-    )
+    shown = f"{' · '.join(names[:4])}{' …' * (len(names) > 4)}"
+    return finish(chart, f"{workload}: {shown}, {counted(placements, 'seed')}", subtitle)
 
 
 def _distributions(

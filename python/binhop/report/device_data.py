@@ -9,7 +9,7 @@ import altair as alt
 
 from binhop.device_data_figures import CLASSES, FATES
 from binhop.lazy_imports import pl
-from binhop.numbers import several
+from binhop.numbers import counted
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, finish, save
 
@@ -66,7 +66,7 @@ def _figure(workload: str, summary: pl.DataFrame, distances: pl.DataFrame) -> An
         color="independent", strokeDash="independent", x="independent"
     )
     machine = str(summary["machine"][0])
-    placements = several(n, "placement")
+    placements = counted(n, "placement")
     said = [f"{placements}; bars are means. Lines read after eviction had left the caches unread."]
     return finish(chart, f"{workload} on {machine}: what becomes of device data", said)
 

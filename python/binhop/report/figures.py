@@ -9,7 +9,7 @@ import altair as alt
 
 from binhop.lazy_imports import pl
 from binhop.metrics import caches
-from binhop.numbers import rate
+from binhop.numbers import counted, rate
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREY, ORANGE, finish, save
 from binhop.summary import summarise
@@ -97,7 +97,7 @@ def _figure(workload: str, cache: str, values: pl.DataFrame, over_time: pl.DataF
         parts.append(_distribution(cache, values))
     if not over_time.is_empty():
         parts.append(_over_time(cache, values, over_time))
-    title = f"{workload} on {values['machine'][0]}: {values.height} page placement{'s' * (values.height > 1)}"
+    title = f"{workload} on {values['machine'][0]}: {counted(values.height, 'page placement')}"
     subtitle = "One point and one line for each placement; nothing else differs." if several else ""
     return finish(alt.hconcat(*parts, spacing=36).resolve_scale(color="independent"), title, subtitle)
 

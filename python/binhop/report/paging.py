@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazy_imports import pl
+from binhop.numbers import counted
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, finish, save
 
@@ -123,7 +124,7 @@ def _color(column: str, names: list[str], title: str | None) -> Any:
 
 
 def _colors(colors: int) -> str:
-    return f"{colors} color" + "s" * (colors != 1)
+    return counted(colors, "color")
 
 
 def _mib(size: int) -> str:

@@ -10,7 +10,7 @@ import altair as alt
 from binhop import _binhop
 from binhop.device_data_figures import FIGURES
 from binhop.lazy_imports import pl
-from binhop.numbers import figure, is_share, percent, several
+from binhop.numbers import counted, figure, is_share, percent
 from binhop.report.style import finish, save
 from binhop.tables.device_data import compact
 from binhop.tables.study import head, metrics_shown
@@ -92,7 +92,7 @@ def _words(of: pl.DataFrame, metrics: Sequence[str], provenance: Mapping[str, An
     n = max(of["n"].to_list())
     machines = ", ".join(of["machine"].unique(maintain_order=True))
     workloads = ", ".join(of["workload"].unique(maintain_order=True))
-    said = f"{workloads} on {machines}; {several(n, 'placement')}."
+    said = f"{workloads} on {machines}; {counted(n, 'placement')}."
     if n > 1:
         said += f" Mean, and below it half the {100 * provenance['confidence']:g}% interval."
     known = {name: meaning for name, _, meaning in _binhop.device_data_metrics()}

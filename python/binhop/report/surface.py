@@ -9,7 +9,7 @@ import altair as alt
 
 from binhop import json_file
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped, percent
+from binhop.numbers import counted, grouped, percent
 from binhop.output import MARK, read_parquet
 from binhop.report.style import finish, save
 from binhop.tables.switches import short
@@ -41,7 +41,7 @@ def surface_chart(rows: pl.DataFrame, workload: str, placements: int) -> Any:
         "Excess cycles: what processes wait longer in the shared caches than in caches of their own, "
         "without first segments.",
         "Red: switches cost cycles. Blue: processes find lines that others have brought in. Means over "
-        f"{placements} placement{'s' * (placements != 1)}.",
+        f"{counted(placements, 'placement')}.",
     ]
     both = alt.hconcat(*maps, spacing=24).resolve_scale(color="independent")
     return finish(both, f"{workload}: what a switch costs by quantum and machine", said)

@@ -9,6 +9,7 @@ import altair as alt
 
 from binhop import json_file
 from binhop.lazy_imports import pl
+from binhop.numbers import counted
 from binhop.output import MARK, read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save
 from binhop.switch_cost import CONFIDENCE, CUT
@@ -169,8 +170,8 @@ def _figure(
     said = [
         "Excess CPI is what a process waits longer in the shared caches than in caches of its own, per "
         "instruction.",
-        f"A curve ends where fewer than {CUT:.0%} of its segments are alive. {placements} "
-        f"placement{'s' * (placements != 1)}"
+        f"A curve ends where fewer than {CUT:.0%} of its segments are alive. "
+        f"{counted(placements, 'placement')}"
         + (f"; the band is the {100 * confidence:g}% interval of the mean." if placements > 1 else "."),
     ]
     if inside["excess"].null_count():

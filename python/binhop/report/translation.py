@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from binhop.lazy_imports import pl
+from binhop.numbers import counted
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, finish, save
 from binhop.translation_figures import ALL, CAUSE, POLLUTION
@@ -143,7 +144,7 @@ def _figure(workload: str, summary: pl.DataFrame, stacked: pl.DataFrame) -> Any:
     level = f"{100 * summary['confidence'][0]:g}%"
     said = [
         "Coloured: what the processor waits for translation. Grey: what the program itself waits longer.",
-        f"{n} placement{'s' * (n != 1)}"
+        f"{counted(n, 'placement')}"
         + (f"; the line is the {level} interval of the overhead without pollution." if n > 1 else "."),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH, height=alt.Step(ROW))

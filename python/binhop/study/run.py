@@ -12,7 +12,7 @@ from binhop.comparison.result import UNUSED
 from binhop.kept_runs import KeptRuns, NotKeptError, is_known, machine_facts
 from binhop.lazy_imports import pl
 from binhop.long_tables import PiecewiseTable, TableDirectory, frame_of, pieces
-from binhop.numbers import several
+from binhop.numbers import counted
 from binhop.pace import Passes, references_of
 from binhop.run import explained
 from binhop.study.device_data import simulate_schemes
@@ -137,7 +137,7 @@ def _of(of: Mapping[str, None], cells: Mapping[str, tuple[str, str, str]]) -> st
 def _some(names: list[str]) -> str:
     """Returns the first of these cells' names, without duplicates, and the number of further names."""
     names = [*dict.fromkeys(names)]
-    more = f"; and {several(len(names) - MOST_NAMED, 'further cell')}" if len(names) > MOST_NAMED else ""
+    more = f"; and {counted(len(names) - MOST_NAMED, 'further cell')}" if len(names) > MOST_NAMED else ""
     return f"{'; '.join(names[:MOST_NAMED])}{more}"
 
 
@@ -171,19 +171,19 @@ def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
         threads: As for `run`. The memory that a run takes depends on it.
     """
     merged = sum(len(run.cells) for run in plan.runs)
-    once = f"; equal cells are simulated once, which leaves {several(merged, 'cell')}"
+    once = f"; equal cells are simulated once, which leaves {counted(merged, 'cell')}"
     lines = [
-        f"{plan.study.name}: {several(len(plan.places), 'cell')} in {several(len(plan.study.part), 'part')}"
-        f"{once if merged < len(plan.places) else ', simulated'} in {several(len(plan.runs), 'run')}"
+        f"{plan.study.name}: {counted(len(plan.places), 'cell')} in {counted(len(plan.study.part), 'part')}"
+        f"{once if merged < len(plan.places) else ', simulated'} in {counted(len(plan.runs), 'run')}"
     ]
     parts = len(plan.study.part) > 1
     names = {id(place.cell): ", ".join([place.part] * parts + _varies(place)) for place in plan.places}
     said: dict[tuple[str, ...], int] = {}
     for number, run in enumerate(plan.runs):
         end = run.end
-        amount = f"{end.length:,} references" if end.length else "the whole trace"
-        amount = f"{end.instructions:,} instructions" if end.instructions else amount
-        size = f"{several(len(run.cells), 'cell')} × {several(len(run.seeds), 'seed')}"
+        amount = counted(end.length, "reference") if end.length else "the whole trace"
+        amount = counted(end.instructions, "instruction") if end.instructions else amount
+        size = f"{counted(len(run.cells), 'cell')} × {counted(len(run.seeds), 'seed')}"
         lines.append(f"run {number + 1}: {run.workload}, {amount}: {size}")
         word = "cells" if len(run.cells) != 1 else "cell"
         lines.append(f"  {word}: {_some([names[id(cell)] for cell in run.cells])}")
@@ -198,7 +198,7 @@ def explain(plan: Plan, *, threads: int | None = None) -> list[str]:
 def _shared(run: StudyRun, names: Mapping[int, str], threads: int | None) -> list[str]:
     """Returns the plan of the run in words."""
     if run.of_devices:
-        return [f"one front for each placement; {several(len(run.cells), 'scheme')} behind it"]
+        return [f"one front for each placement; {counted(len(run.cells), 'scheme')} behind it"]
     return explained(
         [cell.machine for cell in run.cells],
         [names[id(cell)] for cell in run.cells],

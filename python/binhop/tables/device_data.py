@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.device_data_figures import CLASSES, FATES
 from binhop.lazy_imports import pl
-from binhop.numbers import grouped, percent
+from binhop.numbers import counted, grouped, percent
 from binhop.tables.form import Table
 from binhop.tables.switches import short
 
@@ -78,7 +78,7 @@ class _DeviceDataTables:
             )
             for name in CLASSES
         ]
-        title = f"{self._workload}: references below the front, {n} placement{'s' * (n != 1)}"
+        title = f"{self._workload}: references below the front, {counted(n, 'placement')}"
         return Table(title, ("class", "share", "sequential"), tuple(rows), right=2)
 
     def requests(self) -> list[Table]:

@@ -35,7 +35,7 @@ def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]
     n = measured["seed"].n_unique()
     title = (
         f"{workload} on {measured['machine'][0]}: {counted(values['references']['mean'], 'reference')}, "
-        f"{counted(values['instructions']['mean'], 'instruction')}, {n} placement{'s' * (n != 1)}"
+        f"{counted(values['instructions']['mean'], 'instruction')}, {counted(n, 'placement')}"
     )
     tables = [Table(title, ("level", "misses", "MPI×1000", *heads), tuple(rows), right=6)]
     if "cpi" in values:

@@ -101,8 +101,8 @@ class _Figures:
         row = of["switches"]
         title = (
             f"{row['workload']} on {row['machine']}: {counted(row['mean'], 'switch', 'switches')}, "
-            f"{counted(of['length']['mean'], 'instruction')} between two, {row['n']} "
-            f"placement{'s' * (row['n'] != 1)}"
+            f"{counted(of['length']['mean'], 'instruction')} between two, "
+            f"{counted(row['n'], 'placement')}"
         )
         return Table(title, ("", *heads), tuple(rows), right=len(heads))
 

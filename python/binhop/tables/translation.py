@@ -76,7 +76,7 @@ class _TranslationTables:
         n = max(row["n"] for row in of.values())
         title = (
             f"{of['misses']['workload']}: {counted(of['references']['mean'], 'reference')}, "
-            f"{counted(of['instructions']['mean'], 'instruction')}, {n} placement{'s' * (n != 1)}"
+            f"{counted(of['instructions']['mean'], 'instruction')}, {counted(n, 'placement')}"
         )
         heads = ("design", "misses", "walks", "entries", "CPI", "of time", "slower", "tables")
         return Table(title, heads, tuple(rows), right=7)
