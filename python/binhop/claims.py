@@ -144,7 +144,7 @@ class Claims:
         except OSError:
             known = False
         if not known:
-            rule = "is there already, and this command did not write it"
+            rule = "is there already, and does not say that this command wrote it"
             raise RequestError(given, place, rule, "name another file, or add --force to replace it")
 
     def _is_no_input(self, target: Path, given: str, place: str) -> None:

@@ -33,8 +33,8 @@ _NUMBER = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)")
 _SIZE = re.compile(r"(\d+) ?(B|[KMGT]iB)")
 
 
-def count(text: str | None, option: str) -> int | None:
-    """Returns a whole number, which may have a decimal suffix.
+def count(text: str | None, option: str, *, least: int = 0) -> int | None:
+    """Returns a whole number, which may have a decimal suffix. `least` is the least number that is taken.
 
     >>> count("1.5k", "--length")
     1500
@@ -42,7 +42,7 @@ def count(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     found = _NUMBER.fullmatch(text.strip())
-    rule = "must be a whole number, with k, M, G or T for thousands and so on"
+    rule = f"must be a whole number, {least} or more, with k, M, G or T for thousands and so on"
     if found is None:
         raise RequestError(text, option, rule, like(option))
     exact = Fraction(found[1].replace("_", "")) * SUFFIXES["k" if found[2] == "K" else found[2]]
@@ -50,6 +50,8 @@ def count(text: str | None, option: str) -> int | None:
         raise RequestError(text, option, "must stand for a whole number", like(option))
     if exact >= 2**63:
         raise RequestError(text, option, "must be less than 9.2 × 10^18", like(option))
+    if exact < least:
+        raise RequestError(text, option, f"must be at least {least}", like(option))
     return int(exact)
 
 
@@ -69,9 +71,11 @@ def size_in_bytes(text: str, place: str = "size") -> int:
 def like(option: str) -> str:
     """Returns the remedy for a text that is no number.
 
-    >>> like("--threads")
-    'write it like --threads 2'
+    >>> like("--threads"), like("FROM")
+    ('write it like --threads 2', 'write a number like 50M')
     """
+    if option.isupper():  # a word of the command line, which has no name there
+        return f"write a number like {EXAMPLES.get(option, '50M')}"
     if not option.startswith("-"):  # an argument of a function
         return f'write it like {option}="{EXAMPLES.get(f"--{option}", "50M")}"'
     return f"write it like {option} {EXAMPLES.get(option, '50M')}"

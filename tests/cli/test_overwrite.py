@@ -151,14 +151,16 @@ def test_a_file_of_another_s_takes_force(command: Here, here: Path, name: str) -
     if name in MARKED:
         command.ok(*words(name, output))
     else:
-        assert "--force" in command.refused(*words(name, output))
+        message = command.refused(*words(name, output))
+        assert "does not say that this command wrote it" in message, "nor does the message say who wrote it"
+        assert "--force" in message
     (here / output).write_bytes(b"")
     command.ok(*words(name, output))
     foreign = [b"years of work", (here / "s.parquet").read_bytes(), b'{"rows":[]}', b"{" * 300]
     for content in foreign:
         (here / output).write_bytes(content)
         message = command.refused(*words(name, output))
-        assert "this command did not write it" in message
+        assert "does not say that this command wrote it" in message
         assert (here / output).read_bytes() == content
     command.ok(*words(name, output), "--force")
     assert (here / output).read_bytes() == made

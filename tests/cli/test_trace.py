@@ -124,6 +124,10 @@ def test_a_reader_that_leaves_is_no_error(lin: Path) -> None:
     [
         (["slice", "TRACE", "9k", "9k"], ["9000 to 9000", "ends behind its beginning"]),
         (["slice", "TRACE", "5M"], ["from 5000000", "the trace holds"]),
+        (
+            ["slice", "TRACE", "begin"],
+            ["FROM: begin: must be a whole number, 0 or more", "write a number like 50M"],
+        ),
         (["filter", "TRACE", "--kind", "lod"], ["lod", "load"]),
         (["filter", "TRACE", "--process", "cc1"], ["cc1", "no such process"]),
         (["filter", "TRACE", "--process", "pid=x"], ["pid=x", "--process"]),

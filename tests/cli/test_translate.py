@@ -219,6 +219,12 @@ def test_what_is_wrong_is_refused_with_its_remedy(command: Command, name: str) -
         assert word in said, said
 
 
+def test_designs_without_tlbs_have_no_table_of_tlbs(command: Command) -> None:
+    text = command.ok("translate", "lin", "--length", "20k", "--machine", "softvm", "--seeds", "1").stdout
+    assert "softvm" in text
+    assert "TLBs" not in text.splitlines()
+
+
 def test_software_at_cache_misses_stands_beside_tlbs(command: Command) -> None:
     short = ("lin", "--length", "50k", "--machine", "softvm,jm97", "--seeds", "2")
     smaller = ("--set", "cache.l2d.size=8KiB")

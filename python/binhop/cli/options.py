@@ -12,9 +12,8 @@ import binhop
 from binhop.arguments import MOST_PLACEMENTS
 from binhop.claims import RESULT, Claims
 from binhop.cli import completion, show
-from binhop.errors import RequestError
 from binhop.escape import json_pieces, json_text
-from binhop.numbers import count, like
+from binhop.numbers import count
 from binhop.run_options import KEYWORDS
 from binhop.summary import check_confidence
 from binhop.traces import distinct
@@ -104,20 +103,12 @@ def confidence_of(confidence: float) -> float:
 
 def seeds_of(seeds: str | None) -> int | None:
     """Returns the number of placements. Zero is refused."""
-    number = count(seeds, "--seeds")
-    if number == 0:
-        raise RequestError(
-            "0", "--seeds", "a run needs at least one placement", "ask for 1 or more; the default is 32"
-        )
-    return number
+    return count(seeds, "--seeds", least=1)
 
 
 def positive(text: str | None, option: str) -> int | None:
     """Returns the number. Zero is refused."""
-    number = count(text, option)
-    if number == 0:
-        raise RequestError("0", option, "must be at least 1", like(option))
-    return number
+    return count(text, option, least=1)
 
 
 def length_of(length: int | None, trace: binhop.Trace) -> int | None:

@@ -38,7 +38,9 @@ def translation_tables(summary: pl.DataFrame) -> list[Table]:
     made = []
     for workload in summary["workload"].unique(maintain_order=True):
         of = _TranslationTables(summary.filter(workload=workload))
-        made += [of.designs(), of.causes(), of.events(), of.tlbs(), of.caches()]
+        tables = [of.designs(), of.causes(), of.events(), of.tlbs(), of.caches()]
+        # No row is left in the table of TLBs if no design has a TLB.
+        made += [table for table in tables if table.rows or table.instead]
     return made
 
 

@@ -102,13 +102,24 @@ fn join(path: &str, key: &str) -> String {
 
 /// Returns the setting for which another setting stands: `translation=on` is `translation.active=true`,
 /// `dram=off` is `dram.preset=off`.
-fn shorthand<'a>(path: &'a str, text: &'a str) -> (&'a str, &'a str) {
-    match (path, text) {
+///
+/// # Errors
+/// The setting is neither on nor off.
+fn shorthand<'a>(path: &'a str, text: &'a str, place: &str) -> Result<(&'a str, &'a str)> {
+    Ok(match (path, text) {
         ("translation", "on" | "true") => ("translation.active", "true"),
         ("translation", "off" | "false") => ("translation.active", "false"),
+        ("translation", other) => {
+            return Err(Problem::request(
+                other,
+                place,
+                "a setting turns translation on or off, or names a key, as in translation.table=hashed",
+                "write it like --set translation=on",
+            ));
+        }
         ("dram", preset) => ("dram.preset", preset),
         other => other,
-    }
+    })
 }
 
 /// Applies one setting, such as `cache.l2.size=4MiB`.
@@ -122,7 +133,7 @@ fn set(root: &mut Located, setting: &str) -> Result<()> {
             "write it like --set cache.l2.size=4MiB",
         ));
     };
-    let (path, text) = shorthand(path.trim(), text.trim());
+    let (path, text) = shorthand(path.trim(), text.trim(), &place)?;
     let value = Value::read(text, path, &place);
     let mut at = root;
     for key in path.split('.') {
