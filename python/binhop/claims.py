@@ -28,7 +28,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from binhop import _binhop
+from binhop import _binhop, interrupts
 from binhop.errors import RequestError
 from binhop.output import OutputFile, ResultDirectory
 from binhop.own_files import own_files
@@ -103,7 +103,7 @@ class Claims:
         """Claims and returns the output file of an option; None if the path is None or `-`."""
         if path is None or path == "-":
             return nullcontext()
-        self.writes(path, place, own)
+        self._claim(path, place, own)
         return OutputFile(path, place)
 
     def directory(self, path: str | None, place: str) -> AbstractContextManager[ResultDirectory | None]:
@@ -121,7 +121,11 @@ class Claims:
         return ResultDirectory(path, place)
 
     def writes(self, path: str | os.PathLike[str], place: str, own: OwnTest) -> None:
-        """Claims a file as an output. A file that must not be replaced is refused."""
+        """Claims a file that the extension writes. A file that must not be replaced is refused."""
+        self._claim(path, place, own)
+        interrupts.watch(os.fspath(path), os.fspath(_resolved(os.fspath(path), place)))
+
+    def _claim(self, path: str | os.PathLike[str], place: str, own: OwnTest) -> None:
         given = os.fspath(path)
         check_name(given, place)
         target = _resolved(given, place)

@@ -3,13 +3,15 @@
 While the command's modules are imported nothing has begun, so Ctrl-C ends the process at once. No code of
 binhop could catch the exception yet, and Python would print a traceback. While a result is moved to its
 place, or a library is imported, the interruption waits until that is done. A command that is interrupted
-after its result was moved reports that the result is complete.
+after its result was moved reports that the result is complete. The extension moves traces and exports to
+their places by itself: a file that differs from the file before the command is such a result.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import threading
 from contextlib import contextmanager
@@ -23,6 +25,35 @@ CODE = 130
 
 complete: list[str] = []
 """The directories of results that this command has moved to their places."""
+
+_State = tuple[int, int, int]
+_outputs: dict[str, tuple[str, _State | None]] = {}
+"""The files that this command may write: the path behind all links, and the state before the command."""
+
+
+def begin() -> None:
+    """Forgets the results of an earlier command."""
+    complete.clear()
+    _outputs.clear()
+
+
+def watch(given: str, target: str) -> None:
+    """Notes a file that the command may move to its place. `target` is the path behind all links."""
+    _outputs[given] = target, _state(target)
+
+
+def moved() -> list[str]:
+    """Returns the results that this command has moved to their places, under the names that the user gave."""
+    files = [given for given, (target, before) in _outputs.items() if _state(target) not in (None, before)]
+    return [*complete, *files]
+
+
+def _state(path: str) -> _State | None:
+    try:
+        about = os.stat(path)  # noqa: PTH116, pathlib takes a while
+    except OSError:
+        return None
+    return (about.st_dev, about.st_ino, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -404,3 +404,32 @@ def test_an_interrupted_write_leaves_the_finished_runs_and_nothing_half_written(
     assert stop.begun == []
     assert pl.read_parquet(tmp_path / "out" / "series.parquet")["workload"].n_unique() == 3
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["new", "replaced"])
+def test_a_trace_that_was_moved_to_its_place_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier: bool
+) -> None:
+    """Ctrl-C between the move of a trace and the command's end: the trace is there, and the user is told."""
+    text, made = tmp_path / "a.din", tmp_path / "a.parquet"
+    text.write_text("2 400000\n0 500000\n")
+    arguments = ["import", str(text), "-o", str(made)]
+    if earlier:
+        assert cli.main(arguments) == 0
+    write = binhop.Trace.write
+
+    def disturbed(trace: binhop.Trace, *given: Any, **named: Any) -> Any:
+        write(trace, *given, **named)
+        raise KeyboardInterrupt
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(binhop.Trace, "write", disturbed)
+    capsys.readouterr()
+    assert cli.main(arguments) == 130
+    assert f"binhop: {made} is complete\n{interrupts.INTERRUPTED}\n" in capsys.readouterr().err
+    assert binhop.Trace.open(made).references == 2
+    monkeypatch.setattr(binhop.Trace, "write", refused)
+    assert cli.main(arguments) == 130
+    assert "is complete" not in capsys.readouterr().err, "this command wrote nothing"

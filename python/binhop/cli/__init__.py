@@ -35,7 +35,7 @@ ALONE = ("-h", "--help", "--version")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     streams.prepare()
-    interrupts.complete.clear()
+    interrupts.begin()
     failed: OSError | None
     try:
         if arguments is None:
@@ -136,7 +136,7 @@ def _say(text: str) -> None:
 
 
 def _interrupted() -> int:
-    for place in interrupts.complete:
+    for place in interrupts.moved():
         _say(f"binhop: {place} is complete")
     _say(interrupts.INTERRUPTED)
     return interrupts.CODE
