@@ -1,7 +1,8 @@
 """`docs/generate.py` writes the pages that derive from lists in the code.
 
-Run it after a change to a machine key, a counter, an event, a format, a policy, a workload, an agent, a kind of occasion,
-a fast path or a term of glossary.toml: `.venv/bin/python docs/generate.py`. A test fails if a page is out of date.
+Run it after a change to a machine key, a counter, an event, a format, the metadata of traces, a policy, a workload, an
+agent, a kind of occasion, a fast path or a term of glossary.toml: `.venv/bin/python docs/generate.py`. A test fails if
+a page is out of date.
 """
 
 from __future__ import annotations
@@ -102,11 +103,11 @@ cycle of each access. Without stalls the run may therefore take more fast paths,
 """
 
 STREAM_BUFFERS = """
-Stream buffers fetch lines ahead without putting them into the cache (Jouppi, ISCA 1990). Each buffer holds up to `depth`
-successive lines of one page. A demand miss compares its line with the head of each buffer. If a head holds the line, the
-line comes from the buffer: `<cache>.stream.hits` counts this, the level behind is not asked, the miss costs what a hit
-in the cache costs, and the buffer prefetches one more line. Otherwise the least recently used buffer is emptied, and
-prefetches the `depth` lines behind the missed line. A stream ends at the end of its page.
+Stream buffers fetch lines ahead without putting them into the cache (Jouppi, ISCA 1990). Each buffer holds up to
+`depth` successive lines of one page. A demand miss compares its line with the head of each buffer. If a head holds
+the line, the line comes from the buffer: `<cache>.stream.hits` counts this, the level behind is not asked, the miss
+costs what a hit in the cache costs, and the buffer prefetches one more line. Otherwise the least recently used buffer
+is emptied, and prefetches the `depth` lines behind the missed line. A stream ends at the end of its page.
 
 The miss still counts as a miss of the cache. The prefetches count under the agent `prefetch`
 (`l2.prefetch.load.accesses`; for a cache of instructions, `l2.prefetch.fetch.accesses`), and not in MPI. A prefetched
@@ -163,9 +164,10 @@ def machine_file() -> str:
     """Returns the page on the keys of a machine description."""
     text = "# The machine file\n\n" + MADE
     text += (
-        "A machine is described in a TOML file; this page lists its keys and the bundled machines. `binhop run kh90 …` uses a\n"
-        "bundled machine, and `binhop run ./mine.toml …` uses a file. `--set KEY=VALUE` changes any key. Sizes are written as\n"
-        "`32KiB`, `4MiB`, `1GiB` or `512B`. binhop refuses an unknown key. A key with an empty default must be given.\n"
+        "A machine is described in a TOML file; this page lists its keys and the bundled machines.\n"
+        "`binhop run kh90 …` uses a bundled machine, and `binhop run ./mine.toml …` uses a file. `--set KEY=VALUE`\n"
+        "changes any key. Sizes are written as `32KiB`, `4MiB`, `1GiB` or `512B`. binhop refuses an unknown key. A\n"
+        "key with an empty default must be given.\n"
     )
     listed = binhop.machine_keys()
     headers = {key: re.search(r"\[[\w.-]+\]", meaning) for _, key, _, _, meaning in listed.iter_rows()}
@@ -185,70 +187,78 @@ def metrics() -> str:
     """Returns the page on the metrics of a result."""
     text = "# Metrics\n\n" + MADE
     text += (
-        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB, `<kind>` for\n"
-        "a [kind of access](#kinds-of-access), and `<agent>` for an [agent](glossary.md#agents) other than the program. Counts\n"
-        "are whole numbers. A ratio whose denominator is 0 is null, never 0. A result does not contain metrics that its\n"
-        "machine cannot have, and metrics of TLBs and translation only with `translation.active = true`\n"
-        "or `line-protection`.\n\n"
+        "This page lists the metrics of a result. `<cache>` stands for a cache of the machine, `<tlb>` for a TLB,\n"
+        "`<kind>` for a [kind of access](#kinds-of-access), and `<agent>` for an [agent](glossary.md#agents) other\n"
+        "than the program. Counts are whole numbers. A ratio whose denominator is 0 is null, never 0. A result does\n"
+        "not contain metrics that its machine cannot have, and metrics of TLBs and translation only with\n"
+        "`translation.active = true` or `line-protection`.\n\n"
     )
     text += table(binhop.counters())
     text += (
-        "\n## Kinds of access\n\n"
-        "An access has the kind of the reference that caused it. For example, a level-2 access that a level-1 store miss\n"
-        "causes is a `store`. Misses of demand kinds count in `<cache>.mpi`.\n\n"
+        "\n"
+        "## Kinds of access\n\n"
+        "An access has the kind of the reference that caused it. For example, a level-2 access that a level-1 store\n"
+        "miss causes is a `store`. Misses of demand kinds count in `<cache>.mpi`.\n\n"
     )
     text += table(_kinds())
     text += (
-        "\nNo cache is accessed with the kind `system`. When a frame gets another page, its dirty lines go from each cache to\n"
-        "memory directly, past the levels between. `<cache>.system.sent` counts them at the cache that held them. The dirty\n"
-        "lines that a kernel flushes (`[kernel.…] flush`) go the same way and count as `<cache>.kernel.system.sent`; both\n"
-        "together equal `<cache>.purged.dirty`. The sums over the caches are `memory.system.accesses` and\n"
-        "`memory.kernel.system.accesses`. These lines cost no cycles.\n"
-        "\n[[cost]](machine-file.md#cost) says how cycles are counted. A row of several instructions accesses all its lines\n"
-        "in the cycle of its first instruction.\n"
+        "\n"
+        "No cache is accessed with the kind `system`. When a frame gets another page, its dirty lines go from each\n"
+        "cache to memory directly, past the levels between. `<cache>.system.sent` counts them at the cache that held\n"
+        "them. The dirty lines that a kernel flushes (`[kernel.…] flush`) go the same way and count as\n"
+        "`<cache>.kernel.system.sent`; both together equal `<cache>.purged.dirty`. The sums over the caches are\n"
+        "`memory.system.accesses` and `memory.kernel.system.accesses`. These lines cost no cycles.\n\n"
+        "[[cost]](machine-file.md#cost) says how cycles are counted. A row of several instructions accesses all its\n"
+        "lines in the cycle of its first instruction.\n"
     )
     text += (
-        "\n## Device data\n\n"
-        "`binhop io` ([io.md](io.md)) counts the following for each scheme. `CLASS` is cpu-read, cpu-write, dma-read or\n"
-        "dma-write; `DEVICE` is disk, network, disk-ring or network-ring, or device-N for other numbers in a trace; `CACHE` is\n"
-        "last-level or dma-cache. Metrics of `front` and of devices belong to no scheme.\n\n"
+        "\n"
+        "## Device data\n\n"
+        "`binhop io` ([io.md](io.md)) counts the following for each scheme. `CLASS` is cpu-read, cpu-write, dma-read\n"
+        "or dma-write; `DEVICE` is disk, network, disk-ring or network-ring, or device-N for other numbers in a\n"
+        "trace; `CACHE` is last-level or dma-cache. Metrics of `front` and of devices belong to no scheme.\n\n"
     )
     device_data = [*binhop._binhop.device_data_metrics()]
     text += table(pl.DataFrame(device_data, schema=["name", "unit", "meaning"], orient="row"))
     text += (
-        "\n### Figures of schemes\n\n"
-        "The tables `figures` and `summary` of `binhop io`, and studies that name schemes, have these figures, made from the\n"
-        "counts above. The column `of` says what a figure is of: a class of references, the device and direction of a kind of\n"
-        "requests, a fate, or an agent (`processor`, `devices`). A study names them in one word, as in `row-hits.devices` and\n"
-        "`fate-share.read-memory`: `fate` is `fate-share` there, because `fate.read-memory` is the count. It has none of the figures\n"
-        "that compare with the baseline (`speed-up`, `saved`), and the counts by their own names.\n\n"
+        "\n"
+        "### Figures of schemes\n\n"
+        "The tables `figures` and `summary` of `binhop io`, and studies that name schemes, have these figures, made\n"
+        "from the counts above. The column `of` says what a figure is of: a class of references, the device and\n"
+        "direction of a kind of requests, a fate, or an agent (`processor`, `devices`). A study names them in one\n"
+        "word, as in `row-hits.devices` and `fate-share.read-memory`: `fate` is `fate-share` there, because\n"
+        "`fate.read-memory` is the count. It has none of the figures that compare with the baseline (`speed-up`,\n"
+        "`saved`), and the counts by their own names.\n\n"
     )
     figures = [(name, unit, meaning) for name, (unit, meaning) in FIGURES.items()]
     text += table(pl.DataFrame(figures, schema=["name", "unit", "meaning"], orient="row"))
     text += (
-        "\n## The path of device data\n\n"
-        "`provenance` of a comparison of schemes has these counts of the path from system calls to devices under `path`\n"
-        "([io.md](io.md#where-the-events-come-from)). They are the same for every placement and scheme.\n\n"
+        "\n"
+        "## The path of device data\n\n"
+        "`provenance` of a comparison of schemes has these counts of the path from system calls to devices under\n"
+        "`path` ([io.md](io.md#where-the-events-come-from)). They are the same for every placement and scheme.\n\n"
     )
     text += table(
         pl.DataFrame([*binhop._binhop.path_counts()], schema=["name", "unit", "meaning"], orient="row")
     )
     text += (
-        "\n## By process\n\n"
-        "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and `<cache>.mpi` for\n"
-        "each process, over the whole measured part. A process is an address space; where the column `kernel` is true, the row\n"
-        "is about the process in its kernel. Address spaces also have the metrics below. These metrics count the pages that\n"
-        "the address space has referenced and had in memory when it exited, or at the end of the run; pages that a child inherits\n"
-        "and never references are not among them. If the number of an address space is used\n"
-        "again after an exit, they count the pages of its last life that had pages.\n"
+        "\n"
+        "## By process\n\n"
+        "The table `processes` (`processes.parquet`) has `instructions`, `references`, `<cache>.misses` and\n"
+        "`<cache>.mpi` for each process, over the whole measured part. A process is an address space; where the\n"
+        "column `kernel` is true, the row is about the process in its kernel. Address spaces also have the metrics\n"
+        "below. These metrics count the pages that the address space has referenced and had in memory when it exited,\n"
+        "or at the end of the run; pages that a child inherits and never references are not among them. If the number\n"
+        "of an address space is used again after an exit, they count the pages of its last life that had pages.\n"
         "`exec` discards the old pages, and these metrics do not count them.\n\n"
-        "| name | unit | meaning |\n|---|---|---|\n"
+        "| name | unit | meaning |\n"
+        "|---|---|---|\n"
         "| `os.pages` | pages | The pages of the address space in memory, among those that it has referenced. |\n"
         "| `os.pages.shared` | pages | The pages among them that have, or had, another mapping. |\n"
-        "| `<cache>.conflicts` | pages | The pages beyond the cache's ways in each bin, summed over the bins (KH90 §2). Only "
-        "where the frame chooses the bin. |\n"
-        "| `<cache>.conflicts.minimum` | pages | The smallest number of conflicts that so many pages can have: the pages "
-        "beyond bins × ways. |\n"
+        "| `<cache>.conflicts` | pages | The pages beyond the cache's ways in each bin, summed over the bins "
+        "(KH90 §2). Only where the frame chooses the bin. |\n"
+        "| `<cache>.conflicts.minimum` | pages | The smallest number of conflicts that so many pages can "
+        "have: the pages beyond bins × ways. |\n"
     )
     return text
 
@@ -257,76 +267,141 @@ def traces() -> str:
     """Returns the page on traces: events, formats, lint rules."""
     text = "# Traces\n\n" + MADE
     text += (
-        "A trace is a table of events in program order: a Parquet file, or any Arrow table or stream in Python. This page\n"
-        "lists the events, the foreign formats that binhop reads and writes, and the rules that `binhop lint` checks. The\n"
-        "columns are `op` (UInt8), `addr` (UInt64), `size` (UInt32) and `count` (UInt32), which are never null. Some events\n"
-        "need the columns `arg0` and `arg1` (UInt64, nullable). binhop ignores further columns.\n\n"
-        "A trace starts in address space 0. A fetch of more than one instruction is a run without gaps that ends at the\n"
-        "instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch from 1 to 65,536\n"
-        "instructions. Every command that reads another reference stops there and names its row; `binhop lint` lists all\n"
-        "such rows. System events may cover any range. Other references that `binhop lint` finds are simulated as they\n"
-        "stand: a reference of 0 bytes touches one byte, bytes beyond the last address are left out, and a data reference\n"
-        "counts once whatever its count.\n\n"
+        "A trace is a table of events in program order: a Parquet file, or any Arrow table or stream in Python. This\n"
+        "page lists the events, the foreign formats that binhop reads and writes, and the rules that `binhop lint`\n"
+        "checks. The columns are `op` (UInt8), `addr` (UInt64), `size` (UInt32) and `count` (UInt32), which are never\n"
+        "null. Some events need the columns `arg0` and `arg1` (UInt64, nullable). binhop ignores further columns.\n\n"
+        "A trace starts in address space 0. A fetch of more than one instruction is a run without gaps that ends at\n"
+        "the instruction that makes a data reference. A reference has at most 65,536 bytes, and a fetch from 1 to\n"
+        "65,536 instructions. Every command that reads another reference stops there and names its row; `binhop lint`\n"
+        "lists all such rows. System events may cover any range. Other references that `binhop lint` finds are\n"
+        "simulated as they stand: a reference of 0 bytes touches one byte, bytes beyond the last address are left\n"
+        "out, and a data reference counts once whatever its count.\n\n"
         "## Events\n\n"
     )
-    text += table(binhop.events()) + "\n" + _flags()
+    text += table(binhop.events()) + "\n" + _flags() + _metadata()
     packings = ", ".join(f"{name} (`.{extension}`)" for name, extension in binhop._binhop.packings())
     text += (
-        "\n## Foreign formats\n\n`binhop import` reads these formats from a file or a pipe, plain or packed. The packings are\n"
-        f"{packings}.\nbinhop recognises a packing by the first bytes, not by the name. It reads the entries of a zip archive\n"
+        "\n"
+        "## Foreign formats\n\n"
+        "`binhop import` reads these formats from a file or a pipe, plain or packed. The packings are\n"
+        f"{packings}.\nbinhop recognises a packing by the first bytes, not by the name. It reads the entries of a zip"
+        " archive\n"
         "one after the other.\n\n"
     )
     text += table(binhop.formats())
     text += (
-        "\n## Lengths and boundaries\n\n"
-        "`--length N`, in every command and in Python, reads the rows before the first row that would exceed N references.\n"
-        "Events before that row stay. A run of instructions is not cut, because it does not say where each instruction\n"
-        "begins. A run that would exceed the length is left out, so binhop may read a few references fewer than N. Only runs\n"
-        "of one-byte instructions (`size` = `count`, or 0) are split, because the cut is exact there.\n\n"
-        "No other boundary splits a row, not even a run of one-byte instructions. A row across the end of the warm-up\n"
-        "belongs to the measured part. A row across the end of an interval belongs to the next interval. A row across a\n"
-        "position of `trace slice` or `trace sample` belongs to the part behind it. A switch or a mapping between two\n"
-        "references belongs to the part of the first reference.\n"
-        "\n## Parts of traces\n\n"
-        "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them as a trace\n"
-        "(`-o part.parquet`). Their memory does not grow with the trace.\n\n"
-        "- A part leaves out references, system calls, times and events of devices. It keeps every event that changes the\n"
-        "  state: switch, map, protect, unmap, fork, exec, exit, kernel-enter and kernel-leave. The references of a part\n"
-        "  therefore find their mappings, and pages that a fork shares stay shared. Among switches with no other kept row\n"
-        "  between them, only the last switch stays.\n"
-        "- `binhop trace slice` keeps the references from one position up to another. A position is a number of references. The\n"
-        "  section above says what happens to a row across a position. Slices that follow each other together hold every row\n"
-        "  once.\n"
+        "\n"
+        "## Lengths and boundaries\n\n"
+        "`--length N`, in every command and in Python, reads the rows before the first row that would exceed N\n"
+        "references. Events before that row stay. A run of instructions is not cut, because it does not say where\n"
+        "each instruction begins. A run that would exceed the length is left out, so binhop may read a few references\n"
+        "fewer than N. Only runs of one-byte instructions (`size` = `count`, or 0) are split, because the cut is\n"
+        "exact there.\n\n"
+        "The positions of `trace slice` split these runs, too, and no other rows. No other boundary splits a row, not\n"
+        "even a run of one-byte instructions. A row across the end of the warm-up belongs to the measured part. A row\n"
+        "across the end of an interval belongs to the next interval. A row across a position of `trace slice` or\n"
+        "`trace sample` that does not split it belongs to the part behind the position. A switch or a mapping between\n"
+        "two references belongs to the part of the first reference.\n\n"
+        "## Parts of traces\n\n"
+        "`binhop trace head | cat | slice | filter | sample` show parts of a trace as lines of text, or write them as\n"
+        "a trace (`-o part.parquet`). Their memory does not grow with the trace.\n\n"
+        "- A part leaves out references, system calls, times and events of devices. It keeps every event that changes\n"
+        "  the state: switch, map, protect, unmap, fork, exec, exit, kernel-enter and kernel-leave. The references of\n"
+        "  a part therefore find their mappings, and pages that a fork shares stay shared. Among switches of\n"
+        "  the rows that are left out, only the last switch stays if no row between them is kept.\n"
+        "- `binhop trace slice` keeps the references from one position up to another. A position is a number of\n"
+        "  references. The section above says what happens to a row across a position. Slices that follow each other\n"
+        "  together hold every row once.\n"
         "- `binhop trace filter` keeps rows that pass every given filter. `--kind` and `--process` apply to all rows;\n"
-        "  `--address`, `--region`, `--kernel` and `--user` apply to references. If `--kind` names no kind of reference, the\n"
-        "  part has no other rows: `--kind switch` lists the switches.\n"
-        "- `binhop trace sample --every 10M --window 1M` keeps the first million of each ten million references. `--seed` draws\n"
-        "  a place for each window instead. The caches are not emptied between windows. Some of the first misses of a window\n"
-        "  belong to references that were left out; they matter less the longer the window is.\n"
-        "- `binhop trace cat` of several traces gives new numbers to processes and segments where an earlier trace uses the\n"
-        "  numbers. A file that two of the traces map is one segment. All traces must have pages of one size.\n\n"
-        "A line of text is the event's name and its columns. A column with its usual value is left out: 0, or 1 for the count\n"
-        "of a load, store or modify. `size`, `count`, `arg0` and `arg1` name the columns of any event. Flags are\n"
-        "[letters](#events); causes are system-call, page-fault, involuntary and exit. `# meta` precedes metadata as JSON.\n"
-        "`binhop import -f text` reads the lines back into the same trace.\n\n"
-        "Names and commands in a trace may contain any characters. Every command shows a character that steers a terminal,\n"
-        "ends a line or reorders it as its escape: `\\x1b`, `\\n`, `\\u202e`. JSON and lines of text have `\\u001b`, which\n"
-        "reads back as the same character. A file that binhop names after a workload lies in the directory that was asked\n"
-        "for: if the workload's name contains `/`, the file's name has `-` instead, and a digest.\n\n"
+        "  `--address`, `--region`, `--kernel` and `--user` apply to references. If `--kind` names no kind of\n"
+        "  reference, the part has no other rows: `--kind switch` lists the switches.\n"
+        "- `binhop trace sample --every 10M --window 1M` keeps the first million of each ten million references.\n"
+        "  `--seed` draws a place for each window instead. The caches are not emptied between windows. Some of the\n"
+        "  first misses of a window belong to references that were left out; they matter less the longer the window\n"
+        "  is.\n"
+        "- `binhop trace cat` of several traces gives new numbers to processes and segments where an earlier trace\n"
+        "  uses the numbers. A file that two of the traces map is one segment. All traces must have pages of one\n"
+        "  size.\n\n"
+        "A line of text is the event's name and its columns. A column with its usual value is left out: 0, or 1 for\n"
+        "the count of a load, store or modify. `size`, `count`, `arg0` and `arg1` name the columns of any event.\n"
+        "Flags are [letters](#events); causes are system-call, page-fault, involuntary and exit. `# meta` precedes\n"
+        "metadata as JSON. `binhop import -f text` reads the lines back into the same trace.\n\n"
+        "Names and commands in a trace may contain any characters. Every command shows a character that steers a\n"
+        "terminal, ends a line or reorders it as its escape: `\\x1b`, `\\n`, `\\u202e`. JSON and lines of text have\n"
+        "`\\u001b`, which reads back as the same character. A file that binhop names after a workload lies in the\n"
+        "directory that was asked for: if the workload's name contains `/`, the file's name has `-` instead, and a\n"
+        "digest.\n\n"
     )
     text += table(_lines())
     text += (
-        "\n## Export\n\n"
-        "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator. If the name ends in `.gz`, `.xz` or\n"
-        "`.zst`, the file is compressed; binhop refuses the endings of other packings. A format that takes the *virtual*\n"
-        "stream gets the references as the program makes them. A format that takes the *physical* stream gets the accesses\n"
-        "that reach memory behind the caches of `--machine`, under the page placement of `--seed`. These are lines read for\n"
-        "misses, written back and passed down, in order: exactly the accesses that `binhop run` counts at memory. An address\n"
-        "is frame × page + offset. Lines that are dirty at the end stay in the caches.\n\n"
+        "\n"
+        "## Export\n\n"
+        "`binhop export TRACE --to FORMAT -o FILE` writes a trace for another simulator. If the name ends in `.gz`,\n"
+        "`.xz` or `.zst`, the file is compressed; binhop refuses the endings of other packings. A format that takes\n"
+        "the *virtual* stream gets the references as the program makes them. A format that takes the *physical*\n"
+        "stream gets the accesses that reach memory behind the caches of `--machine`, under the page placement of\n"
+        "`--seed`. These are lines read for misses, written back and passed down, in order: exactly the accesses that\n"
+        "`binhop run` counts at memory. An address is frame × page + offset. Lines that are dirty at the end stay in\n"
+        "the caches.\n\n"
     )
     text += table(binhop.exporters())
     text += "\n## What `binhop lint` checks\n\n" + table(binhop.lint_rules())
     return text
+
+
+META = {
+    "Meta": "",
+    "ProcessMeta": "An entry of `processes`:",
+    "SegmentMeta": "An entry of `segments`:",
+    "MixedMeta": "An entry of `mixed`:",
+}
+"""The structs of `source/meta.rs`, with the line above the table of each."""
+IN_JSON = {"u32": "number", "u64": "number", "String": "text", "bool": "true or false"}
+"""The values that a type of Rust has in JSON."""
+
+
+def _metadata() -> str:
+    """Returns the section on metadata, from the structs in the Rust sources."""
+    text = (
+        "\n"
+        "## Metadata\n\n"
+        "What is known of a trace as a whole is JSON under the key `binhop.meta` of the Parquet file's metadata.\n"
+        "`Trace.meta` returns this JSON in Python, and `binhop trace head` prints it behind `# meta`. A field may be\n"
+        "absent or null where nothing is known. binhop ignores further fields.\n\n"
+    )
+    source = (HERE.parent / "crates/binhop-trace/src/source/meta.rs").read_text(encoding="utf-8")
+    for name, above in META.items():
+        text += f"{above}\n\n" * bool(above) + table(_fields(source, name)) + "\n"
+    return text.rstrip("\n") + "\n"
+
+
+def _fields(source: str, struct: str) -> pl.DataFrame:
+    """Returns the public fields of a struct in a Rust source: name, form in JSON, meaning."""
+    _, _, rest = source.partition(f"\npub struct {struct} {{\n")
+    body, _, _ = rest.partition("\n}\n")
+    rows = []
+    lines: list[str] = []
+    for line in map(str.strip, body.splitlines()):
+        if line.startswith("///"):
+            lines.append(line.removeprefix("///").strip())
+        elif found := re.fullmatch(r"pub (\w+): (.*),", line):
+            rows.append((found[1], _in_json(found[2]), " ".join(lines)))
+            lines = []
+    if not rows or not all(meaning for *_, meaning in rows):
+        raise ValueError(f"{struct}: a field has no comment that says what it means")
+    return pl.DataFrame(rows, schema=["name", "value", "meaning"], orient="row")
+
+
+def _in_json(rust: str) -> str:
+    """Returns the form that a type of Rust has in JSON, in words."""
+    if inner := re.fullmatch(r"Option<(.*)>", rust):
+        return _in_json(inner[1])
+    if inner := re.fullmatch(r"BTreeMap<(?:u32|u64), (.*)>", rust):
+        return f"{_in_json(inner[1])} by number"
+    if inner := re.fullmatch(r"(?:Vec|BTreeSet)<(.*)>", rust):
+        return f"list of {_in_json(inner[1])}"
+    return IN_JSON.get(rust, "object")
 
 
 def _kinds() -> pl.DataFrame:
@@ -343,8 +418,8 @@ def _flags() -> str:
     return (
         f"Flags of `map` and `protect` are a sum of {numbers}.\nIn [lines of text](#parts-of-traces) they are letters: "
         f"`{places}` in this order, with `-` for a flag that is not set;\nthen {ends.replace('is grows', 'grows')}.\n"
-        "For example, `flags=r-x` is 5 and `flags=rw-s` is 11. A line may also give the number, in decimal or with `0x`.\n"
-        "binhop writes a number if the flags have other bits.\n"
+        "For example, `flags=r-x` is 5 and `flags=rw-s` is 11. A line may also give the number, in decimal or with\n"
+        "`0x`. binhop writes a number if the flags have other bits.\n"
     )
 
 
@@ -357,12 +432,15 @@ def policies_and_workloads() -> str:
     """Returns the page on placement policies and workloads."""
     text = "# Placement policies and workloads\n\n" + MADE
     text += (
-        "## Placement policies\n\nThe key `placement.policy` of a machine names one of these policies. The cost is the cost of\n"
+        "## Placement policies\n\n"
+        "The key `placement.policy` of a machine names one of these policies. The cost is the cost of\n"
         "one decision; [placement.md](placement.md#what-a-decision-costs) has the cost of a whole placement.\n\n"
     )
     text += table(binhop.policies())
     text += (
-        "\n## Built-in workloads\n\nThese workloads are real algorithms that run on instrumented memory, and never end.\n"
+        "\n"
+        "## Built-in workloads\n\n"
+        "These workloads are real algorithms that run on instrumented memory, and never end.\n"
         "[workloads.md](workloads.md) describes them.\n\n"
     )
     return text + table(binhop.workloads())
@@ -373,10 +451,10 @@ def json_page() -> str:
     whole = json_schema()
     text = "# JSON\n\n" + MADE
     text += (
-        "`--json FILE` writes one JSON value, and `--json -` writes it to the standard output. This page lists the keys of every\n"
-        "command's output. [result.schema.json](../python/binhop/result.schema.json) is the same as a JSON Schema (draft\n"
-        "2020-12), and is installed with the package. Its definition with the name of a command describes the output of this\n"
-        "command:\n\n"
+        "`--json FILE` writes one JSON value, and `--json -` writes it to the standard output. This page lists the\n"
+        "keys of every command's output. [result.schema.json](../python/binhop/result.schema.json) is the same as a\n"
+        "JSON Schema (draft 2020-12), and is installed with the package. Its definition with the name of a command\n"
+        "describes the output of this command:\n\n"
         "```python\n"
         "import json\n"
         "from importlib.resources import files\n\n"
@@ -414,18 +492,20 @@ def _type(of: dict[str, Any]) -> str:
 
 
 def glossary() -> str:
-    """Returns the page of terms: those of glossary.toml, and the lists of agents, occasions and fast paths in the code."""
+    """Returns the page of terms: the terms of glossary.toml, and lists of agents, occasions and fast paths."""
     terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))
     text = "# Glossary\n\n" + MADE.replace("the lists in the code", "glossary.toml and the lists in the code")
     text += (
-        "This page defines the words of these documents, of the plan that `binhop sweep --explain` prints, and of the code.\n"
-        "[metrics.md](metrics.md) defines every metric and every kind of access.\n"
+        "This page defines the words of these documents, of the plan that `binhop sweep --explain` prints, and of the\n"
+        "code. [metrics.md](metrics.md) defines every metric and every kind of access.\n"
     )
     for section, sentences in terms.items():
         text += f"\n## {section}\n\n| term | meaning |\n|---|---|\n"
         text += "".join(f"| {term} | {_cell(sentence)} |\n" for term, sentence in sentences.items())
     text += (
-        "\n## Agents\n\nMisses of an agent that executes instructions count in MPI. The processor waits for some agents, and not\n"
+        "\n"
+        "## Agents\n\n"
+        "Misses of an agent that executes instructions count in MPI. The processor waits for some agents, and not\n"
         "for others. The counts of an agent other than the user have the agent's name before the kind, as in\n"
         "`l2.walk.load.misses`. Without translation the bundled machines have the user only.\n\n"
     )
@@ -439,7 +519,9 @@ def glossary() -> str:
     text += "\n## Occasions\n\nA unit may ask for these kinds of occasions. The table says when each kind arises.\n\n"
     text += table(_named(code_list("binhop-sim/src/occasion/mod.rs", "occasions")))
     text += (
-        "\n## Fast paths\n\nThe plan names the fast paths that are taken, and gives the reason where a fast path is not taken. Fast\n"
+        "\n"
+        "## Fast paths\n\n"
+        "The plan names the fast paths that are taken, and gives the reason where a fast path is not taken. Fast\n"
         "paths do not change counts.\n\n"
     )
     return text + table(_named(code_list("binhop-hw/src/fast/mod.rs", "paths")))

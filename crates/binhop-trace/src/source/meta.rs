@@ -1,4 +1,5 @@
-//! `Meta` says what is known about a trace besides its events.
+//! `Meta` says what is known about a trace besides its events. `docs/generate.py` makes the tables of the page on traces
+//! from the fields of these structs and from their comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,28 +23,28 @@ pub struct Meta {
     pub command: Option<String>,
     /// `"exact"` if access sizes were recorded, `"assumed"` if an importer filled them in.
     pub sizes: Option<String>,
-    /// The system whose numbers the system calls have: `"linux-x86-64"` or `"4.3bsd"`. [`Meta::call_system`] says which
-    /// system is meant if this field is absent.
+    /// The system whose numbers the system calls have: `"linux-x86-64"` or `"4.3bsd"`. Without this field the calls have
+    /// the numbers of Linux on x86-64. A mix of calls of both systems has `"4.3bsd + linux-x86-64"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_calls: Option<String>,
     /// True if each system call names its object, unless its descriptor was bad, and its buffers if it moved anything.
-    /// Then a call that names neither has moved nothing. If this is false, nothing is known of such a call.
+    /// Then a call that names neither has moved nothing. Without this field nothing is known of such a call.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub describes_calls: bool,
-    /// The rule by which binhop put the processes in order, if it did: `"built-in"`, `"native"`,
-    /// `"round-robin"`.
+    /// The rule by which binhop put the processes of a recording in order: `"built-in"`, `"native"` or `"round-robin"`. A
+    /// mix has its order and its quantum here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// The inputs of a mix, and when they ended.
+    /// The inputs of a mix, and when each input ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mixed: Vec<MixedMeta>,
     /// The process of each asid.
     pub processes: BTreeMap<u32, ProcessMeta>,
-    /// The file and kind of each segment.
+    /// The file and the kind of each segment, by the number that `map` gives the segment.
     pub segments: BTreeMap<u64, SegmentMeta>,
-    /// The path of each file id.
+    /// The path of each file, socket or pipe, by the file id of system calls. The path is empty if it is not known.
     pub files: BTreeMap<u64, String>,
-    /// The bytes of each file id when the trace first uses the file, where they are known.
+    /// The length of a file in bytes when the trace first uses the file, by file id, where the length is known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub file_bytes: BTreeMap<u64, u64>,
     /// The file ids whose calls bypass the page cache (`O_DIRECT`): a device transfers their data from and to the
@@ -111,7 +112,7 @@ impl MixedMeta {
 pub struct SegmentMeta {
     /// The file that the segment maps, if it maps a file.
     pub file: Option<String>,
-    /// The kind: text, data, stack, heap, library, …
+    /// The kind of memory, in a word of the recorder or the workload, such as `"heap"`, `"stack"`, `"library"`.
     pub kind: Option<String>,
 }
 
