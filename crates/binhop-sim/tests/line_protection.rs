@@ -171,6 +171,20 @@ fn a_store_to_a_line_that_forbids_it_is_a_violation() {
     }
 }
 
+/// A `protect` event states what its pages allow in a trace without maps, too. A page that may be written may be read.
+#[test]
+fn a_protect_event_counts_without_maps() {
+    let here = 3 * REGION + 0x7000;
+    for machine in MACHINES {
+        let trace = Trace::default().store(here).fetch(here).protect(here, 1, READ).store(here).load(here);
+        let trace = trace.protect(here, 1, WRITE).store(here).load(here).fetch(here).store(here + 0x1000);
+        let (counts, _) = run_on(trace, machine, &[]).unwrap();
+        let violations =
+            ["fetch", "load", "store"].map(|kind| of(&counts, &format!("translation.{kind}.violations")));
+        assert_eq!(violations, [1, 0, 1], "{machine:?}");
+    }
+}
+
 /// A change sweeps the lines of its page, eagerly or lazily, and takes the cycles of JM97 §5.4.
 #[test]
 fn a_change_of_protection_sweeps_lines_with_and_without_software_translation() {
