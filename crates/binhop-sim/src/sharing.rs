@@ -114,19 +114,23 @@ impl FrontSharing {
                 "cachegrind's rules ask for whole references at every level: level 1 is simulated for each seed"
             }
             Self::Switches => {
-                "private caches of each process follow every access beside the shared caches: level 1 is simulated for each seed"
+                "private caches of each process follow every access beside the shared caches: level 1 is simulated \
+                 for each seed"
             }
             Self::Streams => {
                 "level 1 has stream buffers, whose prefetches are counted apart: level 1 is simulated for each seed"
             }
             Self::Tables => {
-                "each placement's frames decide which entries a walk reads (an inverted page table, or huge pages): level 1 is simulated for each seed"
+                "each placement's frames decide which entries a walk reads (an inverted page table, or huge pages): \
+                 level 1 is simulated for each seed"
             }
             Self::Handlers => {
-                "software translates where the last level misses, in each placement for itself: level 1 is simulated for each seed"
+                "software translates where the last level misses, in each placement for itself: level 1 is simulated \
+                 for each seed"
             }
             Self::Protection => {
-                "lines keep the protection of their pages, in each placement for itself: level 1 is simulated for each seed"
+                "lines keep the protection of their pages, in each placement for itself: level 1 is simulated for \
+                 each seed"
             }
             Self::Units => {
                 "units act where level 1 misses, in each placement for itself: level 1 is simulated for each seed"

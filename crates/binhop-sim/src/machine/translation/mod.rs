@@ -25,40 +25,52 @@ keys! {
         levels: Option<At<UpTo<5>>> = "levels", form "2, 4 or 5", absent "4 for radix", "the levels of a radix table";
         entry: Option<At<Bytes>> = "entry", absent "the usual size of the form", "bytes of an entry of the table";
         refill: Refill = "refill", absent "hardware",
-            "who translates: a page walker that refills a TLB, a handler in software that refills a TLB, or, without a TLB, a handler that runs when the last level misses";
+            "who translates: a page walker that refills a TLB, a handler in software that refills a TLB, or, without \
+             a TLB, a handler that runs when the last level misses";
         reads: Option<At<String>> = "reads", form "a cache's name or \"memory\"",
             absent "the cache that serves data", "the level that a page walker asks first";
         tags: bool = "tags", absent "true",
-            "whether entries of TLBs and walk caches carry the address space; without tags a switch removes all entries but wired entries";
+            "whether entries of TLBs and walk caches carry the address space; without tags a switch removes all \
+             entries but wired entries";
         asids: UpTo<{ 1 << 16 }> = "asids", absent "0",
-            "the numbers that hardware has for address spaces; when they are used up, all entries are removed, wired entries included. 0: no limit";
+            "the numbers that hardware has for address spaces; when they are used up, all entries are removed, wired \
+             entries included. 0: no limit";
         handler: UpTo<1000> = "handler", absent "10", "instructions of the handler that refills a TLB in software";
         root_handler: UpTo<1000> = "root-handler", absent "10",
             "instructions of the handler for a page of the page table itself";
         write_backs: WriteBacks = "write-backs", absent "table",
             "where software translates at cache misses: how a line that goes back to memory is translated";
         sharing: Sharing = "sharing", absent "segments",
-            "where software translates at cache misses: whether regions of 256 MiB that address spaces share as a whole have one segment, or every space has segments of its own";
+            "where software translates at cache misses: whether regions of 256 MiB that address spaces share as a \
+             whole have one segment, or every space has segments of its own";
         protection_changes: ProtectionChanges = "protection-changes", absent "eager",
-            "where lines keep the protection of their pages: whether a change of protection sweeps the page's lines at once, or a line that gains rights is updated when an access needs them";
+            "where lines keep the protection of their pages: whether a change of protection sweeps the page's lines \
+             at once, or a line that gains rights is updated when an access needs them";
         protection_violations: ProtectionViolations = "protection-violations", absent "count",
-            "where lines keep the protection of their pages: whether an access that its page does not allow stops the run, is counted, or is not looked for";
+            "where lines keep the protection of their pages: whether an access that its page does not allow stops \
+             the run, is counted, or is not looked for";
         line_protection: bool = "line-protection", absent "false",
-            "where nothing translates: whether the lines of virtual caches keep the protection of their pages, as they do where software translates at cache misses";
+            "where nothing translates: whether the lines of virtual caches keep the protection of their pages, as \
+             they do where software translates at cache misses";
         segments: Option<At<UpTo<{ 1 << 14 }>>> = "segments", absent "256 for disjunct",
             "the segments of 256 MiB for which a disjunct table has room";
         regions: Option<At<UpTo<256>>> = "regions", absent "8 for disjunct",
-            "the regions of 256 MiB that an address space may use at one time under a disjunct table, a power of two: the groups of its root table";
+            "the regions of 256 MiB that an address space may use at one time under a disjunct table, a power of \
+             two: the groups of its root table";
         segment_ids: Option<At<SegmentIds>> = "segment-ids", absent "none",
-            "where caches have global tags, or software translates at cache misses: the segment ids of regions of 256 MiB; under a disjunct table an id is the number of the segment. Every other region gets its segment by itself";
+            "where caches have global tags, or software translates at cache misses: the segment ids of regions of \
+             256 MiB; under a disjunct table an id is the number of the segment. Every other region gets its segment \
+             by itself";
         shared_segments: Option<At<SharedIds>> = "shared-segments", absent "none",
             "the ids that several regions may have in segment-ids: these regions share their memory";
         second_level: UpTo<1000> = "second-level", absent "0", "cycles of a hit in a second-level TLB";
         huge_pages: Option<At<Bytes>> = "huge-pages", form "a size", absent "none",
-            "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames (buddy)";
+            "the size of huge pages, which private anonymous memory takes; needs a placement with runs of frames \
+             (buddy)";
         reserve: Bytes = "reserve", absent "4MiB", "frames for page tables, above the memory of programs";
         placement: TablePlacement = "placement", absent "random",
-            "how tables take frames of the reserve: by draws of their own, in order, or by the machine's placement policy";
+            "how tables take frames of the reserve: by draws of their own, in order, or by the machine's placement \
+             policy";
     }
 }
 
