@@ -30,12 +30,13 @@
 //!
 //! *Flush and invalidation* (counted as `purged`). When a frame changes hands, the lines of its page leave every
 //! level. Each dirty line, at each level, is one access of kind `system` to memory, past the levels between. Lines
-//! that a device makes stale leave likewise; above an inclusive cache, all lines that a stale line covers leave. A
-//! dirty line is discarded instead of written, if its data is stale from end to end.
+//! whose bytes a device overwrites are stale, and leave in the same way; above an inclusive cache, all lines that a
+//! stale line covers leave. A dirty line is discarded instead of written, if its data is stale from end to end.
 //!
 //! *Flush of whole caches* (counted as `purged`, too). All lines leave the caches that are named, and the caches above
 //! a named inclusive cache. Each dirty line is one access of kind `system` to memory, past the levels between, as
-//! where a frame changes hands. Stream buffers are emptied; write buffers are left alone. A flush takes no time.
+//! where a frame changes hands. Stream buffers are emptied. Write buffers are left alone, because the level behind has
+//! their data already. A flush takes no time.
 //!
 //! *Served by.* The first level that holds the line, on the way from the cache that is asked, serves an access.
 //! Memory serves it if no cache holds the line. A store that is passed down as `write` is served by the first level
@@ -121,8 +122,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// Does the rest of a miss when the line has already come and the victim has already left (see
-    /// [`crate::fast::two_phase`]). The cache must be write-back and allocate, so that the cycle does not matter.
+    /// Completes a miss whose line has already come and whose victim has already left (see
+    /// [`crate::fast::two_phase`]). The cache must be write-back and allocate, and no cache of the tree has a write
+    /// buffer: then nothing that follows depends on the cycle.
     pub(crate) fn complete_miss(
         &mut self,
         number: usize,
@@ -147,8 +149,8 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// Asks this cache directly for an agent other than the user, as the processor asks the first level. A hit
-    /// costs what the level costs if `costs` is true.
+    /// Asks a cache for an agent other than the user, as the processor asks the first level. If `costs` is true, a hit
+    /// costs what a hit at the level costs.
     pub(crate) fn ask(&mut self, number: usize, kind: Kind, at: LineAddr, costs: bool, now: u64) -> u64 {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         self.made_at = now;
@@ -210,6 +212,7 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         self.below.filled(number, cache(self.caches, number).line_of(key));
     }
 
+    /// Takes data that a cache above passes down: a part of a line, or a line of the cache above.
     fn take_data(&mut self, number: usize, kind: Kind, place: Place, data: u8, now: u64) -> u64 {
         let asked = cache(self.caches, number);
         let (write_back, allocate, line_log2) = (asked.write_back, asked.allocate, asked.line_log2);
@@ -233,9 +236,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         wait
     }
 
-    /// Brings a line in. Reads the line from behind as `read` (`None` if the data at hand is the whole line) and
-    /// makes room for it, in the order of the cache's [`WritebackOrder`](crate::WritebackOrder).
-    /// Also returns whether the line came from a stream buffer.
+    /// Brings a line in. Reads the line from behind as `read` (`None` if the data at hand is the whole line) and makes
+    /// room for it, in the order of the cache's [`WritebackOrder`](crate::WritebackOrder). Returns the cycles, and
+    /// whether the line came from a stream buffer.
     fn bring_in(
         &mut self,
         number: usize,
@@ -390,9 +393,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         stall + wait
     }
 
-    /// Removes the lines that hold any of these bytes of a page from every cache of this stage. With a line of an
-    /// inclusive cache, all lines that it covers leave. If the data is to be cleaned ([`DirtyData::Clean`]), no
-    /// line leaves: see [`Self::clean`].
+    /// Removes the lines that hold any of these bytes of a page from every cache of this stage. All lines that a line
+    /// of an inclusive cache covers leave with that line. If the data is to be cleaned ([`DirtyData::Clean`]), no line
+    /// leaves: see [`Self::clean`].
     pub(crate) fn invalidate(&mut self, what: &Invalidation<'_>, now: u64) {
         let Invalidation { page, mappings, bytes, data } = what;
         if bytes.is_empty() {

@@ -30,6 +30,7 @@ impl Caches {
         }
     }
 
+    /// Begins a transaction of an agent in the caches of this stage.
     #[inline(always)]
     pub(crate) fn transaction<'a, T, B>(
         &'a mut self,
@@ -53,9 +54,9 @@ impl Caches {
         cache(&mut self.caches, number)
     }
 
-    /// Makes an access of the user's program to a cache. The access itself is not counted yet. Every reference runs
-    /// through this part, and a hit ends in it. A transaction is built only for the few accesses that miss or pass
-    /// data down.
+    /// Makes an access of the user's program to a cache. The caller counts the access, because it can count a block of
+    /// accesses at once. Every reference runs through this function, and a hit ends in it. A transaction is built only
+    /// for the few accesses that miss or pass data down.
     #[inline(always)]
     pub(crate) fn access<T: Translation, B: Below>(
         &mut self,
@@ -83,6 +84,7 @@ impl Caches {
         transaction.finish_access(number, kind, place, touched.is_some(), 0, now)
     }
 
+    /// Returns a cache of the tree, which must belong to this stage.
     pub(crate) fn get(&self, cache: usize) -> &Cache {
         self.caches[cache].as_ref().expect("the cache belongs to this stage")
     }

@@ -3,10 +3,12 @@
 //! 1990).
 //!
 //! Counting rules
-//! - A cache has some stream buffers. Each holds up to `depth` successive lines of one page, the lowest at its head.
+//! - A cache has some stream buffers. Each buffer holds up to `depth` successive lines of one page, the lowest at its
+//!   head.
 //! - A demand miss that brings its line in compares the line with the head of each buffer. If a head holds the line,
-//!   the line comes from this buffer, which is one `stream.hits`; nothing is asked of the level behind. Of several
-//!   such buffers the most recently used gives the line. The buffer moves up by one, and prefetches one more line.
+//!   the line comes from this buffer: `stream.hits` counts this, and the level behind is not asked. If the heads of
+//!   several buffers hold the line, it comes from the most recently used buffer among them. The next line of the buffer
+//!   becomes its head, and the buffer prefetches one more line.
 //! - Otherwise the level behind is asked as without stream buffers. Then the least recently used buffer is emptied, and
 //!   prefetches the `depth` lines behind the missed line.
 //! - A prefetch is one request to the level behind, of kind `fetch` for an instruction and of kind `load` for data,
@@ -38,12 +40,13 @@ pub(crate) struct BufferedStream {
 }
 
 impl BufferedStream {
-    /// Empties the buffer. Returns what it held.
+    /// Empties the buffer, and returns the stream that it held.
     fn empty(&mut self) -> Self {
         Self { id: self.id, lines: std::mem::take(&mut self.lines) }
     }
 }
 
+/// `StreamBuffers` holds the stream buffers of one cache.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamBuffers {
     depth: u32,

@@ -50,8 +50,8 @@ counters! {
 }
 
 impl FateCounters {
-    /// Returns the number of lines that a device wrote and that neither the processor has read nor anybody has
-    /// overwritten. The lines whose frame changed hands are among them: nobody will ever read them.
+    /// Returns the number of lines that a device wrote, and that the processor has not read and nobody has overwritten
+    /// since. Lines whose frame changed hands are among these lines, because nobody will ever read them.
     #[must_use]
     pub const fn unread(&self) -> u64 {
         self.written

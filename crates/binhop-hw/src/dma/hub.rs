@@ -151,8 +151,8 @@ impl Hub {
         }
     }
 
-    /// Notes that the frame of a line changes hands. What was known of the line was known of the old page: no cache
-    /// holds the line, its data are no I/O data, and nobody will read what a device wrote there.
+    /// Notes that the frame of a line changes hands. Everything that the hub knew of the line concerned the old page.
+    /// From now on no cache holds the line, its data are no I/O data, and nobody will read what a device wrote there.
     pub(super) fn note_frame_change(&mut self, line: u64) {
         let note = self.notes.at(line);
         self.counters.fates.purged_unread += u64::from(*note & UNREAD != 0);

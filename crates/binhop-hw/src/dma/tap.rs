@@ -7,8 +7,8 @@
 ///   the data cache, one of the two may read a line that the other holds dirty, unless an inclusive cache stands
 ///   behind both. A stream buffer reads lines ahead whether or not the front holds them, even dirty lines.)
 /// - It writes back what it holds dirty, and passes down what the processor stores past the caches. It reports when the
-///   last clean copy of a line leaves. A line in a stream buffer is a copy. The buffer discards its lines, so they leave
-///   as parts do.
+///   last clean copy of a line leaves. A line in a stream buffer is a copy. The buffer discards its lines, so they
+///   leave as parts do.
 /// - Under [`SchemeKind::Flush`](super::SchemeKind::Flush) the lines of a page leave the front before a device
 ///   reads or writes one of them. Dirty lines leave as a [`TapEvent::WriteBack`], and clean lines without an event.
 ///   The next two rules are about the other schemes.
@@ -38,7 +38,7 @@ pub enum TapEvent {
         /// The line.
         line: u64,
     },
-    /// A clean line leaves the front, or the last part of a line does.
+    /// A clean line leaves the front, or the last part of a line leaves the front.
     CleanEviction {
         /// The line.
         line: u64,
@@ -134,9 +134,9 @@ impl TapEvent {
 pub enum ServedBy {
     /// Memory.
     Memory,
-    /// The last-level cache; of PBDC, its ways for the processor's data.
+    /// The last-level cache. In PBDC: the ways of the last-level cache for the processor's data.
     LastLevel,
-    /// The DMA cache; of PBDC, the ways of the last-level cache for I/O data.
+    /// The DMA cache. In PBDC: the ways of the last-level cache for I/O data.
     DmaCache,
 }
 
@@ -145,7 +145,7 @@ pub enum ServedBy {
 pub struct TapAnswer {
     /// The place that served the reference.
     pub served: ServedBy,
-    /// Cycles until the reference is complete.
+    /// The cycles until the reference is complete.
     pub cycles: u64,
 }
 

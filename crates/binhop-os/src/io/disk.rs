@@ -35,7 +35,7 @@ impl IoPath {
         self.read_pages(run, emit);
     }
 
-    /// Asks the disk for pages.
+    /// Asks the disk for pages. A disk with a rate delivers them later.
     fn read_pages(&mut self, run: Option<PageRun>, emit: Emit<'_>) {
         match run {
             Some(run) if self.config.disk_rate.is_some() => self.arriving.push(run, self.now),
@@ -58,7 +58,7 @@ impl IoPath {
         }
     }
 
-    /// Asks the disk to write pages of the cache. They are clean from now on.
+    /// Asks the disk to write pages of the cache. The pages are clean from now on.
     fn write_pages(&mut self, run: PageRun, emit: Emit<'_>) {
         self.wait_for_writes(&run.range(), emit);
         run.pages().for_each(|page| self.cache.clean(page));

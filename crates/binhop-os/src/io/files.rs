@@ -10,9 +10,9 @@ use super::disk_queue::all_pages;
 use super::rings::Data;
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
-/// The number of pieces that a call between two files moves in one write, before the flusher works: the pages of a
-/// pipe (Linux, `PIPE_DEF_BUFFERS`). A write does not know which bytes the next write changes. So it reads a page
-/// of which it does not write all bytes.
+/// The number of pieces that a call between two files moves in one write, before the flusher works: Linux passes the
+/// pages through a pipe with room for so many pages (`PIPE_DEF_BUFFERS`). A write does not know which bytes the next
+/// write changes. So a write reads a page of which it does not write all bytes.
 const COPIED_AT_ONCE: usize = 16;
 
 impl IoPath {
@@ -194,7 +194,8 @@ impl IoPath {
         }
     }
 
-    /// Tells the path that a mapping leads to the first `bytes` of a file. A file of unknown length has them.
+    /// Tells the path that a mapping leads to the first `bytes` of a file. A file of unknown length then has these
+    /// bytes.
     pub fn reach_mapped(&mut self, file: FileId, bytes: u64) {
         if !self.file(file).is_known {
             self.reach(file, bytes);
@@ -224,7 +225,7 @@ impl IoPath {
             self.drop_page(FilePage { file, page }, emit);
         }
         self.transfer_direct(false, file, offset, bytes, user, emit);
-        // The buffer may show pages of the range, which its faults have brought in.
+        // The buffer may lie in a mapping of the same range. Then its faults have brought pages of the range in again.
         for page in offset / size..(offset + bytes).div_ceil(size) {
             self.drop_page(FilePage { file, page }, emit);
         }
@@ -283,7 +284,7 @@ impl IoPath {
         self.files.entry(file).or_default()
     }
 
-    /// Notes that a file has at least `bytes`.
+    /// Notes that a file is at least `bytes` long.
     pub(super) fn reach(&mut self, file: FileId, bytes: u64) {
         let file = self.file(file);
         file.bytes = file.bytes.max(bytes);

@@ -1,9 +1,9 @@
-//! Pages of the page cache compete for memory with all other pages.
+//! `MemoryOrder` holds the order in which the page cache and all other pages leave memory, for which they compete.
 //!
 //! # Rules
-//! - `MemoryOrder` holds the pages in memory by the time of their last reference, whoever makes it: the program, the
-//!   kernel's copies, a device. Memory has room for [`MemoryRoom::pages`] of each color. The driver's descriptors and
-//!   the kernel's text do not count; the caller leaves room for them.
+//! - The order is the order of last references. The program, the kernel's copies and devices make references. Memory
+//!   has room for [`MemoryRoom::pages`] of each color. The driver's descriptors and the kernel's text do not count; the
+//!   caller leaves room for them.
 //! - Page n of a file, and page n of the packets' buffers or of pipes, has color n mod colors, as if the kernel reached
 //!   it at virtual page n. The caller states the color of a page of a process. There may be one color.
 //! - Before a page that is not in memory is referenced, pages of its color are *reclaimed* until it has room, the page
@@ -62,7 +62,7 @@ impl MemoryPage {
     }
 }
 
-/// `OrderedPage` is a slot of the order: a page and its time.
+/// `OrderedPage` is a slot of the order: a page, and the time of its last reference.
 #[derive(Clone, Copy, Debug)]
 struct OrderedPage {
     /// The time of the last reference; 0 if the page is not in memory.
@@ -80,8 +80,8 @@ struct OrderedPage {
 /// `ColorOrder` holds the pages of one color.
 #[derive(Clone, Debug, Default)]
 struct ColorOrder {
-    /// The slot of each page in memory, once, by a time at which the page was referenced. The slot of a page that
-    /// left memory before it was the oldest stays here until its time comes.
+    /// The slot of each page in memory, once, by a time at which the page was referenced. A page may leave memory
+    /// before it is the oldest page. Its slot stays here until all older slots are gone.
     by_time: BinaryHeap<Reverse<(u64, u32)>>,
     /// The number of pages in memory.
     held: u64,
@@ -230,7 +230,7 @@ impl MemoryOrder {
         if slot.last == 0 {
             self.free.push(number);
         } else if self.room.reuses_frames && !slot.is_mapped {
-            // The slot is given back to `free` when its time comes.
+            // `oldest` gives the slot back to `free` when it meets the slot in `by_time`.
             slot.last = 0;
             self.colors[slot.color].held -= 1;
         }
@@ -238,8 +238,8 @@ impl MemoryOrder {
 }
 
 impl IoPath {
-    /// Notes that the running program references pages next, together. Before, pages are reclaimed until the
-    /// referenced pages have room.
+    /// Notes that the running program references pages next, together. First, pages are reclaimed until the referenced
+    /// pages have room.
     pub fn refer(&mut self, pages: &[MemoryPage], emit: Emit<'_>) {
         for &page in pages {
             self.note_mapped(page);
@@ -253,7 +253,7 @@ impl IoPath {
         self.memory.as_mut().map(|memory| memory.slot_of(page))
     }
 
-    /// Notes that the running program references a page, if the page is in memory. Returns whether it is.
+    /// Notes that the running program references a page, if the page is in memory. Returns whether the page is there.
     ///
     /// # Panics
     /// No page competes for memory.
@@ -277,8 +277,8 @@ impl IoPath {
         }
     }
 
-    /// Emits the steps that `make` makes. The user's pages of a step have faulted before the step, and memory has room
-    /// for all of its pages.
+    /// Emits the steps that `make` makes. Before each step the user's pages of the step fault, and room is made in
+    /// memory for all pages of the step.
     pub(super) fn in_memory(&mut self, emit: Emit<'_>, make: impl FnOnce(&mut Self, Emit<'_>)) {
         if self.memory.is_none() && self.user_pages.is_empty() {
             make(self, emit);

@@ -1,5 +1,5 @@
-//! `io` is the path of device data: from a system call through the page cache, the buffers of the network and
-//! pipes, to the device.
+//! `io` is the path of device data. The path leads from a system call through the page cache, or through the buffers of
+//! the network and of pipes, to the device.
 //!
 //! [`IoPath`] takes calls, and answers each with the [`IoStep`]s that it takes: what the processor copies, what the
 //! driver writes for the device, what the device transfers. The steps of a call stand in the order in which memory
@@ -19,15 +19,15 @@
 //!   (`memory`): a page that was referenced longest ago leaves full memory.
 //! - A device request covers neighbouring pages, [`IoConfig::request_pages`] at most. It transfers whole pages. The
 //!   pages of one request lie side by side on the disk, where a file lies in extents of [`IoConfig::extent_pages`].
-//! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window
-//!   arrive when their time has come. A call may need a page that has not arrived. Then the call waits for the
-//!   request of the page and for all requests before it, because the processor is faster than its disk. Descriptors
-//!   are written when a request is served.
-//! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after
-//!   the other, beside its reads. A page is clean from the moment at which its write is asked for, and a store
-//!   makes it dirty again. Some steps wait until the write of a page and all writes before it are done: the departure
-//!   of the page from the cache, a further write of the page, `fsync`, `sync`, and a direct transfer of the page.
-//!   Direct transfers are served at once.
+//! - With a [rate](IoConfig::disk_rate) the disk reads one request after the other, and the pages of a window arrive
+//!   when the disk has served their request. A call may need a page that has not arrived. Then the call waits for the
+//!   request of the page and for all requests before it, because the processor is faster than its disk. Descriptors are
+//!   written when a request is served.
+//! - With a [rate of writes](IoConfig::disk_write_rate) the disk also serves the writes of the page cache one after the
+//!   other, beside its reads. A page is clean from the moment at which its write is asked for, and a store makes it
+//!   dirty again. Some steps wait until the write of a page and all writes before it are done. These steps are the
+//!   departure of the page from the cache, a further write of the page, `fsync`, `sync`, and a direct transfer of the
+//!   page. Direct transfers themselves are served at once.
 //! - The *flusher* works after each write: if more than [`IoConfig::dirty_pages`] are dirty, it writes the page that
 //!   has been dirty longest, with its neighbours, until at most half of that number is dirty. A page that has been
 //!   dirty for [`IoConfig::dirty_age`] is written then. Stores through mappings wake the flusher, too, one instruction
@@ -131,7 +131,7 @@ pub enum Device {
     Network,
 }
 
-/// `RingId` is a ring of descriptors.
+/// `RingId` names a ring of descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RingId {
     /// The requests to the disk.
@@ -247,7 +247,7 @@ pub struct IoPath {
     sockets: BTreeMap<QueueId, Queue>,
     pipes: BTreeMap<QueueId, Queue>,
     pipe_pages: Buffers,
-    /// `None`: the page cache does not compete for memory.
+    /// The order of the pages in memory; `None` if the page cache does not compete for memory.
     memory: Option<MemoryOrder>,
     /// The memory behind each virtual page of the buffers of a call.
     user_pages: BTreeMap<u64, UserPage>,
@@ -287,8 +287,8 @@ impl IoPath {
         })
     }
 
-    /// Tells the path how long a file is, before any call on the file. Without it a file ends behind the last byte
-    /// that a call has moved, and behind the last page that was touched in a mapping.
+    /// Tells the path how long a file is, before any call on the file. If the path is not told, a file ends behind the
+    /// last byte that a call has moved, and behind the last page that was touched in a mapping.
     ///
     /// # Panics
     /// A call has used the file.

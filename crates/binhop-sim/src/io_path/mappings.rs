@@ -12,8 +12,7 @@
 //! - Where pages have colors, the color of a page of a process follows from the touch that makes the page.
 //! - Where the page cache competes for memory ([`IoConfig::memory`](binhop_os::io::IoConfig)), every page that the
 //!   program touches takes part. All pages of a reference are in memory together. If room for one page of the reference
-//!   pushed out another page of it, the other page faults again, and is then read alone.
-//!
+//!   pushed out another page of the reference, that page faults again, and is then read alone.
 //! - The kernel's copies from and to the user's memory, and direct transfers, fault where the buffer lies in a mapped
 //!   file ([`UserPage`]).
 //!
@@ -64,8 +63,8 @@ impl KnownPage {
     const NONE: Self = Self { asid: Asid(0), page: u64::MAX, stores: false, memory: None };
 }
 
-/// `RecentPages` holds the last two pages of the references that could not fault: mostly a page of text and a page of
-/// data.
+/// `RecentPages` holds the last two pages among the pages of references that could not fault. Mostly these are a page
+/// of text and a page of data.
 pub(super) struct RecentPages {
     pages: [KnownPage; 2],
     /// The place of the page that was referenced last.
@@ -100,7 +99,7 @@ pub(super) struct Mappings {
     /// The file behind each segment.
     files: BTreeMap<u64, FileId>,
     /// The pages in the page tables, by address space and virtual page. Each entry has the number of times that its
-    /// page had left the page cache.
+    /// page had left the page cache when the entry was made: if the page has left again, the entry no longer holds.
     tables: BTreeMap<(Asid, u64), (FilePage, u64)>,
     /// The number of times that a page has left the page cache.
     left: BTreeMap<FilePage, u64>,
@@ -141,7 +140,7 @@ impl Mappings {
         })
     }
 
-    /// Takes in an event that is no reference.
+    /// Follows an event that is no reference.
     ///
     /// # Errors
     /// The numbers of the event are out of range.
@@ -194,7 +193,7 @@ impl Mappings {
         }
     }
 
-    /// Takes in a reference, and returns whether it faults: `steps` gets the steps of its faults. `now` is the time in
+    /// Follows a reference, and returns whether it faults: `steps` gets the steps of its faults. `now` is the time in
     /// instructions.
     ///
     /// # Errors
@@ -230,8 +229,9 @@ impl Mappings {
         Ok(false)
     }
 
-    /// Takes in a reference if it touches one page that is known, so that it cannot fault. Returns whether it did.
-    /// `recent` has seen exactly the references since the last reference that was not taken in here.
+    /// Follows a reference to a single page, if the page is known: then the reference cannot fault. Returns whether the
+    /// reference was followed. `recent` has seen exactly the references since the last reference that this function did
+    /// not follow.
     #[inline]
     pub(super) fn passes(
         &self,
@@ -260,7 +260,8 @@ impl Mappings {
         is_last || place.memory.is_none_or(|slot| path.refer_again(slot))
     }
 
-    /// Takes in a reference to pages, after which all of them are in memory. Returns whether it faults or makes steps.
+    /// Follows a reference to pages. All of these pages are in memory afterwards. Returns whether the reference faults
+    /// or makes steps.
     #[cold]
     fn touch_all(
         &mut self,
@@ -301,7 +302,7 @@ impl Mappings {
             if steps.len() == before {
                 break;
             }
-            // Not all pages may have stayed.
+            // The steps may have pushed some of the pages out.
             self.known.fill(KnownPage::NONE);
         }
         Ok(faults || !steps.is_empty())
@@ -375,8 +376,8 @@ impl Mappings {
         Ok(())
     }
 
-    /// Enters the pages of mapped files into the page table that faulted in the call before, because its buffers lie
-    /// there.
+    /// Enters pages of mapped files into the page table: the pages that faulted during the last call, because the
+    /// call's buffers lie there.
     pub(super) fn enter_buffers(&mut self, path: &mut IoPath) {
         for (&page, behind) in path.user_pages() {
             if let UserPage::Mapped { of, is_entered: true, .. } = *behind {
@@ -399,8 +400,8 @@ impl Mappings {
         (page ^ (self.here.0 as u64) << 5) as usize % KNOWN_PAGES
     }
 
-    /// Makes a page fault if the rules say so. `again` says that room for another page of the reference may have pushed
-    /// it out.
+    /// Makes a page fault if the rules say so. `again` says that the page may have been pushed out to make room for
+    /// another page of the reference.
     fn touch(
         &mut self,
         page: u64,

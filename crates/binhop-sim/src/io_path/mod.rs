@@ -81,18 +81,18 @@ pub const HALF: u64 = 0xffff_8000_0000_0000;
 /// The rows after which a batch ends.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// `Followed` says how much of a batch was taken in.
+/// `Followed` says which rows of a batch were followed.
 enum Followed {
-    /// All rows, which caused no further rows: the batch is passed on as it is.
+    /// All rows were followed, and caused no further rows: the batch is passed on as it is.
     Unchanged,
-    /// All rows.
+    /// All rows were followed.
     Whole,
-    /// The rows before the row of this number.
+    /// The rows before the row of this number were followed.
     UpTo(usize),
 }
 
-/// `IoEvents` yields the events of a source, behind each system call the events that the call causes in kernel and
-/// devices, and before each reference those of its faults.
+/// `IoEvents` yields the events of a source. The events that a system call causes in kernel and devices stand behind
+/// the call, and the events of the faults of a reference stand before the reference.
 pub struct IoEvents {
     source: Box<dyn Source>,
     meta: Meta,
@@ -105,14 +105,14 @@ pub struct IoEvents {
     mappings: Option<Mappings>,
     /// The steps of a fault.
     steps: Vec<IoStep>,
-    /// The rows of the batches before the current one.
+    /// The number of rows in the batches before the current batch.
     rows: u64,
     /// The batch that is being followed, and its first row that has not been followed.
     current: Option<(EventBatch, usize)>,
     /// The call whose ranges are being read.
     pending: Option<Call>,
     instructions: u64,
-    /// The number of instructions at which devices or the flusher act next of their own accord.
+    /// The number of instructions at which devices or the flusher act next on their own.
     due: u64,
     unseen: u64,
     counted: Arc<Mutex<PathCounts>>,
@@ -175,14 +175,16 @@ impl IoEvents {
         self
     }
 
-    /// Returns the place in which the path keeps its counts, so that they can be read after a run has taken the source.
+    /// Returns the place in which the path keeps its counts, so that a caller can read the counts after a run has taken
+    /// the source.
     #[must_use]
     pub fn counts(&self) -> Arc<Mutex<PathCounts>> {
         Arc::clone(&self.counted)
     }
 
-    /// Takes in the rows of a batch from row `first` on, and adds them to `out` with the rows that they cause. It ends
-    /// early when `out` has the rows of a batch: a few calls may make more rows than a whole batch of a trace has.
+    /// Follows the rows of a batch from row `first` on, and adds them to `out` with the rows that they cause. The
+    /// function ends early when `out` has the rows of a batch, because a few calls may make more rows than a whole
+    /// batch of a trace has.
     ///
     /// # Errors
     /// An event that changes address spaces is damaged.

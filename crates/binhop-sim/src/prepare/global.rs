@@ -11,9 +11,9 @@
 //!   names a page by the first mapping that led to the page at this address: one line for all mappings of the address.
 //!   An alias, which leads to the page at another global address, has lines of its own.
 //! - Regions to which the user gives one segment id share their memory. A run in which two of them have different pages
-//!   at one place stops: the caches would take the data of one for the data of the other. In regions that are shared as
-//!   a whole, pages that are no shared memory (outside every map, or not wholly in one segment of the trace) may differ.
-//!   Each of these pages has lines of its own, as if it had a global address of its own.
+//!   at one place stops: the caches would take the data of one page for the data of another page. In regions that are
+//!   shared as a whole, pages that are no shared memory (outside every map, or not wholly in one segment of the trace)
+//!   may differ. Each of these pages has lines of its own, as if it had a global address of its own.
 //!
 //! The mappings of one global address agree in all bits below 256 MiB. So they select the same set in every cache, and
 //! the filters, which know virtual lines of the running space, hold as they do for tags by address space.

@@ -60,7 +60,7 @@ impl Protection {
         self.mappings.get(&(asid, page_no)).copied()
     }
 
-    /// Follows the end of some pages of a space, from the first to the last.
+    /// Forgets the mappings of a range of pages whose mappings end, from the first page to the last.
     pub(super) fn unmap(&mut self, asid: Asid, [first, last]: [u64; 2]) {
         while let Some((&page, _)) = self.mappings.range((asid, first)..=(asid, last)).next() {
             self.mappings.remove(&page);
@@ -211,7 +211,7 @@ impl Prepare {
         Ok(true)
     }
 
-    /// Adds the row to a problem of a reference that stops the run.
+    /// Adds the row of a reference to the problem by which the reference stops the run.
     #[cold]
     pub(super) fn at_row(&self, mut problem: Box<Problem>, row: usize) -> Box<Problem> {
         if let Some(protection) = &self.protection

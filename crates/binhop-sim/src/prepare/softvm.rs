@@ -3,8 +3,8 @@
 //!
 //! A region that address spaces share as a whole has one segment. Regions to which the user gives one segment id have
 //! one segment, too. One part of the table serves such a segment (see [`super::global`]). If caches have global tags,
-//! they know a page of it by one name. Each space has a root entry of its own, so lanes are told whose entries are the
-//! page's before a row of another space than the last.
+//! they know a page of the segment by one name. Each space has a root entry of its own. So if a row belongs to another
+//! space than the row before, lanes are told the entries of this space first.
 //!
 //! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a
 //! handler may disturb:
@@ -99,8 +99,8 @@ impl MissTables {
         self.tables.walk(asid, PageNo(page_no), &mut self.steps).map(|walked| walked.page)
     }
 
-    /// Maps a page, in a region that takes this segment. `name` is the mapping by which caches know the page.
-    /// Returns the places of its entries, if lanes do not know them.
+    /// Maps a page in a region that takes this segment. `name` is the mapping by which caches know the page. Returns
+    /// the places of the page's entries if lanes do not know these places.
     fn map(
         &mut self,
         asid: Asid,

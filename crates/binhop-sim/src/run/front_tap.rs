@@ -99,8 +99,8 @@ impl FrontTap {
         }
     }
 
-    /// Notes that the frame of a page changes hands. The lines of the page have left every cache of the front, and may
-    /// still lie in caches behind the front, even if the front has not held them for long.
+    /// Notes that the frame of a page changes hands. The lines of the page have left every cache of the front. Caches
+    /// behind the front may still hold lines that left the front long ago, so all lines of the page are reported.
     pub(crate) fn note_flush(&mut self, page: PageId, back: &mut Back, translation: &LaneTranslation<'_>) {
         self.left.0.clear();
         let lines = 1_u64 << (self.tree.config().page.log2() - self.line_log2);

@@ -56,7 +56,7 @@ const LIST: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Returns every metric that only machines have whose lines keep protection.
+/// Returns every metric that exists only for machines whose lines keep protection.
 pub(super) fn metrics() -> impl Iterator<Item = MetricInfo> {
     LIST.iter().map(|&(name, unit, meaning)| MetricInfo { name: name.to_string(), unit, meaning })
 }

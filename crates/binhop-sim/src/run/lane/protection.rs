@@ -15,7 +15,7 @@ use crate::prepare::Block;
 use crate::softvm::{ProtectionChange, SweepCounts};
 use crate::unit::SharedCaches;
 
-/// `AllLeaving` notes every line that leaves a cache, and passes what it is told on to another witness.
+/// `AllLeaving` notes every line that leaves a cache, and passes every event on to another witness.
 struct AllLeaving<'a, W> {
     left: &'a mut Vec<(usize, LineAddr)>,
     other: W,
