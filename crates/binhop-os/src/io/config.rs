@@ -107,6 +107,11 @@ impl IoConfig {
         let refuse = |value: u64, key: &str, rule: &str, remedy: &str| {
             Err(Problem::request(&value.to_string(), key, rule, remedy))
         };
+        // The keys of pages take bytes, so the value has its unit.
+        let refuse_pages = |pages: u64, key: &str, rule: &str, remedy: &str| {
+            let unit = if pages == 1 { "page" } else { "pages" };
+            Err(Problem::request(&format!("{pages} {unit}"), key, rule, remedy))
+        };
         let half = self.cache_pages / 2;
         if !self.page.is_power_of_two() {
             return refuse(self.page, "page", "a page is a power of two of bytes", "say 4096");
@@ -116,11 +121,16 @@ impl IoConfig {
         }
         if self.read_ahead == 0 || self.read_ahead > half {
             let rule = "a window of read-ahead has 1 page at least and half of the page cache at most";
-            return refuse(self.read_ahead, "read-ahead", rule, "make it smaller, or the page cache larger");
+            return refuse_pages(
+                self.read_ahead,
+                "read-ahead",
+                rule,
+                "make it smaller, or the page cache larger",
+            );
         }
         if self.request_pages == 0 || self.request_pages > half || self.request_pages > u64::from(self.ring) {
             let rule = "a request has 1 page at least, and half of the page cache and the ring's descriptors at most";
-            return refuse(
+            return refuse_pages(
                 self.request_pages,
                 "request",
                 rule,
@@ -136,7 +146,7 @@ impl IoConfig {
                 if room.colors.number > 1 { " of a color" } else { "" },
                 room.pages
             );
-            return refuse(
+            return refuse_pages(
                 self.read_ahead.max(self.request_pages),
                 longest,
                 &rule,
@@ -148,7 +158,7 @@ impl IoConfig {
             );
         }
         if self.extent_pages == 0 {
-            return refuse(0, "extent", "an extent of a file has 1 page at least", "say 128MiB");
+            return refuse_pages(0, "extent", "an extent of a file has 1 page at least", "say 128MiB");
         }
         if !self.buffer.is_power_of_two() || self.buffer > self.page {
             return refuse(

@@ -524,6 +524,8 @@ fn sizes_that_break_a_rule_are_refused() {
         (IoConfig { page: 3000, ..linux() }, "power of two"),
         (IoConfig { read_ahead: 513, ..linux() }, "half of the page cache"),
         (IoConfig { request_pages: 513, ..linux() }, "half of the page cache"),
+        (IoConfig { request_pages: 513, ..linux() }, "513 pages"),
+        (IoConfig { read_ahead: 0, ..linux() }, "0 pages"),
         (IoConfig { ring: 100, ..linux() }, "the ring's descriptors"),
         (IoConfig { buffer: 8192, ..linux() }, "at most a page"),
         (IoConfig { extent_pages: 0, ..linux() }, "1 page at least"),
