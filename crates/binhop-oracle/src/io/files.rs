@@ -108,6 +108,8 @@ impl Server {
                 _ => pieces.push((byte, 1)),
             }
         }
+        // Each write moves 16 pages of the source.
+        let write = |byte: u64| ((offset + byte) / size - offset / size) / 16;
         for (number, &(byte, length)) in pieces.iter().enumerate() {
             let page = (offset + byte) / size;
             if byte == 0 || (offset + byte).is_multiple_of(size) {
@@ -117,8 +119,8 @@ impl Server {
             }
             let target = to_offset + byte;
             // The bytes of this page that the call writes before the flusher works.
-            let group = &pieces[number / 16 * 16..pieces.len().min(number / 16 * 16 + 16)];
-            let in_page = group.iter().filter(|&&(other, _)| (to_offset + other) / size == target / size);
+            let group = pieces.iter().filter(|&&(other, _)| write(other) == write(byte));
+            let in_page = group.filter(|&&(other, _)| (to_offset + other) / size == target / size);
             let is_first = in_page.clone().next() == Some(&(byte, length));
             let whole = in_page.filter(|&&(other, _)| other >= byte).map(|&(_, length)| length).sum();
             let mut ready = !is_first;
@@ -142,7 +144,7 @@ impl Server {
                 length,
             ));
             self.soil(to, (to_offset + byte) / size);
-            if number % 16 == 15 || number + 1 == pieces.len() {
+            if pieces.get(number + 1).is_none_or(|&(next, _)| write(next) != write(byte)) {
                 self.flush_some();
             }
         }

@@ -10,10 +10,10 @@ use super::disk_queue::all_pages;
 use super::rings::Data;
 use super::{Emit, FileId, FilePage, IoConfig, IoPath, IoStep, Location, MemoryPage};
 
-/// The number of pieces that a call between two files moves in one write, before the flusher works: Linux passes the
-/// pages through a pipe with room for so many pages (`PIPE_DEF_BUFFERS`). A write does not know which bytes the next
-/// write changes. So a write reads a page of which it does not write all bytes.
-const COPIED_AT_ONCE: usize = 16;
+/// The number of pages of the source that a call between two files moves in one write, before the flusher works: Linux
+/// passes the pages through a pipe with room for so many pages (`PIPE_DEF_BUFFERS`). A write does not know which bytes
+/// the next write changes. So a write reads a page of which it does not write all bytes.
+const COPIED_AT_ONCE: u64 = 16;
 
 impl IoPath {
     /// Reads `bytes` of a file from byte `offset` through the page cache into the user's memory.
@@ -85,7 +85,8 @@ impl IoPath {
     }
 
     /// Copies `bytes` of a file from byte `offset` on to byte `to_offset` of a file, from page cache to page cache
-    /// (`copy_file_range`, `sendfile` between files). The flusher works after each `COPIED_AT_ONCE` pages.
+    /// (`copy_file_range`, `sendfile` between files). The flusher works after each `COPIED_AT_ONCE` pages of the
+    /// source.
     pub fn copy_file(
         &mut self,
         (from, offset): (FileId, u64),
@@ -100,7 +101,8 @@ impl IoPath {
         self.reach(from, offset + bytes);
         let end = (offset + bytes).div_ceil(size);
         let cut = copy_pieces(VirtAddr(to_offset), offset, bytes, size);
-        for some in cut.chunks(COPIED_AT_ONCE) {
+        let write = |distance: u64| ((offset + distance) / size - offset / size) / COPIED_AT_ONCE;
+        for some in cut.chunk_by(|before, behind| write(before.0) == write(behind.0)) {
             let written = to_offset + some[0].0..to_offset + some.last().map_or(0, |last| last.0 + last.1);
             for &(distance, length) in some {
                 let (start, target) = (offset + distance, to_offset + distance);
