@@ -3,7 +3,8 @@
 #                   under out/demo/; prints what 1, 32 and 1,024 placements cost
 #   make test       runs the Rust and Python tests side by side. If the extension is not built or not up to date, the
 #                   tests build it with checks; `make build` then builds the fast extension again
-#   make test-long  runs the tests that take minutes or gigabytes; `make test` runs a short form of each
+#   make test-long  runs the tests that take minutes or gigabytes, and draws many cases of each Rust property; `make
+#                   test` runs a short form of each
 #   make check      checks formatting, lints, types and stubs, then runs `make test`
 #   make bench      measures the references per second of each stage, of pycachesim on the same trace, and of recording
 #                   beside lackey, and of device data behind a memory controller; then of rows of one reference, beside
@@ -97,9 +98,10 @@ rust-test:
 python-test: tested
 	$(BIN)/python -m pytest -q --numprocesses auto --dist loadscope --no-loadscope-reorder
 
+# The environment makes the other Rust tests draw more cases (`crates/binhop-oracle/src/cases.rs`).
 test-long: build
 	$(BIN)/python -m pytest -q -rA -m long
-	cargo test --release --locked --quiet --workspace --tests $(LONG_TESTED) -- --ignored
+	BINHOP_LONG_TESTS=1 cargo test --release --locked --quiet --workspace --tests $(LONG_TESTED) -- --include-ignored
 
 lint: tested
 	@# `cargo fmt` does not see modules that a macro declares (the placement policies), so rustfmt gets every file.

@@ -7,6 +7,7 @@
 # programs are compiled anew only by `cargo clean`.
 case "$CARGO_PKG_NAME $* " in
   "binhop-hw "*"--crate-name integration "* | "binhop-hw "*"--crate-name coherence "*) ;;
+  "binhop-workload "*"--crate-name streams "*) ;;
   *" --test "*) set -- "$@" -C opt-level=0 ;;
 esac
 exec ${BINHOP_WRAPPER:+"$BINHOP_WRAPPER"} "$@"

@@ -5,11 +5,12 @@ use binhop_base::{Agent, Agents, Bytes, Kind, LineAddr, PageId, Rng};
 use binhop_hw::{
     Back, Computer, Front, IndexBy, Next, Replacement, Request, TagBy, Tree, TreeConfig, WritePolicy,
 };
+use binhop_oracle::cases::cases;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases(500, 1500)))]
 
     #[test]
     fn every_tree_counts_and_holds_what_the_oracle_does(

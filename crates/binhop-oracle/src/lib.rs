@@ -1,9 +1,10 @@
 //! `binhop-oracle` holds slow, obvious reference models. Only tests depend on this crate, which shares no model
-//! code with the fast models.
+//! code with the fast models. [`cases`](cases::cases) says how many cases a property draws.
 
 pub mod cache;
 pub mod cache_tree;
 pub mod cachegrind;
+pub mod cases;
 pub mod disjunct;
 pub mod dma;
 pub mod dma_parts;

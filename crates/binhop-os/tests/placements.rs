@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Asid, Domain, PageId, PageNo, PowerOfTwo, Rng, Stream};
+use binhop_oracle::cases::cases;
 use binhop_oracle::placements::{self as oracle, Memory, Rule};
 use binhop_os::placement::{POLICIES, Settings, policy};
 use binhop_os::{Frames, PageRequest, Recency, RunPlace, SegmentId, StateScope, WiredKind};
@@ -267,7 +268,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases(80, 250)))]
 
     #[test]
     fn every_policy_places_and_evicts_as_its_oracle(
@@ -306,7 +307,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases(20, 60)))]
 
     /// Hundreds of pages are born and die at once, so that blocks of all orders split and join, and the
     /// processor's list overflows.

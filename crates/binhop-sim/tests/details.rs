@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{SMALL, batch, event, machine, run};
+use crate::common::{SMALL, batch, cases, event, machine, run};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -39,7 +39,7 @@ fn demand(cache: &str, what: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(cases(20, 40))]
 
     /// For every cache, wherever it stands, the repeated misses of all pages are the misses that are not
     /// compulsory. Asking for details changes no result.

@@ -513,7 +513,7 @@ fn a_stream_of_requests_needs_a_controller_and_stays_in_its_memory() {
     );
 }
 
-short_and_long! { many_traces: 12, 100;
+short_and_long! { many_traces: 6, 100;
     fn schemes_without_devices_count_what_a_plain_run_counts(
         trace in prop::collection::vec(event(), 1..300),
     ) {

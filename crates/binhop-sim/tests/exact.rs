@@ -411,7 +411,7 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     assert!(explain(&[machine(identity)], &[String::new()], &options, Some("Mine")).is_err());
 }
 
-short_and_long! { many_families: 4, 24;
+short_and_long! { many_families: 2, 24;
     fn machines_together_or_alone(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..800)) {
         compare_family(number, &events);
     }
@@ -421,7 +421,7 @@ short_and_long! { many_families: 4, 24;
     }
 }
 
-short_and_long! { many_machines: 10, 48;
+short_and_long! { many_machines: 6, 48;
     fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1500)) {
         compare(number, &events);
     }

@@ -16,7 +16,7 @@ use binhop_trace::source::{LaneView, Steered};
 use binhop_trace::{EventBatch, Meta, Op, Source};
 use proptest::prelude::*;
 
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference};
+use crate::common::{Event, Fixed, SMALL, batch, cases, event, inclusive, machine, reference};
 
 fn mix(programs: &[EventBatch], mixing: Mixing) -> Mix {
     let input = |(number, events): (usize, &EventBatch)| {
@@ -173,7 +173,7 @@ fn every_return_of_a_page_blocks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24, 96))]
 
     /// Rows that surely fit in a quantum are simulated together, with all skips and fast paths. The stepper simulates
     /// one row after the other, and gives the same result.

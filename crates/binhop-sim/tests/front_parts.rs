@@ -193,7 +193,7 @@ fn op() -> impl Strategy<Value = PartOp> {
     ]
 }
 
-short_and_long! { many_parts: 60, 1000;
+short_and_long! { many_parts: 15, 1000;
     fn versions_of_parts_are_the_newest_under_every_scheme(
         lines in prop::sample::select(&LINES[..]),
         ops in prop::collection::vec(op(), 1..150),

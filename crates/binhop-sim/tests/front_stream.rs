@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Event, Fixed, batch, event, metric, run};
+use crate::common::{Event, Fixed, batch, cases, event, metric, run};
 use binhop_hw::TapEvent;
 use binhop_sim::device_data::{DeviceRequest, FrontEvent};
 use binhop_sim::io_path::{HALF, NON_TEMPORAL, RUNNING_SPACE};
@@ -522,7 +522,7 @@ fn with_devices() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(75, 300))]
 
     #[test]
     fn a_front_keeps_the_rules_of_the_port(

@@ -17,6 +17,7 @@ use binhop_trace::source::SegmentMeta;
 use binhop_trace::{Meta, Op, Source};
 use proptest::prelude::*;
 
+use crate::common::cases;
 use crate::io_path::{Rows, batch, row};
 
 const PAGE: u64 = 4096;
@@ -200,7 +201,7 @@ fn events(acts: &[Act]) -> Vec<Event> {
 const CACHE: u64 = HALF + (1 << 46);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..cases(12, 48) })]
 
     /// Whatever a program does, no placement evicts a page of the file that calls use. This program may have all of
     /// memory, so other pages are evicted.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Fixed, run};
+use crate::common::{Fixed, cases, run};
 use crate::features_of_jm97::{EXEC, READ, REGION, Trace, WRITE, of};
 use crate::softvm::{Design, design, direct_mapped, events, scatter, starts};
 use crate::whole_engine::{Injection, Observer, Slow, World, counts};
@@ -110,7 +110,7 @@ fn compare(machine: &Machine, events: &EventBatch) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16, 64))]
 
     #[test]
     fn lines_keep_the_protection_of_their_pages(

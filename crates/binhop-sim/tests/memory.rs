@@ -78,7 +78,12 @@ fn policies_with_state_take_what_is_estimated() {
         let policy = format!("placement.policy={policy}");
         compare("zen-4k", &[&policy], 2000, None);
     }
-    // Many lists of four frames are all in use.
+}
+
+/// Many lists of four frames are all in use.
+#[test]
+#[ignore = "takes several seconds: 40,000 pages"]
+fn many_colors_take_what_is_estimated() {
     let colors = ["placement.policy=colored-lists", "placement.colors=16384", "memory.size=256MiB"];
     compare("two-level", &colors, 40_000, None);
 }
@@ -100,12 +105,12 @@ fn compare_table(table: &str, entry: u32) {
 fn translation_takes_what_is_estimated() {
     let radix = ["translation=on", "translation.reserve=8MiB"];
     compare("skylake", &radix, 2000, None);
-    compare_table("hashed", 16);
 }
 
 #[test]
 #[ignore = "takes a quarter of a minute: the other forms of page tables"]
 fn every_form_of_page_table_takes_what_is_estimated() {
+    compare_table("hashed", 16);
     compare_table("mips", 4);
     compare_table("inverted", 16);
 }

@@ -2,7 +2,7 @@
 //! run, and each access is the expected access.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, SMALL, batch, event, machine, run};
+use crate::common::{Event, Fixed, SMALL, batch, cases, event, machine, run};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -71,7 +71,7 @@ fn compare(number: usize, events: &[Event]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(cases(20, 60))]
 
     #[test]
     fn as_many_as_the_run_counts(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1200)) {

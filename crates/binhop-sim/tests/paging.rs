@@ -2,7 +2,7 @@
 //! at a time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, batch, event, named, reference, touched_units};
+use crate::common::{Event, Fixed, batch, cases, event, named, reference, touched_units};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use binhop_base::{Bytes, PageId};
@@ -84,7 +84,7 @@ const SHAPES: &[(&[u64], &[u64])] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24, 96))]
 
     #[test]
     fn one_pass_equals_a_list_for_each_memory(
@@ -130,7 +130,7 @@ fn placed(source: Box<dyn Source>, length: Option<u64>, frames: u64, colors: u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(cases(8, 32))]
 
     /// The frame of a dead page keeps its turn, and a page keeps its color, whatever maps, forks and exits do.
     #[test]

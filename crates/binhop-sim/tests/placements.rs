@@ -274,7 +274,7 @@ fn compare(number: usize, events: &[Event]) {
     }
 }
 
-short_and_long! { many_machines: 4, 12;
+short_and_long! { many_machines: 3, 12;
     fn every_policy_gives_the_same_shared_and_collapsed_or_not(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..1000)) {
         compare(number, &events);
     }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{Event, SMALL, batch, event, machine, reference, run};
+use crate::common::{Event, SMALL, batch, cases, event, machine, reference, run};
 use arrow_array::RecordBatch;
 use binhop_sim::{Machine, Outcome, RunOptions};
 use parquet::arrow::ArrowWriter;
@@ -55,7 +55,7 @@ fn compare(number: usize, events: &[Event], name: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12, 40))]
 
     #[test]
     fn every_machine_every_event(number in 0..SMALL.len(), events in prop::collection::vec(event(), 1..800)) {

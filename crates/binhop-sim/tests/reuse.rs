@@ -99,7 +99,7 @@ fn kinds() -> impl Strategy<Value = ReuseKinds> {
     prop_oneof![2 => Just(ReuseKinds::All), 1 => Just(ReuseKinds::Fetch), 1 => Just(ReuseKinds::Data)]
 }
 
-short_and_long! { many_distances: 32, 96;
+short_and_long! { many_distances: 12, 96;
     fn distances_equal_those_of_a_list(
         unit in prop_oneof![Just(8u64), Just(64), Just(PAGE), Just(4 * PAGE)],
         kinds in kinds(),

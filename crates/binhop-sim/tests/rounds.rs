@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine};
+use crate::common::{Event, Fixed, SMALL, batch, cases, event, inclusive, machine};
 use crate::switches::may_hold_a_line_twice;
 use arrow_array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
@@ -93,7 +93,7 @@ fn refused(result: Result<(Vec<Outcome>, usize)>) -> Box<Problem> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12, 32))]
 
     #[test]
     fn rounds_are_one_run_to_the_bit(

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Event, Fixed, batch, event, reference, run};
+use crate::common::{Event, Fixed, batch, cases, event, reference, run};
 use crate::translation::model::SlowHugePages;
 use crate::whole_engine::{Injection, Observer, Slow, World, apart, counts, sharing, stated_ids};
 use arrow_array::cast::AsArray;
@@ -455,7 +455,7 @@ fn compare_contents(design: &Design, events: &[Event], starts: &[u64]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16, 64))]
 
     #[test]
     fn softvm_is_that_of_handlers_run_at_every_miss(
@@ -531,7 +531,7 @@ fn compare_together(design: &Design, other: &Design, events: &EventBatch) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(cases(3, 12))]
 
     #[test]
     fn softvm_leaves_what_handlers_run_at_every_miss_leave(

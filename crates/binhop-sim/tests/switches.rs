@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
 use crate::common::{
-    Event, Fixed, SMALL, batch, event, flushes, flushes_caches, flushing, inclusive, machine, run,
+    Event, Fixed, SMALL, batch, cases, event, flushes, flushes_caches, flushing, inclusive, machine, run,
 };
 use crate::whole_engine::{Observer, Slow, SlowAccess, World, references};
 use arrow_array::cast::AsArray;
@@ -595,7 +595,7 @@ fn switching() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(8, 24))]
 
     #[test]
     fn private_caches_are_those_of_computers_of_their_own(
@@ -609,7 +609,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(cases(6, 16))]
 
     #[test]
     fn private_caches_follow_inclusive_caches_too(
@@ -638,10 +638,10 @@ proptest! {
 }
 
 /// Returns segments of three processes that take turns: short segments, long segments and longer segments.
-fn long_segments() -> EventBatch {
+fn long_segments(turns: u64) -> EventBatch {
     let mut events = EventBuilder::default();
     let mut draw = 1u64;
-    for turn in 0..12u64 {
+    for turn in 0..turns {
         events.push_args(Op::Switch, turn % 3, 1, 0, [Some(2), None]);
         for _ in 0..[40, 900, 2500][turn as usize % 3] {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -656,7 +656,7 @@ const LATER: Part = Part { run: 200, warmup: 90 };
 
 #[test]
 fn long_segments_are_divided_into_intervals() {
-    compare(&machine(2), &long_segments(), LATER);
+    compare(&machine(2), &long_segments(6), LATER);
 }
 
 #[test]
@@ -664,7 +664,7 @@ fn long_segments_are_divided_into_intervals() {
 fn long_segments_are_divided_into_intervals_on_every_machine() {
     for number in [2, 4] {
         for part in [WHOLE, LATER] {
-            compare(&machine(number), &long_segments(), part);
+            compare(&machine(number), &long_segments(12), part);
         }
     }
 }

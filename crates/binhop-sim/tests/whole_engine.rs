@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::caches;
 use crate::common::{
-    Event, Fixed, SMALL, batch, event, flushes, flushes_caches, flushing, machine, reference, run,
+    Event, Fixed, SMALL, batch, cases, event, flushes, flushes_caches, flushing, machine, reference, run,
 };
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -698,7 +698,7 @@ fn drawn_spaces_share_segments() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12, 64))]
 
     #[test]
     fn virtual_caches_with_tags_of_either_kind(
@@ -717,7 +717,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(6, 24))]
 
     #[test]
     fn virtual_caches_of_several_machines_are_those_of_each_alone(
@@ -730,7 +730,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(cases(10, 32))]
 
     #[test]
     fn every_machine_every_event(

@@ -13,6 +13,7 @@ use binhop_hw::{
     FastPaths, Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, TagBy,
     Tree, TreeConfig, WritebackOrder,
 };
+use binhop_oracle::cases::cases;
 use proptest::prelude::*;
 
 /// Bytes of a page, and the number of pages.
@@ -447,7 +448,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(cases(150, 400)))]
 
     #[test]
     fn every_fast_path_leaves_what_the_stepper_leaves(draw in draw(), events in events()) {

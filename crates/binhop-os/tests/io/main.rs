@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use binhop_base::VirtAddr;
+use binhop_oracle::cases::cases;
 use binhop_oracle::io::{IoEvent, IoPlace, MemoryPlace, Room, Server, Sizes, UserPlace};
 use binhop_os::io::{
     BufferPool, FileId, FilePage, FileWrites, IoConfig, IoPath, IoStep, Location, MemoryPage, MemoryRoom,
@@ -469,7 +470,7 @@ fn compare(config: IoConfig, known: Option<u64>, calls: &[Call]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(64, 256)) })]
     #[test]
     fn every_step_and_every_byte(
         config in sizes(),

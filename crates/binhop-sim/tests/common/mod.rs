@@ -5,9 +5,16 @@ mod events;
 mod machines;
 mod touches;
 
+use proptest::test_runner::Config;
+
 pub use events::{Event, Fixed, batch, event, named, reference};
 pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, metric, run};
 pub use touches::{TouchedUnit, touched_units};
+
+/// Returns the configuration of a property that draws `few` cases in `make test`, and `many` in `make test-long`.
+pub fn cases(few: u32, many: u32) -> Config {
+    Config::with_cases(binhop_oracle::cases::cases(few, many))
+}
 
 /// Declares properties with few cases for `make test`. A module of the given name declares the same properties with
 /// many cases for `make test-long`.

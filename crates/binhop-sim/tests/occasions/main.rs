@@ -10,7 +10,7 @@ mod compare;
 mod drawn;
 mod synthetic;
 
-use crate::common::{Event, Fixed, SMALL, batch, reference};
+use crate::common::{Event, Fixed, SMALL, batch, cases, reference};
 use binhop_hw::Rules;
 use binhop_sim::occasion::Subscription;
 use binhop_sim::{Machine, RunOptions, simulate_all};
@@ -19,12 +19,12 @@ use drawn::{any_event, behind, far, machine, near, occasion, sharing, subscripti
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-fn cases(of: u32) -> ProptestConfig {
-    ProptestConfig { cases: of, max_global_rejects: 100_000, ..ProptestConfig::default() }
+fn rejecting(cases: ProptestConfig) -> ProptestConfig {
+    ProptestConfig { max_global_rejects: 100_000, ..cases }
 }
 
 proptest! {
-    #![proptest_config(cases(350))]
+    #![proptest_config(rejecting(cases(80, 350)))]
 
     #[test]
     fn every_event_on_every_machine(machine in machine(), subscription in subscription(), step in 1usize..60, events in prop::collection::vec(any_event(), 1..100)) {
@@ -43,7 +43,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(rejecting(cases(40, 150)))]
 
     #[test]
     fn units_behind_a_shared_front(machine in sharing(), subscription in behind(), step in 1usize..60, events in prop::collection::vec(prop_oneof![reference(), far(), Just(Event::Thread)], 1..140)) {
@@ -61,7 +61,7 @@ proptest! {
 #[ignore = "takes minutes: 60,000 cases"]
 fn a_great_many_cases() {
     let run = |cases, strategy: BoxedStrategy<(Machine, Subscription, Vec<Event>)>| {
-        let config = ProptestConfig { cases, ..self::cases(cases) };
+        let config = rejecting(ProptestConfig::with_cases(cases));
         let mut runner = TestRunner::new(config);
         let tested = runner.run(&(strategy, 1usize..60), |((machine, subscription, events), step)| {
             compare(&machine, &subscription, &events, step);

@@ -3,7 +3,7 @@
 
 use super::design::{Design, design};
 use super::{agree, designed};
-use crate::common::{Event, SMALL, batch, event, machine, reference, run};
+use crate::common::{Event, SMALL, batch, cases, event, machine, reference, run};
 use binhop_hw::{FastPath, FastPathSet};
 use binhop_os::page_table::TableKind;
 use binhop_sim::{Machine, RunOptions, explain};
@@ -69,7 +69,7 @@ fn without_huge_pages() -> impl Strategy<Value = Design> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10, ..ProptestConfig::default() })]
+    #![proptest_config(cases(3, 10))]
 
     #[test]
     fn walks_in_bits_are_the_walks_of_each_lane(

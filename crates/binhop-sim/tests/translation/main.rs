@@ -8,7 +8,7 @@ mod huge_pages;
 pub mod model;
 mod rules;
 
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run};
+use crate::common::{Event, Fixed, SMALL, batch, cases, event, inclusive, machine, reference, run};
 use crate::whole_engine::{Slow, apart, counts, run_without_conflict, sharing, virtual_machine};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -147,7 +147,7 @@ fn compare_part(machine: &Machine, design: &Design, events: &[Event], warmup: u6
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16, 64))]
 
     #[test]
     fn translation_is_that_of_tlbs_asked_at_every_access(
@@ -222,7 +222,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4, 12))]
 
     #[test]
     fn contents_are_those_of_tlbs_asked_at_every_access(

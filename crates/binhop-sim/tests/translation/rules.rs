@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Event, Fixed, batch, event, machine, run};
+use crate::common::{Event, Fixed, batch, cases, event, machine, run};
 use crate::whole_engine::counts;
 use binhop_base::{Agent, Kind, Result};
 use binhop_sim::occasion::{Lines, Occasion, OccasionKind, Subscription, TouchedLines};
@@ -73,7 +73,7 @@ fn same_without(policy: &str, memory: &str, rule: &str, events: &EventBatch) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+    #![proptest_config(cases(3, 6))]
 
     #[test]
     fn walks_that_bypass_the_caches_change_nothing_for_the_program(
