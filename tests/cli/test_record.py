@@ -362,13 +362,13 @@ def test_a_program_whose_recorder_is_killed_runs_on(command: Command) -> None:
 def test_a_full_disk_keeps_what_fits(command: Command) -> None:
     disk = command.directory / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(disk)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk cannot be mounted here: it takes root")
     try:
-        line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; seq 9000 | sort -R | sort -n | tail -n1"
+        line = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); done; seq 3000 | sort -R | sort -n | tail -n1"
         done = command("record", "-q", "-o", "disk/t.parquet", "--", "sh", "-c", line)
-        assert (done.returncode, done.stdout) == (2, "9000\n")
+        assert (done.returncode, done.stdout) == (2, "3000\n")
         (printed,) = done.stderr.splitlines()
         assert "No space left on device" in printed
         held = totals(disk / "t.parquet")["references"]

@@ -14,19 +14,25 @@ from binhop.reproduce import tb10
 from binhop.reproduce.tb10 import forms, page, paper, study
 from binhop.reproduce.tb10.data import Tb10Data
 from binhop.reproduce.tb10.forms import BASELINE, Form, ddc, every_form, pbdc, sensitive_forms
+from tests.conftest import long
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHORT = study.Tb10Scale({"file-copy": 60_000, "tpch": 60_000, "specweb": 120_000}, 2, 0.5)
-"""A scale of seconds."""
+
+@pytest.fixture(scope="module", params=[20_000, long(60_000)])
+def scale(request: pytest.FixtureRequest) -> study.Tb10Scale:
+    """Returns a scale of seconds."""
+    return study.Tb10Scale(
+        {"file-copy": request.param, "tpch": request.param, "specweb": 2 * request.param}, 2, 0.5
+    )
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def smoke(tmp_path_factory: pytest.TempPathFactory, scale: study.Tb10Scale) -> Path:
     out = tmp_path_factory.mktemp("tb10") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(study.SCALES, "smoke", SHORT)
+        patch.setitem(study.SCALES, "smoke", scale)
         assert tb10.run("smoke", out) == out
     return out
 
@@ -84,7 +90,7 @@ def test_everything_is_there(smoke: Path) -> None:
     ]
 
 
-def test_forms_count_what_each_counts_in_a_run_of_its_own(smoke: Path) -> None:
+def test_forms_count_what_each_counts_in_a_run_of_its_own(smoke: Path, scale: study.Tb10Scale) -> None:
     data = Tb10Data.read(smoke)
     for form in (ddc(64, write="back"), replace(Form("shared-cache"), fixed=True)):
         own = binhop.device_data(
@@ -92,7 +98,7 @@ def test_forms_count_what_each_counts_in_a_run_of_its_own(smoke: Path) -> None:
             "file-copy",
             schemes=[form.scheme],
             seeds=2,
-            length=SHORT.references["file-copy"],
+            length=scale.references["file-copy"],
         )
         rows = own.results.filter(scheme=form.scheme).select("seed", "metric", "value")
         for seed, counts in enumerate(data.runs("file-copy", form)):
