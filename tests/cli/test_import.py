@@ -304,7 +304,9 @@ def test_notes_say_how_much_they_count(command: Command) -> None:
     said = " ".join(command.ok("import", "t.din", "-o", "t.parquet", "--length", "100").stderr.split())
     assert "t.parquet: 100 references" in said
     # The reader has read one batch: two blocks of 256 KiB, which hold 64 Ki lines.
-    assert "count all that was read, in blocks: 74898 references, of which 100 were kept note: 74898 ref" in said
+    assert (
+        "count all that was read, in blocks: 74898 references, of which 100 were kept note: 74898 ref" in said
+    )
     whole = command.ok("import", "t.din", "-o", "t.parquet", "--length", "200k").stderr
     assert "in blocks" not in whole
 
