@@ -155,8 +155,9 @@ impl<T: Translation, B: Below> Transaction<'_, T, B> {
         debug_assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Store));
         self.made_at = now;
         let asked = cache(self.caches, number);
-        asked.count_access(self.agent, kind);
-        asked.of(self.agent).asked[kind] += 1;
+        let own = asked.of(self.agent);
+        own.accesses[kind] += 1;
+        own.asked[kind] += 1;
         let place = asked.place_of_request(at, self.translation);
         let store = kind == Kind::Store;
         let cost = if costs { asked.cost } else { 0 };

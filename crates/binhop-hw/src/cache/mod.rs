@@ -290,6 +290,7 @@ impl Cache {
     ///
     /// # Panics
     /// The tree does not say that this agent makes accesses.
+    #[inline]
     pub(crate) fn of(&mut self, agent: Agent) -> &mut AgentCounters {
         let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
         &mut self.by_agent[place]

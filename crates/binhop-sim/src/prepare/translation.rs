@@ -136,9 +136,9 @@ impl Translator {
     }
 
     /// Returns what the walk to a page reads, and what it disturbs. The table maps the page from now on.
-    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId, split: bool) -> Result<Route> {
-        if let Some(route) = self.routes.find(asid, page_no, page) {
-            return Ok(route.clone());
+    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId, split: bool) -> Result<&Route> {
+        if self.routes.knows(asid, page_no, page) {
+            return Ok(self.routes.known(asid, page_no));
         }
         let log2 = self.config.table.page.log2();
         self.tables.map(asid, PageNo(page_no), page, log2)?;
@@ -152,11 +152,10 @@ impl Translator {
             Step::Frame { page, base } => WalkStep::Frame { page, base },
         };
         let steps: Arc<[WalkStep]> = self.steps.iter().map(of).collect();
-        let mut disturbs = [Vec::new(), Vec::new()];
+        let mut disturbs = Box::new([Vec::new(), Vec::new()]);
         self.disturbs(split, &steps, |filter, slots| disturbs[filter].extend(slots));
-        let route = Route { steps, disturbs: Arc::new(disturbs) };
-        self.routes.put(asid, page_no, page, &route);
-        Ok(route)
+        self.routes.put(asid, page_no, page, Route { steps, disturbs });
+        Ok(self.routes.known(asid, page_no))
     }
 
     /// Returns the bytes of the handlers' code in their page, if there are handlers: first the handler that refills,
@@ -285,7 +284,7 @@ impl Prepare {
             page,
             mapped: self.spaces.page_of(mapping),
             run: translator.huge_pages.as_ref().and_then(|huge| huge.mapped(asid, page_no)),
-            steps: Arc::default(),
+            steps: None,
             decision: None,
             instructions: self.stream.instructions,
         };
@@ -310,11 +309,11 @@ impl Prepare {
         }
         if walk.decision != Some(Decision::Second) {
             let Route { steps, disturbs } = translator.walk(asid, page_no, walk.mapped, self.data > 0)?;
-            walk.steps = steps;
-            self.stream.tables = translator.tables.most_used().into();
+            walk.steps = Some(Arc::clone(steps));
             for (filter, slots) in disturbs.iter().enumerate() {
                 self.filters.forget_slots(filter, slots);
             }
+            self.stream.tables = translator.tables.most_used().into();
         }
         let walks = walk.decision != Some(Decision::Second);
         self.instructions_at_row = self.stream.instructions;

@@ -99,7 +99,7 @@ impl BundleWalks {
         self.counts.walked(walk.kind, spared, root);
         let Self { config, first, room, .. } = self;
         let no_frame = |_| unreachable!("the entries depend on no frame where lanes are bits");
-        accesses(config, *first, &walk.steps, (spared, root), 1 << self.line_log2[0], no_frame, room);
+        accesses(config, *first, walk.steps(), (spared, root), 1 << self.line_log2[0], no_frame, room);
         self.counts.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
         self.wait(TranslationCause::Handler, handler_instructions(&self.config, root));
         if second {

@@ -205,7 +205,7 @@ impl SharedFront {
         let tree = self.tree.config();
         let line = tree.caches[self.fetch].line.bytes();
         let no_frame = |_| unreachable!("a table that is read by frame shares no front");
-        accesses(config, *first, &walk.steps, (spared, root), line, no_frame, &mut self.room);
+        accesses(config, *first, walk.steps(), (spared, root), line, no_frame, &mut self.room);
         for &(kind, mapping, byte) in &self.room {
             let cache = if kind == Kind::Fetch { self.fetch } else { self.data };
             let id = if self.tree.takes_mapping(cache) { mapping.0 } else { translation.page(mapping).0 };

@@ -63,8 +63,8 @@ pub struct Walk {
     pub(crate) mapped: PageId,
     /// The run of frames of the huge page that the space maps there, if it maps one.
     pub(crate) run: Option<u32>,
-    /// The entries of the table that lead to the page, root first.
-    pub(crate) steps: Arc<[WalkStep]>,
+    /// The entries of the table that lead to the page, root first; `None` if the table is surely not walked.
+    pub(crate) steps: Option<Arc<[WalkStep]>>,
     /// The decision, if it is the same in every lane.
     pub(crate) decision: Option<Decision>,
     /// The instructions executed before the reference.
@@ -90,6 +90,11 @@ pub(crate) enum Decision {
 }
 
 impl Walk {
+    /// Returns the entries of the table that lead to the page, root first.
+    pub(crate) fn steps(&self) -> &[WalkStep] {
+        self.steps.as_deref().unwrap_or_default()
+    }
+
     /// Returns the name of the page of the MIPS user table that holds the page's entry.
     pub(crate) fn page_of_entry(config: &TranslationConfig, page: TlbPage) -> TlbPage {
         let in_table = config.table.page.log2() - config.table.entry.ilog2();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Translation};
 use binhop_hw::{Computer, Origin, Request};
+use binhop_os::Frames;
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
@@ -36,6 +37,26 @@ pub(super) struct LaneTranslator {
     before: Option<[u64; 2]>,
     /// Room for the accesses of a walk.
     room: Vec<(Kind, MappingId, u64)>,
+}
+
+/// `Need` is what a reference needs beyond a first-level TLB.
+#[derive(Clone, Copy, Default)]
+struct Need {
+    /// The cycles of the handlers' instructions.
+    handler: u64,
+    /// The cycles of a hit in a second-level TLB.
+    second_level: u64,
+    /// The maker of the walk's accesses, if the table is walked.
+    walker: Option<Walker>,
+}
+
+/// `Walker` makes the accesses of a walk.
+#[derive(Clone, Copy)]
+struct Walker {
+    agent: Agent,
+    reads: WalkEntry,
+    /// True if the accesses begin at level 1.
+    in_level_1: bool,
 }
 
 impl LaneTranslator {
@@ -127,60 +148,60 @@ impl LaneTranslator {
         };
         self.counts.waited(cause, cycles);
     }
+
+    /// Decides what a reference needs, and counts it. If the table is walked, `room` holds the accesses of the walk from
+    /// now on. `line` is the bytes of a line of instructions.
+    fn begin(&mut self, walk: &Walk, frames: &Frames, line: u64) -> Need {
+        let config = &*self.config;
+        let whole = walk.run.filter(|&run| frames.holds_run(run));
+        let huge_log2 = whole.and(config.huge_log2()).unwrap_or(0);
+        // The last level that the walk reads is the first whose entries map no more than the page.
+        let levels = self.shifts.iter().filter(|&&shift| shift >= huge_log2).count();
+        let decision = match (walk.decision, &mut self.tlbs) {
+            (Some(decision), _) => decision,
+            (None, Some(tlbs)) => walk.decide(tlbs, config, &self.shifts[..levels], whole, &mut self.counts),
+            (None, None) => unreachable!("preparation decides while lanes share TLBs"),
+        };
+        let (spared, root, second) = match decision {
+            Decision::First => return Need::default(),
+            Decision::Second => return Need { second_level: config.second_level, ..Need::default() },
+            Decision::Walk { spared, root, second } => (spared, root, second),
+        };
+        self.counts.walked(walk.kind, spared, root);
+        let steps = if whole.is_some() { &walk.steps()[..levels] } else { walk.steps() };
+        let frame = |page: PageId| frames.frame_of(page);
+        accesses(config, self.first, steps, (spared, root), line, frame, &mut self.room);
+        self.counts.read(self.room.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
+        Need {
+            handler: handler_instructions(config, root),
+            second_level: if second { config.second_level } else { 0 },
+            walker: Some(Walker {
+                agent: config.agent(),
+                reads: config.reads,
+                in_level_1: config.reads_level_1(),
+            }),
+        }
+    }
 }
 
 impl Lane {
     /// Translates a reference, if the lane's TLBs or the shared TLBs say that it needs more than a first-level TLB.
     pub(super) fn translate(&mut self, walk: &Walk, tables: &Tables) -> Result<()> {
-        let translator = self.translator.as_mut().expect("walks are for lanes that translate");
-        let config = Arc::clone(&translator.config);
-        let whole = walk.run.filter(|&run| self.frames.holds_run(run));
-        let huge_log2 = whole.and(config.huge_log2()).unwrap_or(0);
-        // The last level that the walk reads is the first whose entries map no more than the page.
-        let levels = translator.shifts.iter().filter(|&&shift| shift >= huge_log2).count();
-        let decision = match (walk.decision, &mut translator.tlbs) {
-            (Some(decision), _) => {
-                if decision == Decision::Second {
-                    self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
-                    return Ok(());
-                }
-                decision
-            }
-            (None, Some(tlbs)) => {
-                walk.decide(tlbs, &config, &translator.shifts[..levels], whole, &mut translator.counts)
-            }
-            (None, None) => unreachable!("preparation decides while lanes share TLBs"),
-        };
-        let (spared, root, second) = match decision {
-            Decision::First => return Ok(()),
-            Decision::Second => {
-                self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
-                return Ok(());
-            }
-            Decision::Walk { spared, root, second } => (spared, root, second),
-        };
-        let translator = self.translator.as_mut().expect("as above");
-        translator.counts.walked(walk.kind, spared, root);
-        let first = translator.first;
         let (_, line_log2) = self.backs[0].serving(Kind::Fetch);
-        let frames = &self.frames;
-        let frame = |page: PageId| frames.frame_of(page);
-        let steps = if whole.is_some() { &walk.steps[..levels] } else { &walk.steps };
-        let mut all = std::mem::take(&mut translator.room);
-        accesses(&config, first, steps, (spared, root), 1 << line_log2, frame, &mut all);
-        translator.counts.read(all.iter().filter(|(kind, ..)| *kind == Kind::Load).count() as u64);
-        self.wait_for_translation(TranslationCause::Handler, handler_instructions(&config, root));
-        if second {
-            self.wait_for_translation(TranslationCause::SecondLevel, config.second_level);
-        }
-        let in_level_1 = config.agent() == Agent::Handler || config.reads == WalkEntry::Data;
-        if in_level_1 && self.front.is_none() {
-            self.translator.as_mut().expect("as above").passing = true;
-        } else if in_level_1 {
-            self.walk_through_level_1(&config, &all, tables);
+        let translator = self.translator.as_mut().expect("walks are for lanes that translate");
+        let need = translator.begin(walk, &self.frames, 1 << line_log2);
+        self.wait_for_translation(TranslationCause::Handler, need.handler);
+        self.wait_for_translation(TranslationCause::SecondLevel, need.second_level);
+        let Some(walker) = need.walker else { return Ok(()) };
+        let translator = self.translator.as_mut().expect("as above");
+        let all = std::mem::take(&mut translator.room);
+        if walker.in_level_1 && self.front.is_none() {
+            translator.passing = true;
+        } else if walker.in_level_1 {
+            self.walk_through_level_1(walker.agent, &all, tables);
         } else {
             for &(kind, mapping, byte) in &all {
-                let cycles = self.access_table(&config, kind, mapping, byte, tables)?;
+                let cycles = self.access_table(walker, kind, mapping, byte, tables)?;
                 let cause = if kind == Kind::Fetch {
                     TranslationCause::HandlerFetch
                 } else {
@@ -234,14 +255,9 @@ impl Lane {
     }
 
     /// Makes the accesses of a walk, from level 1 on, in the lane's own caches.
-    fn walk_through_level_1(
-        &mut self,
-        config: &TranslationConfig,
-        all: &[(Kind, MappingId, u64)],
-        tables: &Tables,
-    ) {
+    fn walk_through_level_1(&mut self, agent: Agent, all: &[(Kind, MappingId, u64)], tables: &Tables) {
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
-        let (agent, only) = (config.agent(), &mut self.backs[0]);
+        let only = &mut self.backs[0];
         let line_log2 = [Kind::Fetch, Kind::Load].map(|kind| only.serving(kind).1);
         let front = self.front.as_mut().expect("a lane with caches of its own has a front");
         let mut computer = Computer::over(front, only.own().0, self.clock.now);
@@ -265,7 +281,7 @@ impl Lane {
     /// Makes one access of a walk that begins behind level 1. Returns the cycles that the processor waits.
     fn access_table(
         &mut self,
-        config: &TranslationConfig,
+        Walker { agent, reads, .. }: Walker,
         kind: Kind,
         mapping: MappingId,
         byte: u64,
@@ -273,8 +289,7 @@ impl Lane {
     ) -> Result<u64> {
         let translation = LaneTranslation { tables, frames: Some(&self.frame_map) };
         let (tree, back) = self.backs[0].parts();
-        let agent = config.agent();
-        let cycles = if config.reads == WalkEntry::Memory {
+        let cycles = if reads == WalkEntry::Memory {
             let unit = tree.config().caches[tree.config().data].line.log2();
             let at = LineAddr { id: translation.page(mapping).0, line: (byte >> unit) as u32 };
             let cycles = back.ask_memory(kind, at, Origin::new(agent, unit as u8), self.clock.now);
@@ -297,7 +312,7 @@ impl Lane {
                 waited: 0,
                 left: None,
             };
-            let cycles = match config.reads {
+            let cycles = match reads {
                 WalkEntry::Cache(cache) if kind == Kind::Load => {
                     injector.ask(cache, agent, kind, mapping, byte)?
                 }
