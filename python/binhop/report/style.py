@@ -34,11 +34,11 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
         subtitleColor="#555555",
         offset=16,
     )
-    return (
-        chart.properties(title=heading, background="white", padding=12)
-        .configure_view(stroke=None)
-        .configure_title(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10)
-        .configure_axis(
+    # Altair's methods `configure_view` and so on would copy the whole chart each time.
+    config = alt.Config(
+        view=alt.ViewConfig(stroke=None),
+        title=alt.TitleConfig(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10),
+        axis=alt.AxisConfig(
             labelFontSize=11,
             labelFlush=False,
             titleFontSize=12,
@@ -48,8 +48,9 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
             tickColor="#888888",
             labelColor="#333333",
             titleColor="#333333",
-        )
+        ),
     )
+    return chart.properties(title=heading, background="white", padding=12, config=config)
 
 
 def in_words(title: str, text: str) -> Any:
