@@ -156,6 +156,7 @@ next = "memory"
         switch(&mut events, 7, 71, 2, Some(Cause::PageFault), None);
         events.push(Op::KernelEnter, 0, 0, 0);
         exit(&mut events, 7);
+        events.push(Op::KernelLeave, 0, 0, 0);
         switch(&mut events, 0, 1, 0, Some(Cause::Exit), None);
         exit(&mut events, 7); // it lives no more
         fork(&mut events, 7);
@@ -177,6 +178,7 @@ next = "memory"
                 (7, true, 0, 70, 1, call, Some(61)),
                 (7, false, 0, 70, 1, call, Some(61)),
                 (7, true, 0, 71, 2, fault, None),
+                (7, false, 0, 71, 2, fault, None),
                 (0, false, 0, 1, 0, Some(Cause::Exit), None),
                 (7, false, 1, 72, 0, left, None),
                 (0, false, 0, 1, 0, None, None),
@@ -185,6 +187,26 @@ next = "memory"
         );
         // All lives have one number, because the tables of processes have one row for them.
         let numbers: Vec<u32> = turns.iter().map(|(_, turn)| turn.process).collect();
-        assert_eq!(numbers, [1, 2, 1, 2, 0, 1, 0, 1]);
+        assert_eq!(numbers, [1, 2, 1, 2, 1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn the_kernel_is_left_where_the_trace_says_so() {
+        let mut events = EventBuilder::default();
+        for op in [
+            Op::KernelEnter,
+            Op::KernelEnter, // an interrupt
+            Op::Switch,
+            Op::KernelLeave,
+            Op::KernelLeave,
+            Op::KernelLeave, // one leave too many
+            Op::KernelEnter,
+        ] {
+            events.push(op, u64::from(op == Op::Switch), 0, 0);
+            events.push(Op::Load, 0x5000, 8, 1);
+        }
+        let turns = turns(&events.finish()).unwrap();
+        let seen: Vec<_> = turns.iter().map(|(process, _)| (process.asid.0, process.kernel)).collect();
+        assert_eq!(seen, [(0, true), (1, true), (1, false), (1, true)]);
     }
 }

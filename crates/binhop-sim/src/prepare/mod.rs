@@ -203,6 +203,8 @@ pub struct Prepare {
     measuring: bool,
     instructions_at_row: u64,
     running: Process,
+    /// The number of kernel-enter events that no kernel-leave has answered.
+    kernel_entries: u64,
     /// The last switch.
     switch: Switch,
     lives: Lives,
@@ -318,6 +320,7 @@ impl Prepare {
             measuring: cuts.warmup == 0,
             instructions_at_row: 0,
             running: first,
+            kernel_entries: 0,
             switch: Switch::default(),
             lives: Lives::default(),
             life: 0,

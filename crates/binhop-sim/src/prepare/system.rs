@@ -101,15 +101,23 @@ impl Prepare {
                 self.switch = switch;
                 let reborn = self.brings_new_life(asid);
                 let stays = asid == self.running.asid && !reborn;
-                self.run(Process { asid, kernel: false }, reborn);
+                // Who runs next runs in the kernel, too, until the trace says that the kernel is left.
+                self.run(Process { asid, ..self.running }, reborn);
                 self.lives.live(asid);
                 if stays && self.trace_segment.is_some() {
                     self.control(Control::SameLife);
                 }
                 self.occasion(Occasion::Switch { asid, switch });
             }
-            SystemEvent::Kernel(kernel) if kernel == self.running.kernel => {}
-            SystemEvent::Kernel(kernel) => self.run(Process { kernel, ..self.running }, false),
+            SystemEvent::Kernel(enters) => {
+                // An interrupt may enter the kernel a second time. `binhop lint` reports a leave without an enter.
+                self.kernel_entries =
+                    if enters { self.kernel_entries + 1 } else { self.kernel_entries.saturating_sub(1) };
+                let kernel = self.kernel_entries > 0;
+                if kernel != self.running.kernel {
+                    self.run(Process { kernel, ..self.running }, false);
+                }
+            }
             SystemEvent::Syscall => {
                 self.seen.syscalls += 1;
                 if op == Some(Op::Syscall) {

@@ -58,7 +58,7 @@ ops! {
     DmaRead = 13 "dma-read", "A device reads memory (CPU to device): addr start, size bytes, count device, arg0 request id, arg1 segment. With arg1, addr counts from the segment's first byte; without arg1, addr is a physical address.";
     DmaWrite = 14 "dma-write", "A device writes memory (device to CPU): addr start, size bytes, count device, arg0 request id, arg1 segment as for dma-read.";
     Time = 15 "time", "Wall time of the recorded program: addr nanoseconds since its start.";
-    KernelEnter = 16 "kernel-enter", "References from here to kernel-leave are the kernel's, and count with the program's. The table of processes has a row for them. The event has: count cause.";
+    KernelEnter = 16 "kernel-enter", "References from here to kernel-leave are the kernel's, also behind a switch, and count with the program's. The table of processes has a row for them. The event has: count cause.";
     KernelLeave = 17 "kernel-leave", "The kernel's references end.";
 }
 
