@@ -257,16 +257,20 @@ fn virtual_tags_flush_the_pages_of_a_transfer() {
 }
 
 /// Lines that the processor stores without using the caches leave every cache, and go down as writes of the processor.
+/// A line of which it stores a part leaves clean behind the store.
 #[test]
 fn a_store_past_the_caches_is_a_write_of_the_processor() {
     let mut rows = EventBuilder::default();
     rows.push(Op::Store, 0, 8, 1);
+    rows.push(Op::Load, 64, 8, 1);
     rows.push_args(Op::DmaWrite, 0, 100, NON_TEMPORAL, [None, Some(RUNNING_SPACE)]); // all of line 0, a part of 1
     rows.push(Op::Load, 0, 8, 1);
     let expected = [
         TapEvent::Read { line: 0, store: true },
+        TapEvent::Read { line: 1, store: false },
         TapEvent::WriteBack { line: 0 },
         TapEvent::PartialStore { line: 1 },
+        TapEvent::CleanEviction { line: 1, whole: false },
         TapEvent::Read { line: 0, store: false },
     ];
     assert_eq!(events(&machine(&[]), &rows.finish()).0, expected.map(FrontEvent::Line));

@@ -15,6 +15,8 @@
 /// - Before a device reads a line that the front holds dirty, the front cleans it: [`TapEvent::Cleaned`].
 /// - Before a device writes a line, the front gives up its copies without an event. If the write is partial, a dirty
 ///   copy leaves as a [`TapEvent::WriteBack`] first.
+/// - Before the processor stores past the caches, the front gives up its copies in the same way. Behind the
+///   [`TapEvent::PartialStore`] of a part of a line it says so: [`TapEvent::CleanEviction`], even if it held no copy.
 /// - When a frame changes hands, the front gives up the lines of the frame: a [`TapEvent::Flushed`] for each line of
 ///   the frame, held or not, and then a [`TapEvent::SystemWrite`] for each line or part that a cache of the front held
 ///   dirty. Two caches may have held the same line dirty. The flush comes first because what lies behind the front is

@@ -16,8 +16,6 @@ use crate::unit::{LeftLine, LeftLines};
 pub(crate) struct FrontTap {
     tree: Tree,
     line_log2: u32,
-    /// True if a cache has shorter lines.
-    has_parts: bool,
     /// True if a line that is read for a store becomes dirty as a whole: no part of it, and in a cache that writes
     /// back.
     stores_lines: bool,
@@ -49,7 +47,6 @@ impl FrontTap {
         Self {
             tree: tree.clone(),
             line_log2: line.log2(),
-            has_parts: config.caches.iter().any(|cache| cache.line != line),
             stores_lines: config.caches[config.data].line == line && is_kept,
             flushes_pages: config.has_virtual_tags(),
             left: LeftLines::default(),
@@ -202,8 +199,8 @@ impl FrontTap {
                 }
             };
             self.events.push(FrontEvent::Line(event));
-            if self.has_parts && matches!((asked.kind, event), (Kind::Write, TapEvent::PartialStore { .. })) {
-                // All parts of the line have left before the store.
+            if matches!((asked.kind, event), (Kind::Write, TapEvent::PartialStore { .. })) {
+                // All copies of the line have left before the store.
                 self.events.push(FrontEvent::Line(TapEvent::CleanEviction { line, whole: false }));
             }
         }
