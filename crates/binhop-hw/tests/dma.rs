@@ -22,8 +22,11 @@ enum Act {
     Ways(u64),
 }
 
-fn act(lines: u64) -> impl Strategy<Value = Act> {
-    let line = 0..lines;
+/// The lines begin at the start of memory, or in the kernel's half, where physical = virtual.
+const FIRST_LINES: [u64; 2] = [0, 0xffff_8000_0000_0000 / LINE];
+
+fn act(first: u64, lines: u64) -> impl Strategy<Value = Act> {
+    let line = first..first + lines;
     prop_oneof![
         8 => line.clone().prop_map(|line| Act::Do(Op::Load(line))),
         2 => line.clone().prop_map(|line| Act::Do(Op::Reload(line))),
@@ -156,7 +159,8 @@ proptest! {
         config in config(),
         posted in prop::option::of((1..5u32).prop_map(|places| NonZeroU32::new(places).unwrap())),
         reports_upgrades in any::<bool>(),
-        acts in prop::collection::vec(act(24), 1..120),
+        acts in prop::sample::select(&FIRST_LINES[..])
+            .prop_flat_map(|first| prop::collection::vec(act(first, 24), 1..120)),
     ) {
         run(&config, posted, reports_upgrades, &acts);
     }

@@ -15,8 +15,9 @@ pub(super) const DEVICE: u64 = 8;
 pub(super) const PREFETCHED: u64 = 16;
 
 const STATE: u64 = 7;
-/// A line number stands above this many bits of an entry.
-const LINE_SHIFT: u32 = 8;
+/// A line number stands above this many bits of an entry. So an entry holds every line of 32 bytes or more that has an
+/// address of 64 bits: where physical = virtual, the kernel's half lies at the upper end.
+const LINE_SHIFT: u32 = 5;
 
 /// The largest line number + 1.
 pub(super) const LINES: u64 = 1 << (64 - LINE_SHIFT);
