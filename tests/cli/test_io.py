@@ -239,6 +239,38 @@ def test_a_bad_request_of_a_device_is_refused(
     assert "ask binhop io" in problem
 
 
+def _direct_read(path: Path, bytes_read: int, *mapped: str) -> Path:
+    """Writes a trace that reads a file past the page cache, into the memory from 0x101000 on."""
+    meta = {"page_size": 4096, "files": {"3": "/data"}, "direct_files": [3], "file_bytes": {"3": 65536}}
+    lines = [
+        f"# meta {json.dumps(meta)}",
+        *mapped,
+        "load 0x100000 size=8",
+        f"syscall 0x101000 bytes={bytes_read} call=0 file=3 offset=0x0",
+        "load 0x101000 size=8",
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    made = path.with_suffix(".parquet")
+    binhop.Trace.open(path, "text").write(made)
+    return made
+
+
+def test_a_direct_call_into_memory_of_nobody_is_refused(command: Command, tmp_path: Path) -> None:
+    mapped = "map 0x100000 pages=2 flags=rw-"
+    asked = ("--machine", "zen-4k", "--seeds", "1", "--schemes", "ddio")
+    trace = _direct_read(tmp_path / "beyond.events", 8192, mapped)
+    problem = command.refused("io", str(trace), *asked)
+    for part in ("0x102000", "beyond.parquet: row 2: direct call", "or referenced before", "--no-path"):
+        assert part in problem
+    command.ok("io", str(trace), *asked, "--no-path")
+    command.ok("io", str(trace), *asked, "--set", "placement.policy=identity")
+    noted = "2 pages were first referenced by a device, in a process that has mapped nothing"
+    within = command.ok("io", str(_direct_read(tmp_path / "within.events", 4096, mapped)), *asked)
+    assert noted not in " ".join(within.stdout.split())
+    unmapped = command.ok("io", str(_direct_read(tmp_path / "unmapped.events", 8192)), *asked)
+    assert noted in " ".join(unmapped.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("scheme", "setting", "value", "said"),
     [

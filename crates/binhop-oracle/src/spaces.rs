@@ -347,6 +347,13 @@ impl Spaces {
         (!all.is_empty()).then_some(all)
     }
 
+    /// Returns whether anything is mapped in the address space that holds a machine page of `asid`.
+    #[must_use]
+    pub fn maps_anything(&self, asid: Asid, page: u64) -> bool {
+        let owner = self.owner(asid, page);
+        self.units.keys().any(|&(asid, _)| asid == owner)
+    }
+
     /// Returns how many of these machine pages an address space has as pages of its own.
     #[must_use]
     pub fn own_pages(&self, asid: Asid, pages: std::ops::Range<u64>) -> usize {

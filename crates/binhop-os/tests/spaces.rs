@@ -131,6 +131,10 @@ fn run(machine: u64, trace: u64, shared_from: Option<u64>, events: &[Event]) {
             let stray = pages.iter().find(|page| !segments.contains(&fast.segment_of(**page)));
             assert_eq!(stray, None, "step {step}, asid {asid}: a page in none of its segments");
             assert_eq!(*fast.shared_segments(asid), *segments, "step {step}, asid {asid}");
+            for page in [0, PAGES - 1] {
+                let maps = fast.maps_anything(asid, PageNo(page));
+                assert_eq!(maps, slow.maps_anything(asid, page), "step {step}, asid {asid}, page {page}");
+            }
         }
     }
 }

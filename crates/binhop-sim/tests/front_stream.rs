@@ -367,6 +367,90 @@ fn a_request_that_leads_nowhere_is_refused() {
     assert!(refused(&[], u64::MAX - 5, 64, None).rule.contains("2⁶⁴"));
 }
 
+/// A device's virtual address lies in memory that the process has mapped, or that somebody has referenced. A stack grows
+/// to the address. In a process that has mapped nothing every address is memory, and a note counts the pages.
+#[test]
+fn a_device_reads_and_writes_memory_that_somebody_owns() {
+    const PAGE: u64 = 4096;
+    type Rows = fn(&mut EventBuilder);
+    let stream = |sets: &[String], rows: Rows| {
+        let mut built = EventBuilder::default();
+        rows(&mut built);
+        let (options, source) = (RunOptions::default(), Box::new(Fixed::new(built.finish(), 7)));
+        front_stream(&machine(sets), source, &options, &mut |_, _| Ok(()), &mut |_| Ok(()))
+    };
+    fn map(rows: &mut EventBuilder, page: u64, flags: u32) {
+        rows.push(Op::Map, page * PAGE, map_flags::READ | map_flags::WRITE | flags, 2);
+    }
+    fn write(rows: &mut EventBuilder, from: u64, bytes: u32) {
+        rows.push_args(Op::DmaWrite, from, bytes, 1, [None, Some(RUNNING_SPACE)]);
+    }
+    let owned: [Rows; 4] = [
+        |rows| {
+            map(rows, 16, 0);
+            write(rows, 16 * PAGE + 100, 8000);
+        },
+        |rows| {
+            map(rows, 16, 0);
+            rows.push(Op::Load, 40 * PAGE, 8, 1);
+            write(rows, 40 * PAGE, 64);
+            // The first write makes a page of the child's own.
+            rows.push_args(Op::Fork, 7, 0, 0, [Some(0), None]);
+            rows.push(Op::Switch, 7, 7, 0);
+            write(rows, 40 * PAGE, 64);
+        },
+        |rows| {
+            map(rows, 16, map_flags::GROWS);
+            write(rows, 10 * PAGE, 64);
+        },
+        // Another process has maps, and so has the kernel.
+        |rows| {
+            map(rows, 16, 0);
+            rows.push_args(Op::Map, HALF, map_flags::READ | map_flags::SHARED, 1, [Some(5), Some(0)]);
+            rows.push(Op::Switch, 7, 7, 0);
+            write(rows, 40 * PAGE, 8192);
+        },
+    ];
+    let placed = ["placement.policy=sequential".to_owned()];
+    for (number, rows) in owned.into_iter().enumerate() {
+        let notes = stream(&placed, rows).unwrap().notes.join("\n");
+        let is_noted = notes.contains("2 pages were first referenced by a device");
+        assert_eq!(is_noted, number == 3, "{number}: {notes}");
+    }
+    let unowned: [(Rows, &str); 3] = [
+        (
+            |rows| {
+                map(rows, 16, 0);
+                write(rows, 40 * PAGE + 8, 64);
+            },
+            "0x28008",
+        ),
+        (
+            |rows| {
+                map(rows, 16, 0);
+                write(rows, 17 * PAGE + 8, 8192);
+            },
+            "0x12000",
+        ),
+        (
+            |rows| {
+                map(rows, 16, 0);
+                rows.push(Op::Unmap, 16 * PAGE, 0, 1);
+                write(rows, 16 * PAGE, 64);
+            },
+            "0x10000",
+        ),
+    ];
+    for (rows, value) in unowned {
+        let problem = stream(&placed, rows).err().unwrap();
+        assert_eq!(problem.value, value);
+        assert!(problem.rule.contains("memory that somebody has mapped, or referenced before"), "{problem}");
+        assert!(problem.place.contains("row "), "{problem}");
+        // Where physical = virtual, every address is memory.
+        stream(&[], rows).unwrap();
+    }
+}
+
 /// Counts the events of one form.
 fn count(events: &[FrontEvent], form: impl Fn(&TapEvent) -> bool) -> u64 {
     events.iter().filter(|event| matches!(event, FrontEvent::Line(event) if form(event))).count() as u64

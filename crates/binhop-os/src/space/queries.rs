@@ -125,6 +125,13 @@ impl Spaces {
         !self.areas.any(areas, first, last) || self.areas.anonymous(areas, first, last)
     }
 
+    /// Returns whether anything is mapped in the address space that holds a virtual page of `asid`.
+    #[must_use]
+    pub fn maps_anything(&self, asid: Asid, page_no: PageNo) -> bool {
+        self.known_space(asid, page_no.0)
+            .is_some_and(|space| self.areas.any(self.spaces[space as usize].areas, 0, u64::MAX))
+    }
+
     /// Returns how many of the machine pages `first..=last` an address space has as pages of its own.
     #[must_use]
     pub fn own_pages(&self, asid: Asid, first: PageNo, last: PageNo) -> usize {

@@ -336,6 +336,40 @@ impl Mappings {
         }
     }
 
+    /// Returns the first byte of these buffers that lies in no memory of the running process: nobody has mapped or
+    /// referenced it, and the process has mapped something.
+    ///
+    /// # Errors
+    /// The trace has more pages than a number of 32 bits tells apart.
+    pub(super) fn outside_memory(
+        &mut self,
+        buffers: impl Iterator<Item = (u64, u32)>,
+        stores: bool,
+        path: &mut IoPath,
+    ) -> Result<Option<u64>> {
+        if self.competes.is_none() {
+            // Where physical = virtual, every address is memory.
+            return Ok(None);
+        }
+        for (start, bytes) in buffers {
+            let last = start.saturating_add(u64::from(bytes.saturating_sub(1))) >> self.log2;
+            for page in start >> self.log2..=last {
+                let page_no = PageNo(page);
+                let is_known = self.spaces.existing_page(self.here, page_no).is_some();
+                if is_known || self.spaces.segment_page_at(self.here, page_no).is_some() {
+                    continue;
+                }
+                // Only a touch tells whether a stack grows to the page.
+                let touch = self.spaces.touch(self.here, page_no, stores)?;
+                self.lose_dead(path);
+                if touch.outside && self.spaces.maps_anything(self.here, page_no) {
+                    return Ok(Some(start.max(page << self.log2)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Tells the path what lies behind the user's buffers of the next call, all bytes of which the call moves. `stores`
     /// says that the kernel or a device writes the buffers.
     ///

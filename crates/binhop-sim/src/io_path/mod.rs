@@ -15,7 +15,7 @@
 //!   to memory. The metrics of the front count the store with the accesses of devices; below the front the store is a
 //!   write of the processor.
 //! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's
-//!   memory. All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the
+//!   memory. A buffer that lies in no memory of the process is an error (`crate::prepare` has the rule). All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the
 //!   page cache, whatever the number.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment
 //!   is [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
@@ -109,8 +109,9 @@ pub struct IoEvents {
     rows: u64,
     /// The batch that is being followed, and its first row that has not been followed.
     current: Option<(EventBatch, usize)>,
-    /// The call whose ranges are being read.
+    /// The call whose ranges are being read, and its row.
     pending: Option<Call>,
+    pending_row: u64,
     instructions: u64,
     /// The number of instructions at which devices or the flusher act next on their own.
     due: u64,
@@ -158,6 +159,7 @@ impl IoEvents {
             source,
             current: None,
             pending: None,
+            pending_row: 0,
             instructions: 0,
             due: u64::MAX,
             unseen: 0,
@@ -248,6 +250,7 @@ impl IoEvents {
                 self.writer.set_kernel(code == Op::KernelEnter as u8);
             } else if code == Op::Syscall as u8 {
                 self.pending = Call::of(&Event::of(batch, row), self.table);
+                self.pending_row = self.rows + row as u64;
             }
         }
         self.rows += batch.len() as u64;
@@ -289,7 +292,8 @@ impl IoEvents {
     /// Makes the path serve the call that is pending.
     ///
     /// # Errors
-    /// The trace has more pages than a number of 32 bits tells apart.
+    /// A direct call has a buffer that lies in no memory, or the trace has more pages than a number of 32 bits tells
+    /// apart.
     fn serve(&mut self, out: &mut EventBuilder) -> Result<()> {
         let Some(call) = self.pending.take() else { return Ok(()) };
         let object = self.object(call.object);
@@ -305,6 +309,18 @@ impl IoEvents {
                 Some((_, kind)) => kind != Object::Other,
                 None => false,
             };
+            let is_direct = is_seen && moved.is_some_and(|(id, _)| self.meta.direct_files.contains(&id));
+            if is_direct && has_buffer {
+                let outside = mappings.outside_memory(call.pieces(), reads, &mut self.path)?;
+                if let Some(byte) = outside {
+                    return Err(Problem::request(
+                        &format!("{byte:#x}"),
+                        &format!("{}: row {}: direct call", self.source.name(), self.pending_row),
+                        "a device reads and writes memory that somebody has mapped, or referenced before",
+                        "give the right buffer, map the memory before the call, or leave the path out: --no-path",
+                    ));
+                }
+            }
             // The path moves no data of other calls.
             let buffers = call.pieces().filter(|_| has_buffer && is_seen);
             mappings.name_buffers(buffers, reads, &mut self.path)?;

@@ -3,6 +3,9 @@
 //! # Rules
 //! - A request names a segment and a byte in it, or a virtual address of the address space that runs
 //!   ([`RUNNING_SPACE`]). A physical address is accepted only where physical = virtual.
+//! - A virtual address lies in memory that somebody has mapped or referenced before. Where the address space has mapped
+//!   nothing, every address is memory, and [`Seen::outside_of_devices`](super::Seen) counts the pages that a device is
+//!   the first to reference. Where physical = virtual, every address is memory, too.
 //! - A request for a segment reaches it through a shared map that still leads there: a map of the kernel if there is
 //!   one, or else a map of a process.
 //! - A device that reads or writes a page references the page, as a load or a store of the processor does: the page
@@ -11,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use binhop_base::{Asid, Kind, Problem, Result, VirtAddr};
+use binhop_base::{Asid, Kind, PageNo, Problem, Result, VirtAddr};
 use binhop_os::MapFlags;
 use binhop_trace::{EventBatch, Op};
 
@@ -112,10 +115,24 @@ impl Prepare {
             let offset = at.0 & (page - 1);
             let piece = (bytes - done).min(page - offset);
             let kind = if writes { Kind::Store } else { Kind::Load };
+            let page_no = PageNo(at.0 >> self.page.log2());
+            let is_known = self.spaces.existing_page(asid, page_no).is_some();
+            let outside_before = self.seen.outside;
             let runs = std::mem::replace(&mut self.running.asid, asid);
             self.clock += 1;
             let reached = self.reach(self.data, at.0 >> self.line_log2[self.data], kind);
             self.running.asid = runs;
+            if !is_known && self.seen.outside > outside_before {
+                if self.spaces.maps_anything(asid, page_no) {
+                    return Err(self.refused_request(
+                        row,
+                        &format!("{:#x}", at.0),
+                        "a device reads and writes memory that somebody has mapped, or referenced before",
+                        "give the right buffer, or map the memory before the request",
+                    ));
+                }
+                self.seen.outside_of_devices += 1;
+            }
             self.occasion(Occasion::Device {
                 device,
                 writes,

@@ -87,6 +87,8 @@ pub struct Seen {
     pub syscalls: u64,
     /// The pages that were first referenced outside every map.
     pub outside: u64,
+    /// Those of them that a device referenced first, in an address space that had mapped nothing.
+    pub outside_of_devices: u64,
     /// The forks that give a child the number of an address space that is alive.
     pub forks_onto_living: u64,
     /// The number in the first of these forks.

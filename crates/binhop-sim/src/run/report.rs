@@ -160,6 +160,11 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
             "outside every map of the trace: private memory is simulated there",
         ),
         (
+            seen.outside_of_devices,
+            ["page was", "pages were"],
+            "first referenced by a device, in a process that has mapped nothing: memory of the process is simulated there",
+        ),
+        (
             spaces.unaligned(),
             ["page does", "pages do"],
             "not lie wholly in one segment of the trace: private memory is simulated there",

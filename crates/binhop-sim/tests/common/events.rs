@@ -136,6 +136,7 @@ pub fn batch(events: &[Event]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let mut running = 0u8;
     let mut alive = [true, false, false, false];
+    let mut has_maps = false;
     for event in events {
         match *event {
             Event::Fetch { page, offset, count } => {
@@ -157,6 +158,7 @@ pub fn batch(events: &[Event]) -> EventBatch {
                 rows.push_args(Op::Switch, u64::from(asid), u32::from(asid), 0, args);
             }
             Event::Map { page, pages, segment, shared } => {
+                has_maps = true;
                 let flags = map_flags::READ | map_flags::WRITE | if shared { map_flags::SHARED } else { 0 };
                 let args = [segment.map(u64::from), Some(u64::from(page % 3) * PAGE)];
                 rows.push_args(Op::Map, u64::from(page) * PAGE, flags, u32::from(pages), args);
@@ -197,7 +199,15 @@ pub fn batch(events: &[Event]) -> EventBatch {
             }
             Event::Device { writes, page } => {
                 let op = if writes { Op::DmaWrite } else { Op::DmaRead };
-                // A part of two pages, in the running address space.
+                // A part of two pages, in the running address space. Where a process has maps, its pages must be
+                // mapped or referenced before.
+                for page in (page.into()..).take(2).map(|page: u64| page * PAGE).filter(|_| has_maps) {
+                    if (page / PAGE).is_multiple_of(2) {
+                        rows.push(Op::Map, page, map_flags::READ | map_flags::WRITE, 1);
+                    } else {
+                        rows.push(Op::Load, page, 8, 1);
+                    }
+                }
                 let number = Some(u64::from(page) + 100);
                 rows.push_args(op, u64::from(page) * PAGE + 4000, 200, 7, [number, Some(RUNNING_SPACE)]);
             }
