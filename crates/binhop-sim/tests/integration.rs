@@ -19,6 +19,7 @@ mod front_parts;
 mod front_stream;
 mod interrupt;
 mod io_faults;
+mod io_flush;
 mod io_memory;
 mod io_path;
 mod kernel;
