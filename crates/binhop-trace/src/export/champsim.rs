@@ -15,10 +15,10 @@
 //! of them again. If an instruction loads and stores one address separately, the import makes a modify of
 //! these two references, too.
 
-use binhop_base::counted;
 use super::din::{LeftOut, instructions};
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
+use binhop_base::counted;
 
 /// The entry of the format in the list.
 pub(super) const CHAMPSIM: Exporter = Exporter {

@@ -7,9 +7,9 @@
 
 use std::io::Write;
 
-use binhop_base::counted_notes;
 use super::{Exporter, RecordSink, Virtual, Wanted, Writes};
 use crate::event::{Event, Op};
+use binhop_base::counted_notes;
 
 /// The entry of "din" in the list.
 pub(super) const DIN: Exporter = Exporter {

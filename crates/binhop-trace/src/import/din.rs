@@ -12,7 +12,6 @@
 //! trace is marked `sizes = "assumed"`. If the third field is a decimal number from 1 to 4096, it is the size
 //! of the reference. Any other text there is a comment, as it is for Dinero.
 
-use binhop_base::counted_notes;
 use super::Format;
 use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
@@ -20,6 +19,7 @@ use super::rows::Rows;
 use crate::event::Op;
 use crate::input::Input;
 use crate::source::Meta;
+use binhop_base::counted_notes;
 
 const EXAMPLE: &str = "2 408ed4";
 

@@ -10,7 +10,6 @@
 //!
 //! Sizes are exact. They are hexadecimal, as Dinero IV's own converters write them (`pixie32`: `%c %x %x`).
 
-use binhop_base::counted_notes;
 use super::Format;
 use super::fields::{fields, hex_from, line_from, number};
 use super::lines::{Fault, Grammar, LineImporter};
@@ -18,6 +17,7 @@ use super::rows::Rows;
 use crate::event::Op;
 use crate::input::Input;
 use crate::source::Meta;
+use binhop_base::counted_notes;
 
 const EXAMPLE: &str = "r 7fffd8c7c 4";
 

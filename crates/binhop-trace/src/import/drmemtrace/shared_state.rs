@@ -198,7 +198,10 @@ impl SharedState {
             ),
             (
                 counts.no_fetches,
-                ["further round of a string instruction counts", "further rounds of string instructions count"],
+                [
+                    "further round of a string instruction counts",
+                    "further rounds of string instructions count",
+                ],
                 "neither as a fetch nor as an instruction",
             ),
             (
@@ -219,7 +222,10 @@ impl SharedState {
             (counts.without_frame, ["page was", "pages were"], "recorded without a physical address"),
             (
                 counts.markers,
-                ["marker that says nothing about references is", "markers that say nothing about references are"],
+                [
+                    "marker that says nothing about references is",
+                    "markers that say nothing about references are",
+                ],
                 "left out",
             ),
             (
@@ -227,7 +233,11 @@ impl SharedState {
                 ["timestamp is", "timestamps are"],
                 "earlier than the timestamp before: the time before is taken",
             ),
-            (counts.uncut, ["file has", "files have"], "no footer, perhaps because the recording was cut short"),
+            (
+                counts.uncut,
+                ["file has", "files have"],
+                "no footer, perhaps because the recording was cut short",
+            ),
         ]);
         self.warnings(&mut notes);
         notes

@@ -7,8 +7,8 @@
 //! No other trace format tells system calls as text: drmemtrace has no arguments, and the recorder writes
 //! words.
 
-use binhop_base::counted_notes;
 use super::super::fields::{decimal_from, number};
+use binhop_base::counted_notes;
 
 /// The end of a fork's report of its child, before the child's pid.
 const CREATED: &str = "created child ";

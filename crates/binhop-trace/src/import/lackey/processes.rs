@@ -14,12 +14,12 @@
 
 use std::collections::BTreeMap;
 
-use binhop_base::{counted, counted_notes};
 use super::super::rows::{Left, Rows};
 use super::calls::{Call, CallResult, Calls, ThreadId};
 use super::descriptors::Descriptors;
 use crate::event::{Op, map_flags};
 use crate::source::Meta;
+use binhop_base::{counted, counted_notes};
 
 /// The bytes in a page of the recorded system.
 const PAGE: u64 = 4096;
