@@ -2,10 +2,14 @@
 //! access runs code that is compiled for the policy and, where the number of ways is common, for this number.
 
 mod array;
+mod narrow;
 mod packed;
+mod search;
 mod sparse;
+#[cfg(test)]
+mod steps;
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use binhop_base::{PowerOfTwo, Rng};
 
@@ -13,8 +17,9 @@ use crate::{
     CacheConfig, Replacement,
     replacement::{ArrayShape, FEW, Fifo, Lru, Plru, Random, Srrip, each_policy},
 };
-pub(crate) use array::{Array, EMPTY, SelectedLines, Sets, Word, put, put_word, touch};
+pub(crate) use array::{Array, EMPTY, Line, SelectedLines, Sets, Word, put, put_word, touch};
 use array::{clean_ways, touch_once};
+use narrow::NarrowArray;
 use packed::{HEAD_BYTES, MOST_PACKED, PackedArray};
 pub use sparse::SparseBytes;
 use sparse::SparseLines;
@@ -28,6 +33,9 @@ pub(crate) trait InLines: Sized {
 
 /// `SetsVisitor` is a loop over the lines of a cache that is compiled for each type of sets.
 pub(crate) trait SetsVisitor {
+    /// True if the index of the cache is hashed.
+    const IS_HASHED: bool = false;
+
     fn visit<S: Sets>(self, sets: &mut S);
 }
 
@@ -42,7 +50,7 @@ macro_rules! lines {
     (
         any: [$($policy:ident)*]
         fixed: [$($fixed:ident($of:ident, $ways:literal))*]
-        packed: [$($packed:ident($by:ident))*]
+        packed: [$($packed:ident($narrow:ident, $by:ident))*]
     ) => {
         impl InLines for Array<Fifo, 1> {
             fn of(lines: &mut Lines) -> Option<&mut Self> {
@@ -63,6 +71,7 @@ macro_rules! lines {
             Direct(Array<Fifo, 1>),
             $($fixed(Array<$of, $ways>),)*
             $($packed(PackedArray<$by>),)*
+            $($narrow(NarrowArray<$by>),)*
             $($policy(Array<crate::replacement::$policy, 0>),)*
             /// Chunks of sets, each in one of the forms above.
             Sparse(Box<SparseLines>),
@@ -70,13 +79,17 @@ macro_rules! lines {
 
         impl Lines {
             /// Makes the empty lines of sets of this shape, all allocated.
-            fn of_shape(replacement: Replacement, shape: &ArrayShape) -> Self {
+            ///
+            /// `page_lines_log2` is the logarithm of the lines in a page, if a set holds lines of one line number
+            /// within the page, which is the lower part of the number of the set.
+            fn of_shape(replacement: Replacement, shape: &ArrayShape, page_lines_log2: Option<u32>) -> Self {
                 match (replacement, shape.ways) {
                     (_, 1) => Lines::Direct(Array::new(shape)),
                     $((Replacement::$of, $ways) => Lines::$fixed(Array::new(shape)),)*
-                    $((Replacement::$by, ways) if PACKED.contains(&ways) => {
-                        Lines::$packed(PackedArray::new(shape))
-                    })*
+                    $((Replacement::$by, ways) if PACKED.contains(&ways) => match page_lines_log2 {
+                        Some(log2) => Lines::$narrow(NarrowArray::new(shape, log2)),
+                        None => Lines::$packed(PackedArray::new(shape)),
+                    },)*
                     $((Replacement::$policy, _) => Lines::$policy(Array::new(shape)),)*
                 }
             }
@@ -95,6 +108,7 @@ macro_rules! lines {
                     Lines::Direct(array) => visitor.visit(array),
                     $(Lines::$fixed(array) => visitor.visit(array),)*
                     $(Lines::$packed(array) => visitor.visit(array),)*
+                    $(Lines::$narrow(array) => array.visit(visitor),)*
                     $(Lines::$policy(array) => visitor.visit(array),)*
                     Lines::Sparse(_) => unreachable!("fast paths are for dense lines"),
                 }
@@ -108,6 +122,7 @@ macro_rules! lines {
                     Lines::Direct(array) => touch_once(array, set, key, dirty),
                     $(Lines::$fixed(array) => touch_once(array, set, key, dirty),)*
                     $(Lines::$packed(array) => touch_once(array, set, key, dirty),)*
+                    $(Lines::$narrow(array) => touch_once(array, set, key, dirty),)*
                     $(Lines::$policy(array) => touch_once(array, set, key, dirty),)*
                     Lines::Sparse(sparse) => sparse.touch(set, key, dirty),
                 }
@@ -119,6 +134,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.evict(set),
                     $(Lines::$fixed(array) => array.evict(set),)*
                     $(Lines::$packed(array) => array.evict(set),)*
+                    $(Lines::$narrow(array) => array.evict(set),)*
                     $(Lines::$policy(array) => array.evict(set),)*
                     Lines::Sparse(sparse) => sparse.evict(set),
                 }
@@ -131,6 +147,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.put(set, line),
                     $(Lines::$fixed(array) => array.put(set, line),)*
                     $(Lines::$packed(array) => array.put(set, line),)*
+                    $(Lines::$narrow(array) => array.put(set, line),)*
                     $(Lines::$policy(array) => array.put(set, line),)*
                     Lines::Sparse(sparse) => sparse.put(set, line),
                 }
@@ -147,6 +164,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.remove(set, selected, removed),
                     $(Lines::$fixed(array) => array.remove(set, selected, removed),)*
                     $(Lines::$packed(array) => array.remove(set, selected, removed),)*
+                    $(Lines::$narrow(array) => array.remove(set, selected, removed),)*
                     $(Lines::$policy(array) => array.remove(set, selected, removed),)*
                     Lines::Sparse(sparse) => sparse.remove(set, selected, removed),
                 }
@@ -163,6 +181,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.clean(set, selected, cleaned),
                     $(Lines::$fixed(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$packed(array) => array.clean(set, selected, cleaned),)*
+                    $(Lines::$narrow(array) => array.clean(set, selected, cleaned),)*
                     $(Lines::$policy(array) => array.clean(set, selected, cleaned),)*
                     Lines::Sparse(sparse) => sparse.clean(set, selected, cleaned),
                 }
@@ -178,6 +197,7 @@ macro_rules! lines {
                     Lines::Direct(array) => array.set_victims(set, victims),
                     $(Lines::$fixed(array) => array.set_victims(set, victims),)*
                     $(Lines::$packed(array) => array.set_victims(set, victims),)*
+                    $(Lines::$narrow(array) => array.set_victims(set, victims),)*
                     $(Lines::$policy(array) => array.set_victims(set, victims),)*
                     Lines::Sparse(_) => unreachable!("fast paths are for dense lines"),
                 }
@@ -187,6 +207,7 @@ macro_rules! lines {
             pub(crate) fn in_order(&self, set: usize) -> Vec<u64> {
                 match self {
                     $(Lines::$packed(array) => array.in_order(set),)*
+                    $(Lines::$narrow(array) => array.in_order(set),)*
                     Lines::Sparse(sparse) => {
                         sparse.chunks.get(set).map_or_else(Vec::new, |(lines, set)| lines.in_order(set))
                     }
@@ -196,12 +217,13 @@ macro_rules! lines {
 
             /// Returns the words of adjacent sets, way by way. Sparse lines answer for sets of one chunk, with no
             /// words if the chunk is not allocated.
-            fn words(&self, sets: Range<usize>) -> &[u64] {
+            fn words(&self, sets: Range<usize>) -> Cow<'_, [u64]> {
                 match self {
-                    Lines::Direct(array) => array.words(sets),
-                    $(Lines::$fixed(array) => array.words(sets),)*
-                    $(Lines::$packed(array) => array.words(sets),)*
-                    $(Lines::$policy(array) => array.words(sets),)*
+                    Lines::Direct(array) => array.words(sets).into(),
+                    $(Lines::$fixed(array) => array.words(sets).into(),)*
+                    $(Lines::$packed(array) => array.words(sets).into(),)*
+                    $(Lines::$narrow(array) => array.words(sets).into(),)*
+                    $(Lines::$policy(array) => array.words(sets).into(),)*
                     Lines::Sparse(sparse) => sparse.words(sets),
                 }
             }
@@ -214,7 +236,13 @@ macro_rules! arrays {
         lines! {
             any: [$($policy)*]
             fixed: [Lru2(Lru, 2) Lru4(Lru, 4) Lru8(Lru, 8) Random2(Random, 2) Random4(Random, 4)]
-            packed: [PackedLru(Lru) PackedFifo(Fifo) PackedRandom(Random) PackedPlru(Plru) PackedSrrip(Srrip)]
+            packed: [
+                PackedLru(NarrowLru, Lru)
+                PackedFifo(NarrowFifo, Fifo)
+                PackedRandom(NarrowRandom, Random)
+                PackedPlru(NarrowPlru, Plru)
+                PackedSrrip(NarrowSrrip, Srrip)
+            ]
         }
     };
 }
@@ -235,18 +263,21 @@ impl Lines {
         let sparse = if storage == Storage::Sparse { SparseLines::new(config, shape, page) } else { None };
         match sparse {
             Some(sparse) => Lines::Sparse(Box::new(sparse)),
-            None => Lines::of_shape(config.replacement, &shape),
+            None => Lines::of_shape(config.replacement, &shape, config.page_lines_log2(page)),
         }
     }
 
     /// Returns the words of a set, way by way. A set that is not allocated has no words.
-    pub(crate) fn ways(&self, set: usize) -> &[u64] {
+    pub(crate) fn ways(&self, set: usize) -> Cow<'_, [u64]> {
         self.words(set..set + 1)
     }
 
     /// Visits the lines of adjacent sets, set by set, way by way.
     pub(crate) fn each_resident(&self, sets: Range<usize>, mut visit: impl FnMut(Word)) {
-        let chunk = if let Lines::Sparse(sparse) = self { sparse.chunks.sets() } else { usize::MAX };
+        // Narrow sets make their words, so few sets are visited at once.
+        const AT_ONCE: usize = 64;
+        let chunk =
+            if let Lines::Sparse(sparse) = self { sparse.chunks.sets().min(AT_ONCE) } else { AT_ONCE };
         let mut at = sets.start;
         while at < sets.end {
             let end = sets.end.min((at / chunk + 1).saturating_mul(chunk));

@@ -13,7 +13,7 @@ use crate::{
     CacheCounters, MemoryCounters, Origin,
     cache::{
         Cache, Index, fold, is_first,
-        lines::{Sets, SetsVisitor, Word},
+        lines::{Line, Sets, SetsVisitor, Word},
         note_repeat,
     },
     request::{MEMORY, Request, is_data},
@@ -21,6 +21,8 @@ use crate::{
 
 /// `LocatePage` finds the set of a line that is named by page.
 trait LocatePage: Copy {
+    const IS_HASHED: bool = false;
+
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize;
 }
 
@@ -57,6 +59,8 @@ struct PageByFold {
 }
 
 impl LocatePage for PageByFold {
+    const IS_HASHED: bool = true;
+
     #[inline(always)]
     fn set<T: Translation>(self, page: PageId, line: u32, translation: &T) -> usize {
         let upper = if self.by_frame { translation.frame(page).0 } else { 0 };
@@ -76,6 +80,10 @@ trait NextLevel {
     fn ask_for(&mut self, requests: &PerKind<u64>);
     /// A request goes past the cache, because it is addressed to a level behind the cache.
     fn pass_on(&mut self, request: Request);
+    /// Returns what [`NextLevel::ask`] keeps.
+    fn request(&self, kind: Kind, at: LineAddr) -> Request;
+    /// Keeps requests that [`NextLevel::request`] has returned, or that go past the cache.
+    fn extend(&mut self, requests: &[Request]);
 }
 
 impl NextLevel for &mut MemoryCounters {
@@ -95,6 +103,14 @@ impl NextLevel for &mut MemoryCounters {
         debug_assert_eq!(request.to, MEMORY);
         let MemoryCounters { accesses } = self;
         accesses[request.kind] += 1;
+    }
+
+    fn request(&self, _kind: Kind, _at: LineAddr) -> Request {
+        unreachable!("memory counts requests together")
+    }
+
+    fn extend(&mut self, _requests: &[Request]) {
+        unreachable!("memory counts requests together")
     }
 }
 
@@ -117,13 +133,23 @@ impl NextLevel for RequestLog<'_> {
 
     #[inline(always)]
     fn ask(&mut self, kind: Kind, at: LineAddr) {
-        let at = LineAddr { line: at.line >> self.shift, ..at };
-        self.log.push(Request { at, to: self.to, kind, origin: self.origin, data: self.data });
+        self.log.push(self.request(kind, at));
     }
 
     #[inline(always)]
     fn pass_on(&mut self, request: Request) {
         self.log.push(request);
+    }
+
+    #[inline(always)]
+    fn request(&self, kind: Kind, at: LineAddr) -> Request {
+        let at = LineAddr { line: at.line >> self.shift, ..at };
+        Request { at, to: self.to, kind, origin: self.origin, data: self.data }
+    }
+
+    #[inline(always)]
+    fn extend(&mut self, requests: &[Request]) {
+        self.log.extend_from_slice(requests);
     }
 }
 
@@ -213,14 +239,143 @@ struct Replay<'a, L, N, T> {
 }
 
 impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, N, T> {
-    fn visit<S: Sets>(self, sets: &mut S) {
-        let Self { locate, number, log2, line_log2, evict_first, touched, repeats, .. } = self;
-        let Self { next_level, requests, translation, .. } = self;
+    const IS_HASHED: bool = L::IS_HASHED;
+
+    // The code belongs to its caller, which may be compiled for some processors alone.
+    #[inline(always)]
+    fn visit<S: Sets>(mut self, sets: &mut S) {
+        let (misses_before, dirty_before) = (self.counters.misses, self.counters.evictions_dirty);
+        let mut in_part = 0;
+        // A watched cache looks at each miss by itself.
+        let may_exchange = S::EXCHANGES && self.repeats.is_none();
+        let mut exchanges = true;
+        for requests in self.requests.chunks(CHUNK) {
+            let before = self.counters.misses.total();
+            in_part += if may_exchange && exchanges {
+                self.exchange(sets, requests)
+            } else {
+                self.touch_or_put(sets, requests)
+            };
+            let missed = (self.counters.misses.total() - before) as usize;
+            exchanges = missed.min(requests.len() - missed) > requests.len() / FEW;
+        }
+        // A miss of data reads only what the data lacks of its line.
+        let misses = self.counters.misses;
+        let mut asked = PerKind(std::array::from_fn(|kind| misses.0[kind] - misses_before.0[kind]));
+        (asked[Kind::Write], asked[Kind::Writeback]) = (0, self.counters.evictions_dirty - dirty_before);
+        asked[Kind::Fill] += in_part;
+        self.counters.sent += asked;
+        if N::COUNTS {
+            self.next_level.ask_for(&asked);
+        }
+    }
+}
+
+/// If fewer than one request in so many hits, or misses, a branch is mostly predicted, and costs less than what it
+/// saves. The requests before tell what the next requests will do. The choice changes no count.
+const FEW: usize = 16;
+
+/// The number of bits that count the accesses of one kind. One word has such bits for every kind, side by side.
+const FIELD: u32 = u64::BITS / Kind::ALL.len() as u32;
+/// The number of requests that are replayed in one way, before the way is chosen anew. No field of a word overflows.
+const CHUNK: usize = 256;
+const _: () = assert!(CHUNK < 1 << FIELD);
+
+/// Adds counts that stand side by side in a word.
+fn add_fields(to: &mut PerKind<u64>, fields: u64) {
+    for &kind in Kind::ALL {
+        to[kind] += fields >> (FIELD * kind as u32) & ((1 << FIELD) - 1);
+    }
+}
+
+impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
+    /// Replays requests without a branch on whether a request finds its line. Returns the misses of data that is
+    /// smaller than the line.
+    #[inline(always)]
+    fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) -> u64 {
+        let Self { locate, number, log2, line_log2, evict_first, translation, .. } = *self;
+        let Self { counters, touched, next_level, .. } = self;
+        // An unused place of the log holds any request.
+        let mut log = [Request {
+            at: LineAddr { id: 0, line: 0 },
+            to: 0,
+            kind: Kind::Load,
+            origin: Origin::new(Agent::User, 0),
+            data: 0,
+        }; 2 * CHUNK];
+        let mut logged = 0;
+        let (mut accessed, mut missed, mut dirtied, mut evicted, mut evicted_dirty, mut in_part) =
+            (0u64, 0u64, 0, 0, 0, 0);
+        for &request in requests {
+            if request.to != number {
+                if N::COUNTS {
+                    next_level.pass_on(request);
+                } else {
+                    log[logged] = request;
+                    logged += 1;
+                }
+                continue;
+            }
+            let (kind, at) = (request.kind, request.at);
+            let set = locate.set(PageId(at.id), at.line, translation);
+            let is_data = is_data(kind);
+            let line = Line { at, page_lines_log2: log2 };
+            let exchange = sets.exchange(set, line, u64::from(is_data));
+            let field = FIELD * kind as u32;
+            accessed += 1 << field;
+            missed += exchange.missed << field;
+            dirtied += exchange.dirtied;
+            evicted += exchange.evicted;
+            evicted_dirty += exchange.evicted_dirty;
+            // A line that is there was accessed before.
+            if is_first(touched, line.key()) {
+                counters.compulsory[kind] += 1;
+            }
+            let reads_rest = is_data & (request.data != line_log2);
+            in_part += exchange.missed & u64::from(reads_rest);
+            if N::COUNTS {
+                continue;
+            }
+            let reads = exchange.missed as usize & usize::from(!is_data | reads_rest);
+            let read = next_level.request(if is_data { Kind::Fill } else { kind }, at);
+            let write = next_level.request(Kind::Writeback, exchange.victim);
+            let dirty = exchange.evicted_dirty as usize;
+            let place = &mut log[logged..logged + 2];
+            if evict_first {
+                place[0] = write;
+                place[dirty] = read;
+            } else {
+                place[0] = read;
+                place[reads] = write;
+            }
+            logged += reads + dirty;
+        }
+        if !N::COUNTS {
+            next_level.extend(&log[..logged]);
+        }
+        add_fields(&mut counters.accesses, accessed);
+        add_fields(&mut counters.misses, missed);
+        counters.dirtied += dirtied;
+        counters.evictions += evicted;
+        counters.evictions_dirty += evicted_dirty;
+        let mut fills = PerKind::default();
+        add_fields(&mut fills, missed);
+        counters.fills += fills.total();
+        in_part
+    }
+
+    /// Replays requests with a branch on whether a request finds its line, which saves work where it can be predicted.
+    /// Returns the misses of data that is smaller than the line.
+    #[inline(always)]
+    fn touch_or_put<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) -> u64 {
+        let Self { locate, number, log2, line_log2, evict_first, translation, .. } = *self;
+        let Self { counters, touched, repeats, next_level, .. } = self;
         let CacheCounters {
             accesses,
             misses,
             compulsory,
-            sent,
+            // The caller counts what was sent.
+            sent: _,
             fills,
             evictions,
             evictions_dirty,
@@ -234,9 +389,9 @@ impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, 
             merges: _,
             stalls: _,
             stall_cycles: _,
-        } = self.counters;
+        } = &mut **counters;
         let line_mask = (1u64 << log2) - 1;
-        let (misses_before, dirty_before, mut in_part) = (*misses, *evictions_dirty, 0);
+        let mut in_part = 0;
         for &request in requests {
             if request.to != number {
                 next_level.pass_on(request);
@@ -283,13 +438,6 @@ impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, 
                 next_level.ask(Kind::Writeback, victim);
             }
         }
-        // A miss of data reads only what the data lacks of its line.
-        let mut asked = PerKind(std::array::from_fn(|kind| misses.0[kind] - misses_before.0[kind]));
-        (asked[Kind::Write], asked[Kind::Writeback]) = (0, *evictions_dirty - dirty_before);
-        asked[Kind::Fill] += in_part;
-        *sent += asked;
-        if N::COUNTS {
-            next_level.ask_for(&asked);
-        }
+        in_part
     }
 }

@@ -45,6 +45,8 @@ impl Policy for Lru {
 
 /// The state is the order of the ways, the latest first.
 impl PackedPolicy for Lru {
+    const HAS_WIDE_LOOPS: bool = true;
+
     fn packed(_array: &ArrayShape) -> Self {
         Self
     }

@@ -168,6 +168,12 @@ pub(crate) trait Policy {
 /// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps what does
 /// not fit into the word.
 pub(crate) trait PackedPolicy: Policy {
+    /// True if choosing a victim costs a few operations. Then it may be chosen though the line turns out to be there.
+    const VICTIMS_ARE_CHEAP: bool = true;
+
+    /// True if a loop over 16 ways is compiled for each kind of search. Each such loop takes time to compile.
+    const HAS_WIDE_LOOPS: bool = false;
+
     /// Makes the policy for these sets, without what the words of the sets hold.
     fn packed(array: &ArrayShape) -> Self;
 

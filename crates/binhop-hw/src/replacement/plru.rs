@@ -100,6 +100,8 @@ const PATHS: [[[u16; 2]; 16]; 5] = {
 
 /// The state has a bit for each node, as [`Plru`] has.
 impl PackedPolicy for Plru {
+    const HAS_WIDE_LOOPS: bool = true;
+
     fn packed(_array: &ArrayShape) -> Self {
         Self { levels: 0, bits: Vec::new(), words_per_set: 0 }
     }

@@ -77,6 +77,9 @@ impl Policy for Random {
 
 /// The words of the sets hold nothing.
 impl PackedPolicy for Random {
+    // A draw uses up a random number.
+    const VICTIMS_ARE_CHEAP: bool = false;
+
     fn packed(array: &ArrayShape) -> Self {
         Self::new(array)
     }

@@ -4,6 +4,8 @@
 //! Each line has a predicted re-reference value, from 0 (near-immediate) to 3 (distant). A line that comes gets 2,
 //! and a hit sets 0. The victim is the lowest way with 3. While no way has 3, all ways of the set grow by 1.
 
+use std::hint::select_unpredictable;
+
 use super::{ArrayShape, PackedPolicy, Policy};
 
 const DISTANT: u8 = 3;
@@ -58,6 +60,8 @@ impl Policy for Srrip {
 const UPPER: u32 = 16;
 
 impl PackedPolicy for Srrip {
+    const HAS_WIDE_LOOPS: bool = true;
+
     fn packed(_array: &ArrayShape) -> Self {
         Self { predicted: Vec::new() }
     }
@@ -76,18 +80,17 @@ impl PackedPolicy for Srrip {
     fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
         let all = (1 << ways) - 1;
         let (lower, upper) = (*state & all, *state >> UPPER & all);
-        let distant = lower & upper;
-        if distant != 0 {
-            return distant.trailing_zeros() as usize;
-        }
+        let distant = lower & upper != 0;
         // No way has 3. All ways grow until the farthest has it: from 2 by 1, from 1 by 2, and from 0 by 3.
-        let (lower, upper) = if upper != 0 {
+        let (aged_lower, aged_upper) = if upper != 0 {
             (!lower & all, lower | upper)
         } else if lower != 0 {
             (lower, all)
         } else {
             (all, all)
         };
+        let lower = select_unpredictable(distant, lower, aged_lower);
+        let upper = select_unpredictable(distant, upper, aged_upper);
         *state = lower | upper << UPPER;
         (lower & upper).trailing_zeros() as usize
     }

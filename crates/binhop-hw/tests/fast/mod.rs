@@ -7,7 +7,7 @@
 mod bits;
 
 use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
-use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Rng};
+use binhop_base::{Agent, Domain, Kind, LineAddr, PageId, PerKind, Rng, Stream};
 use binhop_hw::{
     Back, CacheConfig, Computer, CostRule, Counted, CountedCaches, DirectMappedFilter, FastPath, FastPathSet,
     FastPaths, Front, IndexBy, KnownHitFilter, LruStack, LruStackShape, Next, Replacement, Request, TagBy,
@@ -304,6 +304,37 @@ fn chain(draw: &Draw, events: &[Event]) {
     assert_eq!(FastPath::of(&trees[0]).why_not(FastPath::Chain), None);
     let behind = Plain::new(&trees, 1, Some(FastPath::Chain));
     Lane::new(trees, 1, None, behind).run(events);
+}
+
+/// A chain chooses by the misses of the requests before how it replays the next requests. So the stream is long, and
+/// parts of it in which every request hits alternate with parts in which many requests miss.
+#[test]
+fn a_chain_equals_the_stepper_whether_misses_can_be_predicted_or_not() {
+    let rng = Rng::new(5);
+    let at = |index: u64, which: u64, below: u64| rng.below(Stream::new(Domain::Test, which), index, below);
+    let kind = |index| [Kind::Fetch, Kind::Load, Kind::Store][at(index, 0, 3) as usize];
+    let event = |index: u64| {
+        let pages = if (index / 1500).is_multiple_of(2) { 2 } else { u64::from(PAGES) };
+        Event::Access(kind(index), at(index, 1, pages) as u32, at(index, 2, PAGE))
+    };
+    let events: Vec<Event> = (0..6000).map(event).collect();
+    // The last number is the cost, which also says how many levels there are.
+    let levels = [(1, 3), (2, 3), (4, 3), (8, 3), (12, 3), (16, 3), (16, 4), (1, 4)];
+    for (&replacement, (ways, cost)) in
+        Replacement::ALL.iter().flat_map(|replacement| levels.map(|level| (replacement, level)))
+    {
+        if replacement.refuses(ways).is_none() {
+            let draw = Draw {
+                split: false,
+                front: (1, 1),
+                virtually: false,
+                behind: vec![(16, ways, 16, replacement, false, cost); 4],
+                evict_first: ways == 16,
+                add: false,
+            };
+            chain(&draw, &events);
+        }
+    }
 }
 
 fn known_hits(draw: &Draw, events: &[Event]) {

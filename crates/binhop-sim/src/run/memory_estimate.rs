@@ -194,7 +194,11 @@ impl SettingBytes {
 fn of_cache(cache: &CacheConfig, machine: &Machine, options: &RunOptions) -> Sum {
     let lines = machine.memory().page.bytes() >> cache.line.log2();
     let repeats = if options.watch.is_some() { 8 } else { 0 };
-    Sum { fixed: cache.state_bytes(), page: lines.div_ceil(8) + repeats, ..Sum::default() }
+    Sum {
+        fixed: cache.state_bytes(machine.memory().page),
+        page: lines.div_ceil(8) + repeats,
+        ..Sum::default()
+    }
 }
 
 /// Returns the bytes of the private caches of processes, with what is known of them.

@@ -4,7 +4,9 @@
 //! [`EMPTY`], or differs from it in the dirty bit alone. `EMPTY` is 0, and so is the initial state of every policy: the
 //! system gives zeroed memory page by page as it is touched. So an empty cache takes no memory, however large it is.
 
-use std::ops::Range;
+use std::{hint::select_unpredictable, ops::Range};
+
+use binhop_base::LineAddr;
 
 use crate::replacement::{ArrayShape, FEW, Policy};
 
@@ -150,6 +152,83 @@ pub(crate) trait Sets {
 
     /// Does what [`put`] does, in one of these sets.
     fn put(&mut self, set: usize, line: Word) -> Option<Word>;
+
+    /// True if [`Sets::exchange`] has no branch on whether the line is there.
+    const EXCHANGES: bool;
+
+    /// Looks for a line, and puts it in its set if it is not there. A line that is there becomes dirty if `dirty` is 1.
+    /// This is [`Sets::touch`] and, after a miss, [`Sets::put`].
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange;
+}
+
+/// `Line` is a line by the number of its mapping or page, and its number within the page. Its key joins both.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) at: LineAddr,
+    /// The logarithm of the lines in a page.
+    pub(crate) page_lines_log2: u32,
+}
+
+impl Line {
+    #[inline(always)]
+    pub(crate) fn key(self) -> u64 {
+        u64::from(self.at.id) << self.page_lines_log2 | u64::from(self.at.line)
+    }
+
+    /// Returns the line that a key names. Any key names a line.
+    #[inline(always)]
+    fn named(self, key: u64) -> LineAddr {
+        let line = key & ((1 << self.page_lines_log2) - 1);
+        LineAddr { id: (key >> self.page_lines_log2) as u32, line: line as u32 }
+    }
+
+    /// Returns what happened if the word of the line's way was `before`, and the line was `found` there.
+    #[inline(always)]
+    pub(super) fn exchanged(self, found: bool, before: u64, dirty: u64) -> Exchange {
+        let old = select_unpredictable(found, EMPTY, before);
+        Exchange {
+            missed: u64::from(!found),
+            dirtied: dirty & !(u64::from(found) & before),
+            evicted: u64::from(old != EMPTY),
+            evicted_dirty: old & 1,
+            victim: self.named((old >> 1).wrapping_sub(1)),
+        }
+    }
+}
+
+/// `Exchange` says what [`Sets::exchange`] did. The counts are 0 or 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// 1 if the line was not there.
+    pub(crate) missed: u64,
+    /// 1 if the line is dirty now, and was not there or was clean.
+    pub(crate) dirtied: u64,
+    /// 1 if a line left.
+    pub(crate) evicted: u64,
+    /// 1 if a dirty line left.
+    pub(crate) evicted_dirty: u64,
+    /// The line that left; some line if no line left.
+    pub(crate) victim: LineAddr,
+}
+
+#[cfg(test)]
+impl Exchange {
+    /// Returns the counts, and the victim if a line left.
+    pub(super) fn counts(self) -> ([u64; 4], Option<LineAddr>) {
+        let Self { missed, dirtied, evicted, evicted_dirty, victim } = self;
+        ([missed, dirtied, evicted, evicted_dirty], (evicted == 1).then_some(victim))
+    }
+}
+
+/// Does what [`Sets::exchange`] does, with a branch on whether the line is there.
+#[inline(always)]
+pub(super) fn touch_or_put(sets: &mut impl Sets, set: usize, line: Line, dirty: u64) -> Exchange {
+    let mut dirtied = 0;
+    if sets.touch(set, line.key(), dirty, &mut dirtied) {
+        return Exchange { dirtied, ..line.exchanged(true, EMPTY, 0) };
+    }
+    let victim = sets.put(set, Word::new(line.key(), dirty == 1)).unwrap_or(Word(EMPTY));
+    line.exchanged(false, victim.0, dirty)
 }
 
 impl<P: Policy, const W: usize> Sets for Array<P, W> {
@@ -163,6 +242,20 @@ impl<P: Policy, const W: usize> Sets for Array<P, W> {
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let (ways, policy) = self.set(set);
         put(ways, policy, set, line)
+    }
+
+    const EXCHANGES: bool = W == 1;
+
+    #[inline(always)]
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+        if W != 1 {
+            return touch_or_put(self, set, line, dirty);
+        }
+        let clean = Word::new(line.key(), false).0;
+        let before = self.words[set];
+        let found = before ^ clean <= 1;
+        self.words[set] = clean | dirty | u64::from(found) & before & 1;
+        line.exchanged(found, before, dirty)
     }
 }
 
@@ -244,5 +337,38 @@ impl<P: Policy, const W: usize> Array<P, W> {
 
     pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
         self.policy.set_victims(set, victims);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        cache::lines::steps::{Compared, compare, shape, steps},
+        replacement::Fifo,
+    };
+
+    impl<P: Policy, const W: usize> Compared for Array<P, W> {
+        fn evict(&mut self, set: usize) -> Option<Word> {
+            self.evict(set)
+        }
+        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
+            self.remove(set, selected, removed);
+        }
+        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
+            self.clean(set, selected, cleaned);
+        }
+        fn in_order(&self, set: usize) -> Vec<u64> {
+            self.words(set..set + 1).to_vec()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_of_one_way_exchanges_its_line(steps in steps()) {
+            compare::<Fifo, _>(&shape(1), &mut [Array::<Fifo, 1>::new(&shape(1))], &steps);
+        }
     }
 }

@@ -4,9 +4,12 @@
 //! one word. A search compares the prints of all ways at once, and reads the word of a line only where its print
 //! fits. So an access that misses reads the head and the victim's word, and no branch depends on the way.
 
+use super::{
+    EMPTY, SelectedLines, Sets, Word,
+    array::{Exchange, Line, touch_or_put},
+    clean_ways,
+};
 use crate::replacement::{ArrayShape, PackedPolicy};
-
-use super::{EMPTY, SelectedLines, Sets, Word, clean_ways};
 
 /// The most ways of a set.
 pub(crate) const MOST_PACKED: usize = 16;
@@ -165,80 +168,47 @@ impl<P: PackedPolicy> Sets for PackedArray<P> {
         P::filled_packed(&mut head[STATE], way, ways);
         is_victim.then_some(Word(before))
     }
+
+    const EXCHANGES: bool = false;
+
+    #[inline(always)]
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+        touch_or_put(self, set, line, dirty)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use binhop_base::Rng;
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        cache::lines::Array,
+        cache::lines::steps::{Compared, Step, compare, shape, steps},
         replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
-    /// A step does one thing to a set: it asks for a line, which comes if it is not there, or a line leaves or
-    /// becomes clean.
-    #[derive(Clone, Copy, Debug)]
-    enum Step {
-        Ask(usize, u64, bool),
-        /// All lines of a set leave whose keys have these upper bits.
-        Remove(usize, u64),
-        Evict(usize),
-        Clean(usize, u64),
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let (set, key) = (0usize..3, 0u64..24);
-        prop_oneof![
-            12 => (set.clone(), key.clone(), any::<bool>()).prop_map(|(set, key, dirty)| Step::Ask(set, key, dirty)),
-            1 => (set.clone(), key.clone()).prop_map(|(set, key)| Step::Remove(set, key)),
-            1 => set.clone().prop_map(Step::Evict),
-            1 => (set, key).prop_map(|(set, key)| Step::Clean(set, key)),
-        ]
+    impl<P: PackedPolicy> Compared for PackedArray<P> {
+        fn evict(&mut self, set: usize) -> Option<Word> {
+            self.evict(set)
+        }
+        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
+            self.remove(set, selected, removed);
+        }
+        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
+            self.clean(set, selected, cleaned);
+        }
+        fn in_order(&self, set: usize) -> Vec<u64> {
+            self.in_order(set)
+        }
     }
 
     fn equals_plain_array<P: PackedPolicy>(ways: usize, steps: &[Step]) {
-        let shape = ArrayShape { ways, sets: 3, first: 0, cache: 0, rng: Rng::new(0) };
-        let (mut plain, mut packed) = (Array::<P, 0>::new(&shape), PackedArray::<P>::new(&shape));
-        for &step in steps {
-            match step {
-                Step::Ask(set, key, dirty) => {
-                    let (mut of_plain, mut of_packed) = (0, 0);
-                    let found = Sets::touch(&mut plain, set, key, u64::from(dirty), &mut of_plain);
-                    assert_eq!(packed.touch(set, key, u64::from(dirty), &mut of_packed), found);
-                    assert_eq!(of_packed, of_plain);
-                    if !found {
-                        let line = Word::new(key, dirty);
-                        assert_eq!(packed.put(set, line), Sets::put(&mut plain, set, line));
-                    }
-                }
-                Step::Remove(set, key) => {
-                    let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
-                    let has_upper_bits = |other: u64| other >> 3 == key >> 3;
-                    let selected = SelectedLines::Keys(&has_upper_bits);
-                    plain.remove(set, selected, &mut |word| of_plain.push(word));
-                    packed.remove(set, selected, &mut |word| of_packed.push(word));
-                    assert_eq!(of_packed, of_plain);
-                }
-                Step::Evict(set) => assert_eq!(packed.evict(set), plain.evict(set)),
-                Step::Clean(set, key) => {
-                    let (mut of_plain, mut of_packed) = (Vec::new(), Vec::new());
-                    plain.clean(set, SelectedLines::Key(key), &mut |word| of_plain.push(word));
-                    packed.clean(set, SelectedLines::Key(key), &mut |word| of_packed.push(word));
-                    assert_eq!(of_packed, of_plain);
-                }
-            }
-            for set in 0..3 {
-                assert_eq!(packed.in_order(set), plain.words(set..set + 1));
-            }
-        }
+        compare::<P, _>(&shape(ways), &mut [PackedArray::<P>::new(&shape(ways))], steps);
     }
 
     proptest! {
         #[test]
-        fn packed_sets_equal_plain_sets(ways in 2usize..=MOST_PACKED, steps in prop::collection::vec(step(), 1..400)) {
+        fn packed_sets_equal_plain_sets(ways in 2usize..=MOST_PACKED, steps in steps()) {
             equals_plain_array::<Lru>(ways, &steps);
             equals_plain_array::<Fifo>(ways, &steps);
             equals_plain_array::<Srrip>(ways, &steps);

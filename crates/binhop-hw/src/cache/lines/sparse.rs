@@ -1,11 +1,11 @@
 //! `SparseLines` holds the lines of a cache in chunks of sets, which are allocated as lines come. `SparseBytes` is the
 //! memory that such lines take, and [`CacheConfig::state_bytes`] the memory of lines that are allocated at once.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use binhop_base::PowerOfTwo;
 
-use super::{HEAD_BYTES, Lines, SelectedLines, Word};
+use super::{HEAD_BYTES, Lines, SelectedLines, Word, narrow};
 use crate::{CacheConfig, Replacement, cache::chunks::Chunks, replacement::ArrayShape};
 
 /// `Storage` says how the sets of a cache are allocated.
@@ -59,7 +59,7 @@ impl SparseLines {
 
     pub(super) fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let Self { chunks, replacement, shape } = self;
-        let make = |first| Lines::of_shape(*replacement, &ArrayShape { first, ..*shape });
+        let make = |first| Lines::of_shape(*replacement, &ArrayShape { first, ..*shape }, None);
         let (lines, set) = chunks.get_or_make(set, make);
         lines.put(set, line)
     }
@@ -76,8 +76,8 @@ impl SparseLines {
         }
     }
 
-    pub(super) fn words(&self, sets: Range<usize>) -> &[u64] {
-        let Some((lines, first)) = self.chunks.get(sets.start) else { return &[] };
+    pub(super) fn words(&self, sets: Range<usize>) -> Cow<'_, [u64]> {
+        let Some((lines, first)) = self.chunks.get(sets.start) else { return Cow::Borrowed(&[]) };
         lines.words(first..first + sets.len())
     }
 }
@@ -94,17 +94,33 @@ pub struct SparseBytes {
 }
 
 impl CacheConfig {
-    /// Returns the bytes that one such cache allocates from the start: a word for each line, and what the
-    /// replacement keeps. The system provides this memory page by page, as sets are touched. In addition, the cache
-    /// keeps a bit for each line of each page that was accessed.
+    /// Returns the logarithm of the lines in a page, if a set holds lines of one line number within the page, which is
+    /// the lower part of the number of the set.
+    pub(super) fn page_lines_log2(&self, page: PowerOfTwo) -> Option<u32> {
+        let log2 = page.log2() - self.line.log2();
+        (!self.hashed && self.sets() >> log2 > 0).then_some(log2)
+    }
+
+    /// Returns the bytes that one such cache allocates from the start, in a machine with pages of this size: what its
+    /// lines take, and what the replacement keeps. The system provides this memory page by page, as sets are touched.
+    /// In addition, the cache keeps a bit for each line of each page that was accessed.
     #[must_use]
-    pub fn state_bytes(&self) -> u64 {
+    pub fn state_bytes(&self, page: PowerOfTwo) -> u64 {
+        self.bytes_of_lines(self.page_lines_log2(page).is_some())
+    }
+
+    /// Returns the bytes of all lines. They may be `narrow` if a set tells the number of its lines.
+    fn bytes_of_lines(&self, narrow: bool) -> u64 {
         let (ways, sets) = (u64::from(self.ways), self.sets());
         let kept = if ways == 1 {
             0
         } else if Lines::are_packed(self.replacement, self.ways as usize) {
             // The heads hold the state of every policy. A policy that draws keeps its draws beside them.
-            HEAD_BYTES + if self.draws() { self.replacement.bytes_of_a_set(ways) } else { 0 }
+            let draws = if self.draws() { self.replacement.bytes_of_a_set(ways) } else { 0 };
+            if narrow {
+                return sets.saturating_mul(narrow::SET_BYTES + draws);
+            }
+            HEAD_BYTES + draws
         } else {
             self.replacement.bytes_of_a_set(ways)
         };
@@ -114,10 +130,10 @@ impl CacheConfig {
     /// Returns the bytes that one such cache takes if it is sparse, in a machine with pages of this size.
     pub(crate) fn sparse_bytes(&self, page: PowerOfTwo) -> SparseBytes {
         let Some((chunks, _)) = SparseLines::divided(self, page) else {
-            return SparseBytes { fixed: self.state_bytes(), ..SparseBytes::default() };
+            return SparseBytes { fixed: self.state_bytes(page), ..SparseBytes::default() };
         };
         let fixed = size_of::<SparseLines>() as u64 + chunks * size_of::<Option<Box<Lines>>>() as u64;
-        let chunk = size_of::<Lines>() as u64 + self.state_bytes().div_ceil(chunks);
+        let chunk = size_of::<Lines>() as u64 + self.bytes_of_lines(false).div_ceil(chunks);
         SparseBytes { fixed, page: chunk, most: chunk.saturating_mul(chunks) }
     }
 }

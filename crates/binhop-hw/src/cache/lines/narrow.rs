@@ -1,0 +1,414 @@
+//! `NarrowArray` holds sets of 9 to 16 ways, with 32 bits for each line.
+//!
+//! The number of a set tells the number of its lines within the page, unless the index is hashed or the cache is
+//! smaller than a page. So the *tag* of a line names its page and nothing else. A search compares the tags of all ways
+//! at once (`search.rs`), and the tags of a set fill one line of the processor's cache. No line moves: the state of the
+//! replacement is one word of each set. Packed sets (`packed.rs`) serve the other caches.
+//!
+//! A tag is the number of the page + 1, × 2, plus 1 if the line is dirty. The tag of a way that holds no line is 0, and
+//! so are the tags beyond the last way.
+
+use std::{hint::select_unpredictable, marker::PhantomData, ops::Range};
+
+use binhop_base::LineAddr;
+
+use super::{
+    EMPTY, MOST_PACKED, SelectedLines, Sets, SetsVisitor, Word,
+    array::{Exchange, Line, touch_or_put},
+    search::{Instructions, Portable, Search, SearchVisitor, Tags},
+};
+use crate::replacement::{ArrayShape, PackedPolicy};
+
+/// `SetState` is what a set has beside its tags. All of it is 0 for an empty set.
+/// - [`STATE`]: the state of the replacement.
+/// - [`HELD`]: the ways that hold a line, a bit each.
+type SetState = [u64; 2];
+
+const STATE: usize = 0;
+const HELD: usize = 1;
+
+/// The bytes of a set.
+pub(crate) const SET_BYTES: u64 = (size_of::<Tags>() + size_of::<SetState>()) as u64;
+
+/// The most pages whose lines have tags. The lines of so many pages do not fit into any memory.
+const MOST_PAGES: u32 = u32::MAX / 2;
+
+/// `NarrowArray` holds sets of up to [`MOST_PACKED`] ways.
+#[derive(Clone, Debug)]
+pub(crate) struct NarrowArray<P> {
+    /// The tags of all sets, from `start` on. Allocators align words less than the processor's cache does its lines.
+    tags: Vec<u32>,
+    start: usize,
+    states: Vec<SetState>,
+    ways: usize,
+    /// The logarithm of the lines in a page.
+    page_lines_log2: u32,
+    policy: P,
+}
+
+/// Returns the tag of the line of a page. `dirty` is 0 or 1.
+#[inline(always)]
+fn tag_of(page: u32, dirty: u64) -> u32 {
+    assert!(page < MOST_PAGES, "a cache holds lines of page {page}");
+    (page + 1) << 1 | dirty as u32
+}
+
+/// Returns the word of a line in some set, or [`EMPTY`].
+#[inline(always)]
+fn word_of(page_lines_log2: u32, set: usize, tag: u32) -> Word {
+    if tag == 0 {
+        return Word(EMPTY);
+    }
+    let number = set as u64 & ((1 << page_lines_log2) - 1);
+    Word::new(u64::from((tag >> 1) - 1) << page_lines_log2 | number, tag & 1 == 1)
+}
+
+impl<P: PackedPolicy> NarrowArray<P> {
+    /// Makes empty sets of lines, in a machine whose pages have 2^`page_lines_log2` lines.
+    pub(super) fn new(shape: &ArrayShape, page_lines_log2: u32) -> Self {
+        let &ArrayShape { ways, sets, .. } = shape;
+        assert!(ways <= MOST_PACKED && sets.is_multiple_of(1 << page_lines_log2));
+        let tags = vec![0; (sets + 1) * MOST_PACKED];
+        Self {
+            start: tags.as_ptr().align_offset(size_of::<Tags>()).min(MOST_PACKED),
+            tags,
+            states: vec![[0; 2]; sets],
+            ways,
+            page_lines_log2,
+            policy: P::packed(shape),
+        }
+    }
+
+    /// Returns the tags of a set.
+    fn tags(&self, set: usize) -> &Tags {
+        &self.tags[self.start..].as_chunks().0[set]
+    }
+
+    /// Returns the tags of a set, to be changed.
+    fn tags_mut(&mut self, set: usize) -> &mut Tags {
+        &mut self.tags[self.start..].as_chunks_mut().0[set]
+    }
+
+    /// Returns the sets for a loop that is compiled for one kind of search.
+    #[inline(always)]
+    fn searched<S: Search, const W: usize>(&mut self) -> Searched<'_, P, S, W> {
+        let Self { tags, start, states, ways, page_lines_log2, policy } = self;
+        Searched {
+            tags: tags[*start..].as_chunks_mut().0,
+            states,
+            ways: *ways,
+            page_lines_log2: *page_lines_log2,
+            policy,
+            search: PhantomData,
+        }
+    }
+
+    /// Returns the words of adjacent sets.
+    pub(super) fn words(&self, sets: Range<usize>) -> Vec<u64> {
+        let mut words = Vec::with_capacity(sets.len() * self.ways);
+        for set in sets {
+            let tags = &self.tags(set)[..self.ways];
+            words.extend(tags.iter().map(|&tag| word_of(self.page_lines_log2, set, tag).0));
+        }
+        words
+    }
+
+    /// Returns the words of a set in the order in which an [`Array`](super::Array) keeps them.
+    pub(super) fn in_order(&self, set: usize) -> Vec<u64> {
+        let words = self.words(set..set + 1);
+        let mut ordered: Vec<u64> =
+            (0..self.ways).map(|place| words[P::way_at(self.states[set][STATE], place)]).collect();
+        if P::EMPTY_WAYS_ARE_LAST {
+            ordered.sort_by_key(|&word| word == EMPTY);
+        }
+        ordered
+    }
+
+    pub(super) fn evict(&mut self, set: usize) -> Option<Word> {
+        let way = self.searched::<Portable, 0>().victim(set).ok()?;
+        self.states[set][HELD] &= !(1 << way);
+        let tag = std::mem::take(&mut self.tags_mut(set)[way]);
+        Some(word_of(self.page_lines_log2, set, tag))
+    }
+
+    pub(super) fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
+        // The lines leave in the order in which they leave an `Array`: the last first.
+        for place in (0..self.ways).rev() {
+            let way = P::way_at(self.states[set][STATE], place);
+            let word = word_of(self.page_lines_log2, set, self.tags(set)[way]);
+            if selected.contain(word) {
+                self.tags_mut(set)[way] = 0;
+                self.states[set][HELD] &= !(1 << way);
+                removed(word);
+            }
+        }
+    }
+
+    pub(super) fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
+        let page_lines_log2 = self.page_lines_log2;
+        for tag in self.tags_mut(set) {
+            let word = word_of(page_lines_log2, set, *tag);
+            if word.dirty() && selected.contain(word) {
+                *tag &= !1;
+                cleaned(word);
+            }
+        }
+    }
+
+    pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
+        self.policy.set_victims(set, victims);
+    }
+}
+
+/// `Searched` is the sets of an array, for a loop that is compiled for one kind of search and, unless `W` is 0, for `W`
+/// ways.
+struct Searched<'a, P, S, const W: usize> {
+    tags: &'a mut [Tags],
+    states: &'a mut [SetState],
+    ways: usize,
+    page_lines_log2: u32,
+    policy: &'a mut P,
+    search: PhantomData<S>,
+}
+
+impl<P: PackedPolicy, S: Search, const W: usize> Searched<'_, P, S, W> {
+    /// Returns the number of ways. The compiler knows it unless `W` is 0.
+    #[inline(always)]
+    fn ways(&self) -> usize {
+        if W == 0 { self.ways } else { W }
+    }
+
+    /// Returns the lowest empty way as an error, or the way of the victim of a full set.
+    #[inline(always)]
+    fn victim(&mut self, set: usize) -> Result<usize, usize> {
+        let ways = self.ways();
+        let of_set = &mut self.states[set];
+        let empty = !of_set[HELD] & ((1 << ways) - 1);
+        if empty != 0 {
+            return Err(empty.trailing_zeros() as usize);
+        }
+        Ok(self.policy.victim_packed(&mut of_set[STATE], set, ways))
+    }
+}
+
+impl<P: PackedPolicy, S: Search, const W: usize> Sets for Searched<'_, P, S, W> {
+    #[inline(always)]
+    fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
+        let clean = tag_of((key >> self.page_lines_log2) as u32, 0);
+        let (ways, tags) = (self.ways(), &mut self.tags[set]);
+        let found = S::find(tags, clean);
+        if found == 0 {
+            return false;
+        }
+        let way = found.trailing_zeros() as usize % MOST_PACKED;
+        // A line becomes dirty once and is written often. So this branch can be predicted, and a branch on `dirty`
+        // cannot.
+        if dirty as u32 & !tags[way] != 0 {
+            tags[way] |= 1;
+            *newly_dirty += 1;
+        }
+        P::hit_packed(&mut self.states[set][STATE], way, ways);
+        true
+    }
+
+    #[inline(always)]
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        let tag = tag_of((line.key() >> self.page_lines_log2) as u32, u64::from(line.dirty()));
+        let victim = self.victim(set);
+        let (Ok(way) | Err(way)) = victim;
+        let before = std::mem::replace(&mut self.tags[set][way], tag);
+        let (ways, of_set) = (self.ways(), &mut self.states[set]);
+        of_set[HELD] |= 1 << way;
+        P::filled_packed(&mut of_set[STATE], way, ways);
+        victim.is_ok().then(|| word_of(self.page_lines_log2, set, before))
+    }
+
+    const EXCHANGES: bool = P::VICTIMS_ARE_CHEAP;
+
+    #[inline(always)]
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+        if !Self::EXCHANGES {
+            return touch_or_put(self, set, line, dirty);
+        }
+        let ways = self.ways();
+        let (tags, of_set) = (&mut self.tags[set], &mut self.states[set]);
+        let tag = tag_of(line.at.id, dirty);
+        let equal = S::find(tags, tag);
+        let found = equal != 0;
+        let empty = !of_set[HELD] & ((1 << ways) - 1);
+        let mut state = of_set[STATE];
+        let way = if empty != 0 {
+            empty.trailing_zeros() as usize
+        } else {
+            self.policy.victim_packed(&mut state, set, ways)
+        };
+        let way = select_unpredictable(found, equal.trailing_zeros() as usize, way) % MOST_PACKED;
+        let state = select_unpredictable(found, of_set[STATE], state);
+        let (mut after_hit, mut after_fill) = (state, state);
+        P::hit_packed(&mut after_hit, way, ways);
+        P::filled_packed(&mut after_fill, way, ways);
+        of_set[STATE] = select_unpredictable(found, after_hit, after_fill);
+        of_set[HELD] |= 1 << way;
+        let before = tags[way];
+        let was_dirty = u32::from(found) & before;
+        tags[way] = tag | was_dirty;
+        let old = select_unpredictable(found, 0, before);
+        Exchange {
+            missed: u64::from(!found),
+            dirtied: dirty & u64::from(!was_dirty),
+            evicted: u64::from(old != 0),
+            evicted_dirty: u64::from(old & 1),
+            // All lines of a set have one number within the page.
+            victim: LineAddr { id: (old >> 1).wrapping_sub(1), ..line.at },
+        }
+    }
+}
+
+/// `ArrayVisitor` is a loop over the lines of an array that is compiled for each kind of search.
+struct ArrayVisitor<'a, P, V> {
+    array: &'a mut NarrowArray<P>,
+    visitor: V,
+}
+
+impl<P: PackedPolicy, V: SetsVisitor> SearchVisitor for ArrayVisitor<'_, P, V> {
+    #[inline(always)]
+    fn visit<S: Search>(self) {
+        self.visitor.visit(&mut self.array.searched::<S, MOST_PACKED>());
+    }
+}
+
+impl<P: PackedPolicy> NarrowArray<P> {
+    /// Calls a visitor with the sets, with the fastest search that this processor has.
+    pub(super) fn visit<V: SetsVisitor>(&mut self, visitor: V) {
+        let fastest = Instructions::here().next().unwrap_or(Instructions::Portable);
+        self.visit_with(fastest, visitor);
+    }
+
+    /// Calls a visitor with the sets. 16 ways are so common that the loop is compiled for them and each kind of search.
+    fn visit_with<V: SetsVisitor>(&mut self, instructions: Instructions, visitor: V) {
+        if V::IS_HASHED {
+            unreachable!("a hashed index does not tell the number of a line");
+        }
+        if P::HAS_WIDE_LOOPS && self.ways == MOST_PACKED && instructions != Instructions::Portable {
+            instructions.run(ArrayVisitor { array: self, visitor });
+        } else {
+            visitor.visit(&mut self.searched::<Portable, 0>());
+        }
+    }
+}
+
+/// An access that stands alone searches with the instructions of every processor.
+impl<P: PackedPolicy> Sets for NarrowArray<P> {
+    #[inline(always)]
+    fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
+        self.searched::<Portable, 0>().touch(set, key, dirty, newly_dirty)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+        self.searched::<Portable, 0>().put(set, line)
+    }
+
+    const EXCHANGES: bool = false;
+
+    #[inline(always)]
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+        touch_or_put(self, set, line, dirty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        cache::lines::steps::{Compared, PAGE_LINES_LOG2, Step, compare, shape, steps},
+        replacement::{Fifo, Lru, Plru, Random, Srrip},
+    };
+
+    /// `Forced` is an array that is searched with some instructions.
+    struct Forced<P> {
+        array: NarrowArray<P>,
+        instructions: Instructions,
+    }
+
+    /// `Call` calls a function of sets.
+    enum Call<'a> {
+        Touch(usize, u64, u64, &'a mut u64, &'a mut bool),
+        Put(usize, Word, &'a mut Option<Word>),
+        Exchange(usize, Line, u64, &'a mut Option<Exchange>),
+    }
+
+    impl SetsVisitor for Call<'_> {
+        #[inline(always)]
+        fn visit<S: Sets>(self, sets: &mut S) {
+            match self {
+                Call::Touch(set, key, dirty, newly_dirty, found) => {
+                    *found = sets.touch(set, key, dirty, newly_dirty);
+                }
+                Call::Put(set, line, victim) => *victim = sets.put(set, line),
+                Call::Exchange(set, line, dirty, done) => *done = Some(sets.exchange(set, line, dirty)),
+            }
+        }
+    }
+
+    impl<P: PackedPolicy> Sets for Forced<P> {
+        fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
+            let mut found = false;
+            let call = Call::Touch(set, key, dirty, newly_dirty, &mut found);
+            self.array.visit_with(self.instructions, call);
+            found
+        }
+
+        fn put(&mut self, set: usize, line: Word) -> Option<Word> {
+            let mut victim = None;
+            self.array.visit_with(self.instructions, Call::Put(set, line, &mut victim));
+            victim
+        }
+
+        const EXCHANGES: bool = true;
+
+        fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+            let mut done = None;
+            self.array.visit_with(self.instructions, Call::Exchange(set, line, dirty, &mut done));
+            done.expect("the visitor was called")
+        }
+    }
+
+    impl<P: PackedPolicy> Compared for Forced<P> {
+        fn evict(&mut self, set: usize) -> Option<Word> {
+            self.array.evict(set)
+        }
+        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
+            self.array.remove(set, selected, removed);
+        }
+        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
+            self.array.clean(set, selected, cleaned);
+        }
+        fn in_order(&self, set: usize) -> Vec<u64> {
+            self.array.in_order(set)
+        }
+    }
+
+    /// Compares the array with a plain array, once with the instructions of every processor, and once with each
+    /// further choice that this processor has.
+    fn equals_plain_array<P: PackedPolicy>(ways: usize, steps: &[Step]) {
+        let forced = |instructions| {
+            let array = NarrowArray::<P>::new(&shape(ways), PAGE_LINES_LOG2);
+            Forced { array, instructions }
+        };
+        compare::<P, _>(&shape(ways), &mut Instructions::here().map(forced).collect::<Vec<_>>(), steps);
+    }
+
+    proptest! {
+        #[test]
+        fn narrow_sets_equal_plain_sets(ways in prop_oneof![Just(MOST_PACKED), 2..=MOST_PACKED], steps in steps()) {
+            equals_plain_array::<Lru>(ways, &steps);
+            equals_plain_array::<Fifo>(ways, &steps);
+            equals_plain_array::<Srrip>(ways, &steps);
+            equals_plain_array::<Random>(ways, &steps);
+            equals_plain_array::<Plru>(ways.next_power_of_two(), &steps);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Tests compare types of sets with the plain array, step by step, by counts and contents.
+
+use binhop_base::{LineAddr, Rng};
+use proptest::prelude::*;
+
+use super::{
+    Array, SelectedLines, Sets, Word,
+    array::{Line, touch_or_put},
+};
+use crate::replacement::{ArrayShape, Policy};
+
+/// The sets of a test, and the logarithm of the lines in a page.
+pub(super) const SETS: usize = 4;
+pub(super) const PAGE_LINES_LOG2: u32 = 1;
+
+pub(super) fn shape(ways: usize) -> ArrayShape {
+    ArrayShape { ways, sets: SETS, first: 0, cache: 0, rng: Rng::new(0) }
+}
+
+/// A step does one thing to a set, with a line of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// The set is asked for the line, which comes if it is not there. The set is searched first, or exchanges lines.
+    Ask {
+        set: usize,
+        page: u32,
+        dirty: bool,
+        exchange: bool,
+    },
+    /// All lines of a set leave whose pages have these upper bits.
+    Remove(usize, u32),
+    Evict(usize),
+    Clean(usize, u32),
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (set, page) = (0..SETS, 0u32..24);
+    let step = prop_oneof![
+        12 => (set.clone(), page.clone(), any::<bool>(), any::<bool>())
+            .prop_map(|(set, page, dirty, exchange)| Step::Ask { set, page, dirty, exchange }),
+        1 => (set.clone(), page.clone()).prop_map(|(set, page)| Step::Remove(set, page)),
+        1 => set.clone().prop_map(Step::Evict),
+        1 => (set, page).prop_map(|(set, page)| Step::Clean(set, page)),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+/// `Compared` is what an array of sets has beside [`Sets`].
+pub(super) trait Compared: Sets {
+    fn evict(&mut self, set: usize) -> Option<Word>;
+    fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word));
+    fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word));
+    fn in_order(&self, set: usize) -> Vec<u64>;
+}
+
+/// Checks that arrays do at each step what a plain array does.
+pub(super) fn compare<P: Policy, A: Compared>(shape: &ArrayShape, arrays: &mut [A], steps: &[Step]) {
+    let number = |set: usize| set as u32 % (1 << PAGE_LINES_LOG2);
+    let line = |set: usize, page: u32| Line {
+        at: LineAddr { id: page, line: number(set) },
+        page_lines_log2: PAGE_LINES_LOG2,
+    };
+    let mut plain = Array::<P, 0>::new(shape);
+    for &step in steps {
+        match step {
+            Step::Ask { set, page, dirty, exchange } => {
+                let line = line(set, page);
+                let expected = touch_or_put(&mut plain, set, line, u64::from(dirty));
+                for array in &mut *arrays {
+                    let done = if exchange {
+                        array.exchange(set, line, u64::from(dirty))
+                    } else {
+                        touch_or_put(array, set, line, u64::from(dirty))
+                    };
+                    assert_eq!(done.counts(), expected.counts());
+                }
+            }
+            Step::Remove(set, page) => {
+                let upper_bits = line(set, page).key() >> 4;
+                let has_upper_bits = |other: u64| other >> 4 == upper_bits;
+                let selected = SelectedLines::Keys(&has_upper_bits);
+                let mut expected = Vec::new();
+                plain.remove(set, selected, &mut |word| expected.push(word));
+                for array in &mut *arrays {
+                    let mut removed = Vec::new();
+                    array.remove(set, selected, &mut |word| removed.push(word));
+                    assert_eq!(removed, expected);
+                }
+            }
+            Step::Evict(set) => {
+                let expected = plain.evict(set);
+                arrays.iter_mut().for_each(|array| assert_eq!(array.evict(set), expected));
+            }
+            Step::Clean(set, page) => {
+                let selected = SelectedLines::Key(line(set, page).key());
+                let mut expected = Vec::new();
+                plain.clean(set, selected, &mut |word| expected.push(word));
+                for array in &mut *arrays {
+                    let mut cleaned = Vec::new();
+                    array.clean(set, selected, &mut |word| cleaned.push(word));
+                    assert_eq!(cleaned, expected);
+                }
+            }
+        }
+        for (set, array) in (0..SETS).flat_map(|set| arrays.iter().map(move |array| (set, array))) {
+            assert_eq!(array.in_order(set), plain.words(set..set + 1));
+        }
+    }
+}
