@@ -190,9 +190,19 @@ impl Policy {
                     .saturating_add(lists(LruList::BYTES)),
                 page: if has_lists { pages.page } else { 0 },
                 all_pages: if has_lists { pages.all_pages } else { 0 },
-                once: lists(LruList::BYTES_FOLLOWED).saturating_add(frames.saturating_mul(4)),
-                entry: 2 * entry,
-                full: full.saturating_mul(2),
+                // A list whose frames were all used once seeks frames by their numbers from then on. It has 4 B for
+                // each of its frames, and had as many pages.
+                once: lists(LruList::BYTES_FOLLOWED).saturating_add(if has_lists {
+                    0
+                } else {
+                    frames.saturating_mul(4)
+                }),
+                entry: 2 * entry + if has_lists { 4 } else { 0 },
+                full: full.saturating_mul(2).saturating_add(if has_lists {
+                    frames.saturating_mul(4)
+                } else {
+                    0
+                }),
                 // A list of the colors of all pages.
                 placed: if self.uses("colors") && settings.colors > 1 { 4 } else { 0 },
                 ..LaneBytes::default()
