@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::ToString;
 use core::num::NonZeroU64;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use crate::placement::PageColors;
 
@@ -109,8 +109,7 @@ impl IoConfig {
         };
         // The keys of pages take bytes, so the value has its unit.
         let refuse_pages = |pages: u64, key: &str, rule: &str, remedy: &str| {
-            let unit = if pages == 1 { "page" } else { "pages" };
-            Err(Problem::request(&format!("{pages} {unit}"), key, rule, remedy))
+            Err(Problem::request(&counted(pages, ["page", "pages"]), key, rule, remedy))
         };
         let half = self.cache_pages / 2;
         if !self.page.is_power_of_two() {

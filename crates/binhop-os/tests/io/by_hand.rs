@@ -398,8 +398,8 @@ fn pages_that_are_overwritten_whole_are_not_read() {
     assert_eq!(of_part.0, [(true, 0, 1), (true, 1, 1)]);
 }
 
-/// A copy writes 16 pages of the source at once, as Linux writes the pages of a pipe. A page that lies half in the next write
-/// keeps bytes that this write does not overwrite, so it is read, and the next write looks it up again.
+/// A copy writes 16 pages of the source at once, as Linux writes the pages of a pipe. A page that lies half in the next
+/// write keeps bytes that this write does not overwrite, so it is read, and the next write looks it up again.
 #[test]
 fn a_page_of_two_writes_of_a_copy_is_read() {
     const TARGET: FileId = FileId(8);

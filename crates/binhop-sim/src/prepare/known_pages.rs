@@ -19,9 +19,9 @@ const PLACES: usize = 512;
 /// The operations that are references: fetch, load, store, modify.
 const OPERATIONS: usize = 4;
 
-/// For each operation and place, a known page in one word, so that the words stay in the host's nearest cache: the
-/// address of the page's first byte, plus the number of the place where uses of the page's TLB entry are noted. The
-/// number is less than the bytes of a page.
+/// `Words` holds, for each operation and place, a known page in one word, so that the words stay in the host's nearest
+/// cache: the address of the page's first byte, plus the number of the place where uses of the page's TLB entry are
+/// noted. The number is less than the bytes of a page.
 type Words = [u64; OPERATIONS * PLACES];
 
 /// Returns the word of a place without a page: a page that has another place.
@@ -48,7 +48,7 @@ impl KnownPages {
 
     /// Returns how many rows from the first on touch known pages alone, and notes the uses of these pages.
     ///
-    /// A function of its own, the loop has the registers for all its columns and tables.
+    /// The loop is a function of its own, so that its columns and tables stay in registers.
     #[inline(never)]
     pub(super) fn rows(&self, columns: Columns<'_>, mmu: &mut Mmu) -> usize {
         let Columns { op, addr, size, .. } = columns;
@@ -72,10 +72,8 @@ impl KnownPages {
 
     /// Notes that the last look-up, for an access of a kind, found a page in a first-level TLB or put it there.
     pub(super) fn know(&mut self, kind: Kind, number: u64, uses: u32) {
-        if u64::from(uses) >> self.page_log2 != 0 {
-            // The word of a small page has no room for a number in so many entries. Each use is looked up.
-            return;
-        }
+        // The word of a small page has no room for a number in so many entries. Then each use is looked up.
+        let fits = u64::from(uses) >> self.page_log2 == 0;
         // A modify needs the same translation as a store, and a translation for a store also serves a load.
         let ops = match kind {
             Kind::Fetch => 0..1,
@@ -83,7 +81,9 @@ impl KnownPages {
             _ => 1..OPERATIONS,
         };
         for op in ops {
-            self.words[Self::place(op, number)] = number << self.page_log2 | u64::from(uses);
+            let place = Self::place(op, number);
+            self.words[place] =
+                if fits { number << self.page_log2 | u64::from(uses) } else { no_page(place) };
         }
     }
 
@@ -148,6 +148,7 @@ mod tests {
             assert!(!finds(&known, 4, first, 8), "the row is no reference");
             known.forget(TlbPage { space: 0, number, size_log2: 12 });
             assert_eq!([0, 1, 2, 3].map(|op| finds(&known, op, first, 8)), [false; 4]);
+            known.know(Kind::Store, number, 8);
             known.know(Kind::Store, number, 4096);
             assert!(!finds(&known, 2, first, 8), "the number does not fit beside the address");
             known.know(Kind::Store, number, 0);

@@ -9,8 +9,8 @@
 //!
 //! **Positions** are numbers of references, counted as everywhere (see `totals.rs`). A row lies at the
 //! position of its last reference (see `head.rs`). So a run across a boundary belongs to the part behind the
-//! boundary, as with the warm-up, the length and the intervals of a simulation. Consecutive parts together
-//! hold every row once.
+//! boundary, as with the warm-up and the intervals of a simulation. Only slices split runs of one-byte instructions,
+//! as a length does. Consecutive parts together hold every row once.
 
 mod head;
 mod join;
