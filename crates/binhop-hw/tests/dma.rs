@@ -13,7 +13,6 @@ use binhop_oracle::dma::{DmaMachine, Op};
 use proptest::prelude::*;
 
 const MEMORY: u64 = 100;
-const LINE: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
@@ -22,11 +21,20 @@ enum Act {
     Ways(u64),
 }
 
-/// The lines begin at the start of memory, or in the kernel's half, where physical = virtual.
-const FIRST_LINES: [u64; 2] = [0, 0xffff_8000_0000_0000 / LINE];
+/// The lines of a case.
+const LINES: u64 = 24;
 
-fn act(first: u64, lines: u64) -> impl Strategy<Value = Act> {
-    let line = first..first + lines;
+/// Lines have 32 bytes, the fewest that are accepted, or 64.
+const LINE_LOG2: [u32; 2] = [5, 6];
+
+/// Returns where the lines of a case may begin: at the start of memory, or, where physical = virtual, in the kernel's
+/// half or so that the last line is the last line of 64 bits.
+fn first_lines(line: u64) -> [u64; 3] {
+    [0, 0xffff_8000_0000_0000 / line, u64::MAX / line + 1 - LINES]
+}
+
+fn act(first: u64) -> impl Strategy<Value = Act> {
+    let line = first..first + LINES;
     prop_oneof![
         8 => line.clone().prop_map(|line| Act::Do(Op::Load(line))),
         2 => line.clone().prop_map(|line| Act::Do(Op::Reload(line))),
@@ -42,20 +50,20 @@ fn act(first: u64, lines: u64) -> impl Strategy<Value = Act> {
     ]
 }
 
-fn config() -> impl Strategy<Value = SchemeConfig> {
+fn config(line_log2: u32) -> impl Strategy<Value = SchemeConfig> {
     let sizes = (0..3u32, 1..4u32, 0..3u32, 1..4u32);
     let choices = (any::<bool>(), any::<bool>(), 0..5u32, 1..15u64, 1..4u32, any::<u64>());
     (prop::sample::select(SchemeKind::ALL), sizes, choices).prop_map(
-        |(kind, (sets, ways, io_sets, io_ways), (random, through, degree, mask, ddio, seed))| {
+        move |(kind, (sets, ways, io_sets, io_ways), (random, through, degree, mask, ddio, seed))| {
             let ways = match kind {
                 SchemeKind::Pbdc => 4,
                 SchemeKind::Ddio => ways + 1,
                 _ => ways,
             };
-            let bytes = |sets: u32, ways: u32| Bytes((u64::from(ways) << sets) * LINE);
+            let bytes = |sets: u32, ways: u32| Bytes(u64::from(ways) << (sets + line_log2));
             SchemeConfig {
                 kind,
-                line: PowerOfTwo::from_log2(6),
+                line: PowerOfTwo::from_log2(line_log2),
                 page: PowerOfTwo::from_log2(9),
                 last_level: LastLevelConfig {
                     size: bytes(sets, ways),
@@ -72,6 +80,14 @@ fn config() -> impl Strategy<Value = SchemeConfig> {
             }
         },
     )
+}
+
+/// Returns machines with what happens in them.
+fn machines_and_acts() -> impl Strategy<Value = (SchemeConfig, Vec<Act>)> {
+    prop::sample::select(&LINE_LOG2[..]).prop_flat_map(|line_log2| {
+        let first = prop::sample::select(first_lines(1 << line_log2).to_vec());
+        (config(line_log2), first.prop_flat_map(|first| prop::collection::vec(act(first), 1..120)))
+    })
 }
 
 /// Gives other ways to I/O data. Returns the dirty lines that each model wrote.
@@ -156,11 +172,9 @@ proptest! {
 
     #[test]
     fn answers_counts_and_contents_are_those_of_versions(
-        config in config(),
+        (config, acts) in machines_and_acts(),
         posted in prop::option::of((1..5u32).prop_map(|places| NonZeroU32::new(places).unwrap())),
         reports_upgrades in any::<bool>(),
-        acts in prop::sample::select(&FIRST_LINES[..])
-            .prop_flat_map(|first| prop::collection::vec(act(first, 24), 1..120)),
     ) {
         run(&config, posted, reports_upgrades, &acts);
     }

@@ -2,7 +2,7 @@
 
 use binhop_base::{Bytes, PowerOfTwo, Problem, Result};
 
-use super::SchemeKind;
+use super::{SchemeKind, lines::LEAST_LINE};
 use crate::{Replacement, WritePolicy};
 
 /// `LastLevelConfig` describes the last-level cache.
@@ -89,7 +89,8 @@ impl SchemeConfig {
     ///
     /// # Errors
     /// A cache has no line, no way, or a number of sets that is not a power of two; the last-level cache does not
-    /// offer the replacement; a line is larger than a page; or device data have no way or all ways.
+    /// offer the replacement; a line is larger than a page, or shorter than 32 bytes in a cache of the scheme; or device
+    /// data have no way or all ways.
     pub fn check(&self) -> Result<()> {
         if self.line.bytes() > self.page.bytes() {
             return Err(Problem::request(
@@ -100,7 +101,16 @@ impl SchemeConfig {
             ));
         }
         if self.kind == SchemeKind::Flush {
+            // The scheme has no cache of its own.
             return Ok(());
+        }
+        if self.line.bytes() < LEAST_LINE {
+            return Err(Problem::request(
+                &Bytes(self.line.bytes()).to_string(),
+                "line",
+                &format!("behind a front, a line has at least {LEAST_LINE} bytes"),
+                &format!("take {} or more", Bytes(LEAST_LINE)),
+            ));
         }
         let LastLevelConfig { size, ways, replacement, cycles } = self.last_level;
         check_cycles(cycles, "last-level.cycles")?;
@@ -250,6 +260,7 @@ mod tests {
             "fifo",
         );
         refuses(SnoopingCache, |c| c.line = PowerOfTwo::from_log2(13), "line", "8KiB");
+        refuses(SnoopingCache, |c| c.line = PowerOfTwo::from_log2(4), "line", "16B");
         refuses(Ddc, |c| c.dma_cache.size = Bytes(96 << 10), "dma-cache.size", "96KiB");
         refuses(Ddc, |c| c.dma_cache.size = Bytes(1 << 60), "dma-cache.size", "1048576TiB");
         refuses(SnoopingCache, |c| c.last_level.cycles = 1_000_001, "last-level.cycles", "1000001");
@@ -261,6 +272,23 @@ mod tests {
         refuses(Ddio, |c| c.ddio_ways = 0, "ddio-ways", "0");
         refuses(Ddio, |c| c.ddio_ways = 16, "ddio-ways", "16");
         refuses(Ddio, |c| c.ddio_ways = 17, "ddio-ways", "17");
+    }
+
+    /// `flush` has no cache of its own: its caches belong to the front, which takes lines of any length.
+    #[test]
+    fn lines_below_32_bytes_are_refused_where_a_scheme_has_a_cache() {
+        for &kind in SchemeKind::ALL {
+            let with = |log2| SchemeConfig { line: PowerOfTwo::from_log2(log2), ..SchemeConfig::tb10(kind) };
+            with(5).check().unwrap();
+            match with(4).check() {
+                Ok(()) => assert_eq!(kind, SchemeKind::Flush),
+                Err(problem) => {
+                    assert_ne!(kind, SchemeKind::Flush);
+                    assert!(problem.rule.contains("at least 32 bytes"), "{problem}");
+                    assert_eq!(problem.remedy, "take 32B or more");
+                }
+            }
+        }
     }
 
     #[test]

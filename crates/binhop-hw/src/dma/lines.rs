@@ -15,12 +15,16 @@ pub(super) const DEVICE: u64 = 8;
 pub(super) const PREFETCHED: u64 = 16;
 
 const STATE: u64 = 7;
-/// A line number stands above this many bits of an entry. So an entry holds every line of 32 bytes or more that has an
-/// address of 64 bits: where physical = virtual, the kernel's half lies at the upper end.
+/// A line number stands above this many bits of an entry.
 const LINE_SHIFT: u32 = 5;
 
+/// The bytes of the shortest line. An entry holds every line of this length that has an address of 64 bits: where
+/// physical = virtual, the kernel's half lies at the upper end. [`SchemeConfig::check`](super::SchemeConfig::check)
+/// refuses shorter lines, whose numbers would lose their upper bits.
+pub(super) const LEAST_LINE: u64 = 1 << LINE_SHIFT;
+
 /// The largest line number + 1.
-pub(super) const LINES: u64 = 1 << (64 - LINE_SHIFT);
+const LINES: u64 = 1 << (64 - LINE_SHIFT);
 
 /// `VictimRule` is the rule that chooses the line of a full set that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
