@@ -24,11 +24,14 @@ INTERRUPTED = "binhop: interrupted; unfinished work was removed"
 CODE = 130
 
 complete: list[str] = []
-"""The directories of results that this command has moved to their places."""
+"""The directories of results that this command has moved to their places; `moved` adds files to them."""
 
 _State = tuple[int, int, int]
 _outputs: dict[str, tuple[str, _State | None]] = {}
-"""The files that this command may write: the path behind all links, and the state before the command."""
+"""The files that this command may write, under the names that the user gave.
+
+Each file has the path behind all links, and the state before the command, which is None if no file was there.
+"""
 
 
 def begin() -> None:
@@ -43,7 +46,7 @@ def watch(given: str, target: str) -> None:
 
 
 def moved() -> list[str]:
-    """Returns the results that this command has moved to their places, under the names that the user gave."""
+    """Returns directories and files that this command has moved to their places, as the user named them."""
     files = [given for given, (target, before) in _outputs.items() if _state(target) not in (None, before)]
     return [*complete, *files]
 

@@ -74,7 +74,7 @@ def like(option: str) -> str:
     >>> like("--threads"), like("FROM")
     ('write it like --threads 2', 'write a number like 50M')
     """
-    if option.isupper():  # a word of the command line, which has no name there
+    if option.isupper():  # an argument of the command that has no option
         return f"write a number like {EXAMPLES.get(option, '50M')}"
     if not option.startswith("-"):  # an argument of a function
         return f'write it like {option}="{EXAMPLES.get(f"--{option}", "50M")}"'

@@ -12,7 +12,7 @@ from binhop.arguments import seed_numbers
 from binhop.differences import distinct_names
 from binhop.errors import RequestError
 from binhop.lazy_imports import pl
-from binhop.numbers import counted
+from binhop.numbers import counted, grouped
 from binhop.results import Result
 from binhop.run_options import KEYWORDS, RunOptions, checked, takes
 from binhop.traces import ArrowStream, Trace
@@ -156,7 +156,7 @@ def without_references(trace: Trace, length: int | None, instructions: int | Non
     """Returns the note on a run without references, whose trace has none or whose limits are too low."""
     limits = []
     if length is not None:
-        limits.append(f"the length of {length:,}")
+        limits.append(f"the length of {grouped(length)}")
     if instructions is not None:
         limits.append(counted(instructions, "instruction"))
     none = "the trace has no references"

@@ -361,7 +361,7 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
         share = _range(100 * rows["short"] / rows["switches"], ".3g")
         told.append(
             f"{_range(rows['short'])} of {_range(rows['switches'])} segments ({share}%) fell short of "
-            "1,000 instructions; a short segment counts with its own length"
+            f"{counted(1000, 'instruction')}; a short segment counts with its own length"
         )
     if rows["truncated"].sum():
         told.append("the end of the trace cut the last segment off; it counts with the length that it has")
@@ -374,7 +374,7 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
     if not undefined.is_empty():
         told.append(
             f"{_under(undefined.height, placements)}fewer than 10% of the segments have "
-            f"{rows['interval'][0]:,} instructions, so MB90's average cost is undefined"
+            f"{counted(rows['interval'][0], 'instruction')}, so MB90's average cost is undefined"
         )
     unreached = rows.filter(pl.col("document").is_not_null(), ~pl.col("reached"))
     if not unreached.is_empty():
@@ -388,8 +388,8 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
     if silent:
         told.append(
             f"{counted(silent, 'address space')} to which the trace switches ran no instruction, because the "
-            "trace lacks their references: they evict no lines of others. Record all processes to see what a "
-            "switch costs"
+            "trace lacks the references, which would evict lines of other processes. Record all processes to "
+            "see what a switch costs"
         )
     asid, share_of_busiest = _busiest(costs)
     if share_of_busiest >= ALONE:
@@ -403,7 +403,7 @@ def _notes(costs: pl.DataFrame, curves: pl.DataFrame) -> list[str]:
 def _range(values: pl.Series, form: str = ",") -> str:
     """Returns the least and the most of the values of placements as text; one number if they are the same."""
     ordered = sorted(values.to_list())
-    least, most = format(ordered[0], form), format(ordered[-1], form)
+    least, most = (format(value, form).replace(",", " ") for value in (ordered[0], ordered[-1]))
     return least if least == most else f"{least} to {most}"
 
 

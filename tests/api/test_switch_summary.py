@@ -183,7 +183,7 @@ def test_notes_are_about_every_placement() -> None:
     fourth = [Segment(1 + number % 2, 0, "involuntary", 300, at_the_start(9, 0)) for number in range(20)]
     notes = notes_of(first, second)
     assert notes == [
-        "0 to 1 of 19 to 20 segments (0 to 5.26%) fell short of 1,000 instructions; a short segment counts "
+        "0 to 1 of 19 to 20 segments (0 to 5.26%) fell short of 1 000 instructions; a short segment counts "
         "with its own length",
         "the end of the trace cut the last segment off; it counts with the length that it has",
     ]
@@ -193,12 +193,12 @@ def test_notes_are_about_every_placement() -> None:
         for length in (20_000, 2_000_000)
     )
     assert notes_of(medium, forever) == [
-        "under 1 of 2 placements more than 10% of the segments are longer than 1,000,000 instructions, where "
+        "under 1 of 2 placements more than 10% of the segments are longer than 1 000 000 instructions, where "
         "the curves end, so MB90's average cost is too low"
     ]
     (few, undefined) = notes_of(first, fourth)
     assert few.startswith("0 to 20 of 20 segments (0 to 100%)")
-    assert undefined.startswith("under 1 of 2 placements fewer than 10% of the segments have 1,000 instr")
+    assert undefined.startswith("under 1 of 2 placements fewer than 10% of the segments have 1 000 instr")
 
 
 def notes_of(*placements: list[Segment]) -> list[str]:

@@ -189,7 +189,7 @@ def test_one_process_that_runs_nearly_always_is_reported(command: Command) -> No
     (command.directory / "alone.events").write_text("switch asid=0\n" + "\n".join(rows) + "\n")
     printed = command.ok("switches", "alone.events", *MACHINE, "--seeds", "1").stdout
     assert "asid 0 runs 100% of all instructions" in " ".join(printed.split())
-    assert "short of 1,000 instructions" in " ".join(printed.split())
+    assert "short of 1 000 instructions" in " ".join(printed.split())
 
 
 FORK = "fork asid=7 parent=0"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from binhop.cli import show
 from binhop.kept_runs import KeptRuns, NotKeptError, keeping, kept_beside
-from binhop.numbers import counted
+from binhop.numbers import counted, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,6 +75,6 @@ def report_unfinished_runs(runs: Sequence[StudyRun], finished: int, kept: KeptRu
 def _report_unfinished(finished: int, of: str, left: Sequence[str], kept: KeptRuns | None) -> str:
     are = "are" if finished != 1 else "is"
     missing = f"not finished: {', '.join(left)}"
-    show.say(f"binhop: {finished:,} of {of} {are} finished; {missing}")
+    show.say(f"binhop: {grouped(finished)} of {of} {are} finished; {missing}")
     why = "interrupted" if kept is None or kept.stopped is None else "ended early"
     return f"{why}; {missing}"

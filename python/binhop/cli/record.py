@@ -243,10 +243,10 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
             state["over"], state["asked"], state["at"] = True, ends.asked, time.monotonic()
         if over and writing and not shown and not quiet and time.monotonic() - state["at"] >= _PATIENCE:
             state["at"] = float("inf")
-            said = (
-                f"the command has ended, {writing} of its processes run on: they are recorded until they end"
+            show.say(
+                f"binhop: the command has ended, but {_running(writing)}: binhop records until the end of "
+                "the last process, or until Ctrl-C"
             )
-            show.say(f"binhop: {said}, or until Ctrl-C")
         now = time.monotonic()
         if shown and now - state["at"] >= _EVERY:
             rate = (references - state["references"]) / (now - state["at"]) / 1e6
@@ -254,7 +254,7 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
             far = f"{show.counted(references, 'reference')}, {rate:.1f} M/s, {_size(path)}"
             said = f"recording: {far}, {show.counted(processes, 'process', 'processes')}"
             if over and writing:
-                said = f"the command has ended, {writing} of its processes run on (Ctrl-C stops): {far}"
+                said = f"the command has ended, but {_running(writing)} (Ctrl-C stops): {far}"
             live.update(Text(said, overflow="ellipsis", no_wrap=True))
         # When the command or its native run has ended, Ctrl-C ends binhop.
         return (over or not pid) and ends.asked > state["asked"]
@@ -265,6 +265,15 @@ def _progress(path: str, *, quiet: bool, ends: _Ends) -> Iterator[TellRecording]
         return
     with live:
         yield tell
+
+
+def _running(processes: int) -> str:
+    """Returns how many processes of a command run on after its end.
+
+    >>> _running(1), _running(2)
+    ('1 of its processes runs on', '2 of its processes run on')
+    """
+    return show.counted(processes, "of its processes runs on", "of its processes run on")
 
 
 def _size(path: str) -> str:

@@ -62,7 +62,7 @@ def _table(
 def _head(measured: pl.DataFrame, provenance: Mapping[str, Any], workload: str) -> str:
     """Returns the title: what was compared, and how much of it was simulated."""
     n = len(provenance["seeds"])
-    placements = f"{counted(n, 'placement')}"
+    placements = counted(n, "placement")
     if provenance.get("compared") == "traces":
         names = ", ".join(each["name"] for each in provenance["alternatives"])
         return f"{names} on {provenance['alternatives'][0]['machine']}: {placements}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.lazy_imports import pl
 from binhop.metrics import MEMORY, caches
-from binhop.numbers import figure, is_share, percent
+from binhop.numbers import counted, figure, grouped, is_share, percent
 from binhop.tables.comparison import titled
 from binhop.tables.form import Table
 
@@ -72,8 +72,8 @@ def _table(part: str, of: pl.DataFrame, provenance: Mapping[str, Any], metrics: 
         rows = [(*row, *pair[: 1 + varies]) for row, pair in zip(rows, pairs, strict=True)]
     # A metric without a value has no placements.
     sizes = sorted(of.group_by("cell").agg(pl.col("n").max())["n"].unique())
-    placements = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    title = f"{part}: {placements} placement{'s' * (sizes != [1])}"
+    least = "" if len(sizes) == 1 else f"{grouped(sizes[0])} to "
+    title = f"{part}: {least}{counted(sizes[-1], 'placement')}"
     return Table(title, tuple(heads), tuple(rows), right=len(heads) - len(keys), instead=UNDEFINED)
 
 

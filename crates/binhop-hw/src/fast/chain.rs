@@ -257,7 +257,7 @@ impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, 
                 self.touch_or_put(sets, requests)
             };
             let missed = (self.counters.misses.total() - before) as usize;
-            exchanges = missed.min(requests.len() - missed) > requests.len() / FEW;
+            exchanges = missed.min(requests.len() - missed) > requests.len() / REQUESTS_PER_RARE;
         }
         // A miss of data reads only what the data lacks of its line.
         let misses = self.counters.misses;
@@ -271,9 +271,10 @@ impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, 
     }
 }
 
-/// If fewer than one request in so many hits, or misses, a branch is mostly predicted, and costs less than what it
-/// saves. The requests before tell what the next requests will do. The choice changes no count.
-const FEW: usize = 16;
+/// Hits or misses are rare if fewer than one request in this many hits, or misses. Then the processor predicts a branch
+/// between them mostly, and the branch costs less than it saves. The requests of the last chunk predict the requests of
+/// the next chunk. The choice changes no count.
+const REQUESTS_PER_RARE: usize = 16;
 
 /// The number of bits that count the accesses of one kind. One word has such bits for every kind, side by side.
 const FIELD: u32 = u64::BITS / Kind::ALL.len() as u32;

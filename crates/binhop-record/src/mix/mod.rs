@@ -32,7 +32,7 @@ mod input;
 mod numbers;
 mod settings;
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 use binhop_os::scheduler::Scheduler;
 use binhop_trace::event::Cause;
 use binhop_trace::source::{LaneView, MixedMeta, Steered};
@@ -340,7 +340,7 @@ impl Mix {
         let remedy = "simulate the mix on a machine, or";
         match self.cycles_of_quantum() {
             Some(cycles) => Problem::request(
-                &format!("{cycles} cycles"),
+                &counted(cycles, ["cycle", "cycles"]),
                 "quantum",
                 "cycles are those of a machine's own caches, so the mix differs from placement to placement, and no \
                  file holds it",

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use binhop_base::{Class, PageNo, Problem, Result};
+use binhop_base::{Class, PageNo, Problem, Result, counted};
 use binhop_trace::source::{LaneView, Steered};
 use binhop_trace::transform::Limit;
 use binhop_trace::{EventBatch, Op, Source};
@@ -111,7 +111,7 @@ pub(crate) fn apart(machines: &[Machine], options: &RunOptions) -> Result<Vec<(M
 pub(crate) fn check_cost(machine: &Machine, quantum: Option<u64>) -> Result<()> {
     match quantum {
         Some(cycles) if !machine.has_cost() => Err(Problem::request(
-            &format!("{cycles} cycles"),
+            &counted(cycles, ["cycle", "cycles"]),
             &format!("quantum, on machine {}", machine.name()),
             "the machine has no [cost], so it does not say how many cycles a miss takes",
             "add [cost] to the machine, or give the quantum in instructions",

@@ -6,7 +6,8 @@
 //! # Rules
 //! - The events `map` and `protect` state what a page allows: fetches if it may be executed, loads if it may be read or
 //!   written, stores if it may be written. A page to which no such event applies allows everything. A `protect` event
-//!   counts in a trace without maps, too. A machine page that several areas share allows every access that one of the areas allows.
+//!   counts in a trace without maps, too. A machine page that several areas share allows every access that one of the
+//!   areas allows.
 //! - A line gets the protection of its page when it comes from memory (under software translation by SPECIFYVTAG).
 //!   Longer lines of the last level keep the protection for each part that is as long as a line of level 1.
 //! - **Changes.** A `protect` event changes each page of its range that the address space has touched, and maps since,

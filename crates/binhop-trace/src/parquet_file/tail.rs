@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use super::damaged;
 
@@ -27,7 +27,7 @@ pub(crate) fn read_tail(file: &mut File, place: &str) -> Result<(u64, Vec<u8>)> 
     }
     if bytes < 12 {
         let rule = "a Parquet file has at least 12 bytes";
-        return Err(Problem::request(&format!("{bytes} bytes"), place, rule, remedy));
+        return Err(Problem::request(&counted(bytes, ["byte", "bytes"]), place, rule, remedy));
     }
     let mut read = |start: u64, length: u64| -> Result<Vec<u8>> {
         let mut buffer = vec![0; length as usize];

@@ -275,10 +275,7 @@ impl PagemapEntries {
         }
         if self.spans.iter().all(|span| span.physical_address == 0) {
             return Err(Problem::request(
-                &format!(
-                    "{} in frame 0",
-                    counted(self.in_frame_0, ["page, which lies", "pages, all of them"])
-                ),
+                &counted(self.in_frame_0, ["page, which lies in frame 0", "pages, which all lie in frame 0"]),
                 &self.path,
                 "the kernel shows frames to processes with CAP_SYS_ADMIN only, and frame 0 to all others",
                 "save the pagemap as root",

@@ -140,7 +140,7 @@ fn the_error_of_a_wrong_length_names_the_right_lengths() {
 fn hidden_frames_are_reported_as_hidden() {
     let hidden: Vec<u64> = ENTRIES.iter().map(|entry| entry & !((1 << 55) - 1)).collect();
     let problem = refused(&bytes(&hidden), MAPS);
-    assert_eq!(problem.value, "3 pages, all of them in frame 0");
+    assert_eq!(problem.value, "3 pages, which all lie in frame 0");
     assert!(problem.rule.contains("CAP_SYS_ADMIN"), "{problem}");
     assert_eq!(problem.remedy, "save the pagemap as root");
     assert_eq!(refused(&bytes(&[0, 0, 0, SWAPPED | 5, 0]), MAPS).value, "no page in memory");

@@ -105,7 +105,11 @@ impl DrmemtraceImport {
             let shard = open(&file, keep)?;
             trace.add(Some(file), shard, keep);
         }
-        let others = (found.others, ["file is", "files are"], "skipped, without a part of the trace");
+        let others = (
+            found.others,
+            ["file is skipped, because it holds", "files are skipped, because they hold"],
+            "no part of the trace",
+        );
         trace.notes.extend(counted_notes([others]));
         if let Some(map) = found.map {
             let map = map.display();

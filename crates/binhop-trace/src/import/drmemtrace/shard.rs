@@ -1,6 +1,6 @@
 //! `Shard` decodes the records of a file of a trace, in order, up to a point in time.
 
-use binhop_base::{Problem, Result};
+use binhop_base::{Problem, Result, counted};
 
 use super::record::{KINDS, RecordKind, SIZE, file_type, marker};
 use super::shared_state::{RunningThread, SharedState};
@@ -95,9 +95,13 @@ impl Shard {
         };
         shard.fill()?;
         if shard.filled < SIZE || record_at(&shard.block, 0).kind != RecordKind::Header {
-            let code = u16::from_le_bytes([shard.block[0], shard.block[1]]);
+            let value = if shard.filled < SIZE {
+                counted(shard.filled as u64, ["byte", "bytes"])
+            } else {
+                format!("type {}", u16::from_le_bytes([shard.block[0], shard.block[1]]))
+            };
             return Err(Problem::request(
-                &if shard.filled < SIZE { format!("{} bytes", shard.filled) } else { format!("type {code}") },
+                &value,
                 shard.input.name(),
                 "a drmemtrace file (of 64 bits, after raw2trace) starts with a header: a record of 12 bytes and of type 25",
                 "if it is ChampSim's, say --format champsim or champsim-cloudsuite; if it is raw, convert it with DynamoRIO's `drraw2trace -indir DIR`",
@@ -351,7 +355,11 @@ impl Shard {
         if rest == 0 && !self.footer && world.file_type & file_type::CORE_SHARDED != 0 {
             world.counts.uncut += 1;
         } else if rest != 0 || !self.footer {
-            let value = if rest == 0 { "no footer".to_string() } else { format!("{rest} bytes of a record") };
+            let value = if rest == 0 {
+                "no footer".to_string()
+            } else {
+                counted(rest as u64, ["byte of a record", "bytes of a record"])
+            };
             let place = format!("{}: record {}", self.input.name(), self.number() + 1);
             let rule = "a drmemtrace file ends with a footer (type 26): this file is cut short";
             let remedy =

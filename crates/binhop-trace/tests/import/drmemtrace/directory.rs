@@ -64,7 +64,7 @@ fn threads_run_in_order_of_time() {
         assert_eq!(it.rows, in_turns());
         let process = &it.meta.processes[&0];
         assert_eq!((process.pid, process.command.as_deref()), (Some(7), Some("my.app")));
-        assert!(it.notes.contains(&"1 file is skipped, without a part of the trace".to_string()));
+        assert!(it.notes.contains(&"1 file is skipped, because it holds no part of the trace".to_string()));
         assert!(it.notes.last().unwrap().contains("v2p.textproto says where pages lay"), "{:?}", it.notes);
     }
 }
