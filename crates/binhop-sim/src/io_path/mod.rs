@@ -15,8 +15,9 @@
 //!   to memory. The metrics of the front count the store with the accesses of devices; below the front the store is a
 //!   write of the processor.
 //! - Calls on files that the trace names as direct bypass the page cache: the device reads and writes the user's
-//!   memory. A buffer that lies in no memory of the process is an error (`crate::prepare` has the rule). All numbers with one path are one file (`file_numbers`). A call between two files, and a fault, uses the
-//!   page cache, whatever the number.
+//!   memory. A buffer that lies in no memory of the process is an error (`crate::prepare` has the rule). All numbers
+//!   with one path are one file (`file_numbers`). A call between two files, and a fault, uses the page cache, whatever
+//!   the number.
 //! - A device's transfer names a segment and the offset in it. A direct transfer names the user's memory: its segment
 //!   is [`rows::RUNNING_SPACE`], and its address is a virtual address of the address space that runs.
 //! - The numbers of system calls are those of the system that the trace names ([`Meta::call_system`]; `calls`).
@@ -109,8 +110,9 @@ pub struct IoEvents {
     rows: u64,
     /// The batch that is being followed, and its first row that has not been followed.
     current: Option<(EventBatch, usize)>,
-    /// The call whose ranges are being read, and its row.
+    /// The call whose ranges are being read.
     pending: Option<Call>,
+    /// The row of this call.
     pending_row: u64,
     instructions: u64,
     /// The number of instructions at which devices or the flusher act next on their own.

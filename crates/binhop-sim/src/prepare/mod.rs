@@ -87,7 +87,7 @@ pub struct Seen {
     pub syscalls: u64,
     /// The pages that were first referenced outside every map.
     pub outside: u64,
-    /// Those of them that a device referenced first, in an address space that had mapped nothing.
+    /// The pages outside every map that a device referenced first, in an address space that had mapped nothing.
     pub outside_of_devices: u64,
     /// The forks that give a child the number of an address space that is alive.
     pub forks_onto_living: u64,
