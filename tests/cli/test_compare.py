@@ -320,7 +320,7 @@ def test_several_traces_go_on_together(command: Command, lin: Path) -> None:
         (["kh90", "TRACE", *SIZES, "--baseline", "l2 64kib"], ["--baseline", "l2 64KiB"]),
         (["kh90", "TRACE", *SIZES, "--metric", "l3.mpi"], ["l3.mpi", "l2.mpi"]),
         (["zen-4k", "kh90", "TRACE", "--metric", "l3.mpi"], ["l3.mpi", "only zen-4k has this metric"]),
-        (["kh90", "TRACE", *SIZES, "--seeds", "0"], ["--seeds", "at least one"]),
+        (["kh90", "TRACE", *SIZES, "--seeds", "0"], ["--seeds", "at least 1"]),
         (["kh90", "TRACE", *SIZES, "--seeds", "5000"], ["5000", "4096"]),
         (["kh90", "TRACE", *SIZES, "--seed", "3"], ["--seed", "--seeds"]),
         (["kh90", "TRACE", *SIZES, "--confidence", "95"], ["--confidence", "0.95"]),

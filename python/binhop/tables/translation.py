@@ -39,7 +39,7 @@ def translation_tables(summary: pl.DataFrame) -> list[Table]:
     for workload in summary["workload"].unique(maintain_order=True):
         of = _TranslationTables(summary.filter(workload=workload))
         tables = [of.designs(), of.causes(), of.events(), of.tlbs(), of.caches()]
-        # No row is left in the table of TLBs if no design has a TLB.
+        # A table without rows is left out unless it says why: no design may have a TLB, for example.
         made += [table for table in tables if table.rows or table.instead]
     return made
 
