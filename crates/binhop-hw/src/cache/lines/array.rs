@@ -154,11 +154,14 @@ pub(crate) trait Sets {
     fn put(&mut self, set: usize, line: Word) -> Option<Word>;
 
     /// True if [`Sets::exchange`] has no branch on whether the line is there.
-    const EXCHANGES: bool;
+    const EXCHANGES: bool = false;
 
     /// Looks for a line, and puts it in its set if it is not there. A line that is there becomes dirty if `dirty` is 1.
     /// This is [`Sets::touch`] and, after a miss, [`Sets::put`].
-    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange;
+    #[inline(always)]
+    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
+        touch_or_put(self, set, line, dirty)
+    }
 }
 
 /// `Line` is a line by the number of its mapping or page, and its number within the page. Its key joins both.
@@ -222,7 +225,7 @@ impl Exchange {
 
 /// Does what [`Sets::exchange`] does, with a branch on whether the line is there.
 #[inline(always)]
-pub(super) fn touch_or_put(sets: &mut impl Sets, set: usize, line: Line, dirty: u64) -> Exchange {
+pub(super) fn touch_or_put(sets: &mut (impl Sets + ?Sized), set: usize, line: Line, dirty: u64) -> Exchange {
     let mut dirtied = 0;
     if sets.touch(set, line.key(), dirty, &mut dirtied) {
         return Exchange { dirtied, ..line.exchanged(true, EMPTY, 0) };

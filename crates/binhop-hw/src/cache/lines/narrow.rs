@@ -308,13 +308,6 @@ impl<P: PackedPolicy> Sets for NarrowArray<P> {
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         self.searched::<Portable, 0>().put(set, line)
     }
-
-    const EXCHANGES: bool = false;
-
-    #[inline(always)]
-    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
-        touch_or_put(self, set, line, dirty)
-    }
 }
 
 #[cfg(test)]

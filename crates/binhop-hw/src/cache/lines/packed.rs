@@ -4,11 +4,7 @@
 //! one word. A search compares the prints of all ways at once, and reads the word of a line only where its print
 //! fits. So an access that misses reads the head and the victim's word, and no branch depends on the way.
 
-use super::{
-    EMPTY, SelectedLines, Sets, Word,
-    array::{Exchange, Line, touch_or_put},
-    clean_ways,
-};
+use super::{EMPTY, SelectedLines, Sets, Word, clean_ways};
 use crate::replacement::{ArrayShape, PackedPolicy};
 
 /// The most ways of a set.
@@ -167,13 +163,6 @@ impl<P: PackedPolicy> Sets for PackedArray<P> {
         head[HELD] |= 1 << way;
         P::filled_packed(&mut head[STATE], way, ways);
         is_victim.then_some(Word(before))
-    }
-
-    const EXCHANGES: bool = false;
-
-    #[inline(always)]
-    fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
-        touch_or_put(self, set, line, dirty)
     }
 }
 
