@@ -271,6 +271,22 @@ def test_a_direct_call_into_memory_of_nobody_is_refused(command: Command, tmp_pa
     assert noted in " ".join(unmapped.stdout.split())
 
 
+def test_the_path_leaves_out_what_lies_behind_its_last_byte(command: Command, tmp_path: Path) -> None:
+    asked = ("--machine", "zen-4k", "--seeds", "1", "--schemes", "ddio")
+    mapped = "map 0x100000 pages=2 flags=rw-"
+    made = {
+        "buffer": "syscall 0x7ffffffffffff000 bytes=4096 call=0 file=3 offset=0x0",
+        "offset": "syscall 0x101000 bytes=4096 call=0 file=3 offset=0x7fffffffffffffff",
+    }
+    for name, call in made.items():
+        trace = _direct_read(tmp_path / f"{name}.events", 4096, mapped, call)
+        told = command.ok("io", str(trace), *asked)
+        assert "the data of 1 system call are left out" in " ".join(told.stdout.split())
+    nobody = "syscall 0x7fffffffffffe000 bytes=4096 call=0 file=3 offset=0x7fffffffffffe000"
+    trace = _direct_read(tmp_path / "nobody.events", 4096, mapped, nobody)
+    assert "0x7fffffffffffe000" in command.refused("io", str(trace), *asked)
+
+
 @pytest.mark.parametrize(
     ("scheme", "setting", "value", "said"),
     [

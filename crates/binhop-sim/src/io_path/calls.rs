@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use binhop_base::{Problem, Result};
+use binhop_os::io::IoPath;
 use binhop_trace::Meta;
 use binhop_trace::event::{Event, range_kinds};
 
@@ -288,5 +289,20 @@ impl Call {
     /// Returns the buffers: the first byte and the length of each.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (u64, u32)> {
         self.pieces.iter().copied()
+    }
+
+    /// Returns the number of buffers before the first buffer that the path cannot move, because the buffer or the part
+    /// of the object ends behind byte [`IoPath::LARGEST`]. `in_file` says that each buffer moves the offset on.
+    pub(super) fn movable(&self, in_file: bool) -> usize {
+        let mut offset = self.offset;
+        let is_movable = |&(user, bytes): &(u64, u32)| {
+            let ends = |start: u64| start.checked_add(bytes.into()).is_none_or(|end| end > IoPath::LARGEST);
+            let fits = !ends(user) && !offset.is_some_and(ends);
+            if fits && in_file {
+                offset = offset.map(|at| at + u64::from(bytes));
+            }
+            fits
+        };
+        self.pieces().take_while(is_movable).count()
     }
 }

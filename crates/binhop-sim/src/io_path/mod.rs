@@ -305,6 +305,7 @@ impl IoEvents {
         };
         let has_buffer = matches!(call.moves, Moves::ToUser | Moves::FromUser)
             || (call.moves == Moves::UserPipe && moved.is_some());
+        let movable = call.movable(matches!(moved, Some((_, Object::File))));
         if let Some(mappings) = &mut self.mappings {
             let is_seen = match moved {
                 Some((_, Object::File)) => call.offset.is_some(),
@@ -313,7 +314,7 @@ impl IoEvents {
             };
             let is_direct = is_seen && moved.is_some_and(|(id, _)| self.meta.direct_files.contains(&id));
             if is_direct && has_buffer {
-                let outside = mappings.outside_memory(call.pieces(), reads, &mut self.path)?;
+                let outside = mappings.outside_memory(call.pieces().take(movable), reads, &mut self.path)?;
                 if let Some(byte) = outside {
                     return Err(Problem::request(
                         &format!("{byte:#x}"),
@@ -324,7 +325,7 @@ impl IoEvents {
                 }
             }
             // The path moves no data of other calls.
-            let buffers = call.pieces().filter(|_| has_buffer && is_seen);
+            let buffers = call.pieces().take(movable).filter(|_| has_buffer && is_seen);
             mappings.name_buffers(buffers, reads, &mut self.path)?;
         }
         let path = &mut self.path;
@@ -368,13 +369,12 @@ impl IoEvents {
         }
         let mut offset = call.offset;
         let pieces = call.pieces().filter(|_| has_buffer);
-        for (user, bytes) in pieces {
-            let (bytes, user) = (u64::from(bytes), VirtAddr(user));
-            let ends = |start: u64| start.checked_add(bytes).is_none_or(|end| end > IoPath::LARGEST);
-            if ends(user.0) || offset.is_some_and(ends) {
+        for (number, (user, bytes)) in pieces.enumerate() {
+            if number == movable {
                 self.unseen += 1;
                 break;
             }
+            let (bytes, user) = (u64::from(bytes), VirtAddr(user));
             match (moved, offset) {
                 (Some((_, Object::Other)), _) => {}
                 (Some((id, Object::File)), Some(at)) => {
