@@ -388,6 +388,8 @@ def _fields(source: str, struct: str) -> pl.DataFrame:
         elif found := re.fullmatch(r"pub (\w+): (.*),", line):
             rows.append((found[1], _in_json(found[2]), " ".join(lines)))
             lines = []
+        elif line and not line.startswith("#["):
+            raise ValueError(f"{struct}: {line!r} is no comment, no attribute and no public field on one line")
     if not rows or not all(meaning for *_, meaning in rows):
         raise ValueError(f"{struct}: a field has no comment that says what it means")
     return pl.DataFrame(rows, schema=["name", "value", "meaning"], orient="row")

@@ -446,7 +446,7 @@ fn a_device_reads_and_writes_memory_that_somebody_owns() {
         assert_eq!(problem.value, value);
         assert!(problem.rule.contains("memory that somebody has mapped, or referenced before"), "{problem}");
         assert!(problem.place.contains("row "), "{problem}");
-        // Where physical = virtual, every address is memory.
+        // Every address is memory where physical = virtual.
         stream(&[], rows).unwrap();
     }
 }

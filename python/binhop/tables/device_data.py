@@ -30,9 +30,9 @@ EXPLAINED = (
     "Fates: where the processor first read a line that a device wrote (DMA cache, last level, memory, or "
     "late: memory, after the line had left the caches unread), or whether a device (again) or the processor "
     "(by CPU) wrote the line first; left: lines that left the caches unread, whatever came later. cycles: of "
-    "the processor's and the devices' references, each agent with one outstanding; speed-up: against "
-    "the first scheme. I/O hits: references to device data that a cache served. dirty: writes of devices "
-    "that replaced a dirty line. ±: half the width of the interval, unless all placements are equal."
+    "the processor's and the devices' references; speed-up: against the first scheme. I/O hits: references "
+    "to device data that a cache served. dirty: writes of devices that replaced a dirty line. ±: half the "
+    "width of the interval, unless all placements are equal."
 )
 """The meaning of the columns."""
 

@@ -348,7 +348,7 @@ impl Mappings {
         path: &mut IoPath,
     ) -> Result<Option<u64>> {
         if self.competes.is_none() {
-            // Where physical = virtual, every address is memory.
+            // Every address is memory where physical = virtual.
             return Ok(None);
         }
         for (start, bytes) in buffers {

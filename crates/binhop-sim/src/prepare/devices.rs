@@ -5,7 +5,7 @@
 //!   ([`RUNNING_SPACE`]). A physical address is accepted only where physical = virtual.
 //! - A virtual address lies in memory that somebody has mapped or referenced before. Where the address space has mapped
 //!   nothing, every address is memory, and [`Seen::outside_of_devices`](super::Seen) counts the pages that a device is
-//!   the first to reference. Where physical = virtual, every address is memory, too.
+//!   the first to reference. Every address is memory where physical = virtual, too.
 //! - A request for a segment reaches it through a shared map that still leads there: a map of the kernel if there is
 //!   one, or else a map of a process.
 //! - A device that reads or writes a page references the page, as a load or a store of the processor does: the page

@@ -101,7 +101,7 @@ impl Prepare {
                 self.switch = switch;
                 let reborn = self.brings_new_life(asid);
                 let stays = asid == self.running.asid && !reborn;
-                // Who runs next runs in the kernel, too, until the trace says that the kernel is left.
+                // The process that runs next runs in the kernel, too, until the trace says that the kernel is left.
                 self.run(Process { asid, ..self.running }, reborn);
                 self.lives.live(asid);
                 if stays && self.trace_segment.is_some() {

@@ -21,11 +21,11 @@ pub(crate) struct Tally {
     pub(crate) runs: RunCounts,
     /// The cycles beyond one per instruction, without those that the stream counts.
     pub(crate) waited: u64,
-    /// What translation has counted, if addresses are translated.
+    /// The counts of translation, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
     /// The accesses that left two different copies in caches with virtual tags.
     pub(crate) synonyms: u64,
-    /// What handlers have counted that run when the last level misses, if software translates there.
+    /// The counts of the handlers that run when the last level misses, if software translates there.
     pub(crate) at_misses: Option<SoftvmCounts>,
     /// The lines that changes of protection checked and updated, if lines keep protection.
     pub(crate) sweeps: Option<SweepCounts>,

@@ -19,9 +19,9 @@ pub(crate) struct Common<'a> {
     /// The caches of all lanes and the number of this lane among them, if lanes are bits.
     pub(crate) bits: Option<(&'a LaneBits, usize)>,
     pub(crate) stream: StreamCounts,
-    /// What the lane's translation has counted, if addresses are translated.
+    /// The counts of the lane's translation, if addresses are translated.
     pub(crate) translation: Option<TranslationCounts>,
-    /// What handlers have counted that run when the last level misses.
+    /// The counts of the handlers that run when the last level misses.
     pub(crate) at_misses: Option<SoftvmCounts>,
     /// The lines that changes of protection checked and updated.
     pub(crate) sweeps: Option<SweepCounts>,
