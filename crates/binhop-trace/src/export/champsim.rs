@@ -25,7 +25,7 @@ pub(super) const CHAMPSIM: Exporter = Exporter {
     name: "champsim",
     what: "ChampSim's binary trace of instructions, 64 bytes each",
     example: "",
-    lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0; a modify is a load and a store of one address by one instruction",
+    lost: "sizes; where instructions begin within a run; branches that are not taken; registers; which process runs, and all system events; references to address 0; instructions with more than four loads or two stores, which become several; a modify is a load and a store of one address by one instruction",
     writes: Writes::Virtual(|| Box::new(ChampSimExport::default())),
 };
 
