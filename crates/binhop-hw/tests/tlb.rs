@@ -131,8 +131,9 @@ struct Pair<'a> {
     now: u64,
     dropped: u64,
     last: [u64; 2],
-    /// The places of the pages that are known to be present, by port and base page, if uses of them are noted there.
-    known: Option<BTreeMap<(usize, u64), u32>>,
+    /// The entries of the pages that are known to be present, by port and base page, with the places where their uses
+    /// are noted; `None` if no use is noted there.
+    known: Option<BTreeMap<(usize, u64), (u32, u32)>>,
     /// The uses that the `Mmu` does not count, under the oracle's names.
     noted: BTreeMap<String, u64>,
 }
@@ -208,13 +209,13 @@ impl<'a> Pair<'a> {
     /// Refers to a page. If the page is known to be present, or is the port's last page, only the time is noted.
     fn refer_to_known(&mut self, port: usize, base_page: u64, page: TlbPage) {
         let place = self.known.as_ref().and_then(|known| known.get(&(port, base_page)).copied());
-        let is_last = self.mmu.is_last(port, base_page);
-        if place.is_some() || is_last {
-            if let Some(place) = place {
-                self.mmu.begin_uses(1).note(place, 0);
+        let of_last = || self.mmu.is_last(port, base_page).then(|| self.mmu.places_of_last(port)).flatten();
+        if let Some((_, place)) = place.or_else(of_last) {
+            if self.now.is_multiple_of(2) {
+                assert!(self.mmu.begin_uses(1).note(place, 0));
                 self.mmu.end_uses(1);
             } else {
-                self.mmu.use_last(port);
+                self.mmu.use_at(place);
             }
             self.dropped += 1;
             let name = (page.space, page.number, page.size_log2);
@@ -226,9 +227,9 @@ impl<'a> Pair<'a> {
         self.look_up_and_walk(port, base_page, page);
         let known = self.known.as_mut().unwrap();
         for left in self.mmu.take_left() {
-            known.retain(|&(_, base_page), _| base_page >> (left.size_log2 - BASE) != left.number);
+            known.retain(|_, (entry, _)| *entry != left);
         }
-        known.extend(self.mmu.place_of_last(port).map(|place| ((port, base_page), place)));
+        known.extend(self.mmu.places_of_last(port).map(|places| ((port, base_page), places)));
     }
 
     fn look_up_and_walk(&mut self, port: usize, base_page: u64, page: TlbPage) {

@@ -28,8 +28,8 @@ pub(super) struct Put {
     pub(super) slot: usize,
     /// The page was there before.
     pub(super) was_present: bool,
-    /// The entry that left.
-    pub(super) left: Option<PageKey>,
+    /// Another page has left the slot.
+    pub(super) evicted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +181,12 @@ impl PageArray {
         }
     }
 
+    /// Returns the number of a slot among the slots of all arrays.
+    #[inline]
+    pub(super) fn number_of(&self, slot: usize) -> u32 {
+        (self.times + slot) as u32
+    }
+
     /// Returns the place where the time of a use of a slot is noted. `None`: a use changes more than a time.
     #[inline]
     pub(super) fn place_of_use(&self, slot: usize) -> Option<usize> {
@@ -201,7 +207,7 @@ impl PageArray {
     pub(super) fn put(&mut self, key: PageKey, wired: bool, times: &mut UseTimes) -> Put {
         if let Some(slot) = self.find(key) {
             self.touch(slot, times);
-            return Put { slot, was_present: true, left: None };
+            return Put { slot, was_present: true, evicted: false };
         }
         let group = if wired && self.wired > 0 { self.sets as usize } else { self.set_of(key.number()) };
         let slots = self.slots_of(group);
@@ -212,7 +218,6 @@ impl PageArray {
                 Chooser::Plru(trees, _) if evicted => trees.victim::<()>(&[], group),
                 _ => position_of_least(times.of(self.times + slots.start..self.times + slots.end)),
             };
-        let left = evicted.then(|| self.slots[slot].key);
         if evicted {
             self.unlink(slot);
         } else {
@@ -223,7 +228,7 @@ impl PageArray {
         self.heads[bucket] = slot as u32;
         times.stamp(self.times + slot);
         self.point_away(slot);
-        Put { slot, was_present: false, left }
+        Put { slot, was_present: false, evicted }
     }
 
     /// Empties a slot that is not empty.

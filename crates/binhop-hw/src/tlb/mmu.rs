@@ -134,8 +134,8 @@ pub struct Mmu {
     tlbs: Vec<Tlb>,
     /// The times of all slots of TLBs and walk caches.
     times: UseTimes,
-    /// The entries that fills have removed from first-level TLBs, if somebody asks for them.
-    left: Option<Vec<TlbPage>>,
+    /// The numbers of the entries that fills have removed from first-level TLBs, if somebody asks for them.
+    left: Option<Vec<u32>>,
     ports: [TlbPort; PORTS],
     /// The space that runs, or [`NOBODY`].
     running: u64,
@@ -252,22 +252,23 @@ impl Mmu {
         }
     }
 
-    /// Notes a reference to the port's last page at once. The caller knows that [`Mmu::uses_are_times`] and, for the
-    /// page, [`Mmu::is_last`] hold. The TLB does not count the reference.
+    /// Notes a use at a place that [`Mmu::places_of_last`] has returned, at once. The entry must still be there. The
+    /// TLB does not count the reference.
     #[inline]
-    pub fn use_last(&mut self, port: usize) {
-        let last = &self.ports[port].last;
-        self.tlbs[last.tlb as usize].array.touch(last.slot as usize, &mut self.times);
+    pub fn use_at(&mut self, place: u32) {
+        self.times.stamp(place as usize);
     }
 
-    /// Returns the place where uses of the entry of the port's last page are noted: an argument for [`TlbUses::note`],
-    /// as long as the entry stays. Returns `None` if the port has no last page, or if a use changes more than a time.
+    /// Returns the number of the entry of the port's last page, and the place where its uses are noted. As long as the
+    /// entry stays, the place is an argument for [`TlbUses::note`]. Entries of which no use matters share a place.
+    /// Returns `None` if the port has no last page, or if a use changes more than a time.
     #[inline]
     #[must_use]
-    pub fn place_of_last(&self, port: usize) -> Option<u32> {
+    pub fn places_of_last(&self, port: usize) -> Option<(u32, u32)> {
         let last = &self.ports[port].last;
-        let tlb = self.tlbs.get(last.tlb as usize)?;
-        tlb.array.place_of_use(last.slot as usize).map(|place| place as u32)
+        let array = &self.tlbs.get(last.tlb as usize)?.array;
+        let place = array.place_of_use(last.slot as usize)?;
+        Some((array.number_of(last.slot as usize), place as u32))
     }
 
     /// Begins to note uses of entries, at most `most` uses. [`Mmu::end_uses`] ends this.
@@ -287,9 +288,10 @@ impl Mmu {
         self.left = report.then(Vec::new);
     }
 
-    /// Returns the entries that fills have removed from first-level TLBs since the last call.
+    /// Returns the numbers of the entries that fills have removed from first-level TLBs since the last call. Another
+    /// page may have the entry now.
     #[inline]
-    pub fn take_left(&mut self) -> impl Iterator<Item = TlbPage> {
+    pub fn take_left(&mut self) -> impl Iterator<Item = u32> {
         self.left.iter_mut().flat_map(|left| left.drain(..))
     }
 
@@ -557,10 +559,10 @@ impl Mmu {
         let Tlb { counts, array, is_first, .. } = &mut self.tlbs[tlb];
         let put = array.put(key, wired, &mut self.times);
         counts.entries.fills += u64::from(!put.was_present);
-        if let Some(page) = put.left {
+        if put.evicted {
             counts.entries.evictions += 1;
             if *is_first && let Some(left) = &mut self.left {
-                left.push(page.page());
+                left.push(array.number_of(put.slot));
             }
             self.forget_last(tlb, put.slot);
         }

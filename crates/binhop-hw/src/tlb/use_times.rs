@@ -96,10 +96,12 @@ pub struct TlbUses<'a> {
 }
 
 impl TlbUses<'_> {
-    /// Notes the use with this number, from 0, of the entry at a place.
+    /// Notes the use with this number, from 0, of the entry at a place. Returns false if there is no such place.
     #[inline(always)]
-    pub fn note(&mut self, place: u32, number: usize) {
-        self.times[place as usize] = self.start + 1 + number as i32;
+    pub fn note(&mut self, place: u32, number: usize) -> bool {
+        let Some(time) = self.times.get_mut(place as usize) else { return false };
+        *time = self.start + 1 + number as i32;
+        true
     }
 }
 
@@ -117,7 +119,8 @@ mod tests {
         }
         times.stamp(first + 1);
         assert_eq!((times.clock, times.of(first..first + 4)), (4, &[3, 4, 2, EMPTY][..]));
-        times.begin(10).note(first as u32 + 3, 2);
+        let mut uses = times.begin(10);
+        assert!(uses.note(first as u32 + 3, 2) && !uses.note(first as u32 + 4, 3));
         times.end(3);
         times.stamp(first + 2);
         assert_eq!(times.of(first..first + 4), &[3, 4, 8, 7]);

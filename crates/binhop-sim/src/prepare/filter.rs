@@ -98,33 +98,38 @@ struct Table {
 /// `Filters` are direct-mapped tables of the lines accessed last, one table for each first-level cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
-    /// For each slot, the virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`REHIT`].
-    tags: Vec<u64>,
-    /// For each slot, the time of its last access. The time is exact only where `timed`.
-    times: Vec<u64>,
-    /// For each slot, the mapping of its line.
-    ids: Vec<u32>,
+    slots: Vec<Slot>,
     /// The tables of instructions and of data; the same table, where one cache serves both.
     ports: [Table; 2],
-    ways: Ways,
+    ways: [Way; 4],
     /// True if slots and lines are the same for instructions and for data.
     same_slots: bool,
     /// True if preparation needs the times of skipped accesses.
     timed: bool,
 }
 
-/// `Ways` holds what each operation requires of its port so that its row is skipped, by the code of the
-/// operation: fetch, load, store, modify.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Ways {
-    base: [usize; 4],
-    mask: [u64; 4],
-    line_log2: [u32; 4],
-    trusted: [u64; 4],
+/// `Slot` is what a filter knows of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    /// The virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`REHIT`].
+    tag: u64,
+    /// The time of the last access. The time is exact only where `timed`.
+    time: u64,
+    /// The mapping of the line.
+    id: u32,
+}
+
+/// `Way` is what an operation requires of its port so that its row is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    base: usize,
+    mask: u64,
+    line_log2: u32,
+    trusted: u64,
     /// The bits of a tag that may have either value: a read does not depend on whether its line is dirty.
-    either: [u64; 4],
+    either: u64,
     /// The accesses of a line: a modify makes two.
-    accesses: [u64; 4],
+    accesses: u64,
 }
 
 /// `Columns` are some rows of a batch; all columns have the same length.
@@ -172,8 +177,9 @@ pub(super) enum SlotLine {
 
 /// `SkippedPages` translates the pages of rows that are skipped.
 pub(super) trait SkippedPages {
-    /// Returns whether the first and the last byte of a reference lie in two pages. Such a row is not skipped.
-    fn crosses(&self, first: u64, last: u64) -> bool;
+    /// Returns whether a reference of two lines may touch two pages. Such a row is not skipped. The arguments are the
+    /// mappings of the lines, and the addresses of the first and the last byte.
+    fn crosses(&self, ids: [u32; 2], bytes: [u64; 2]) -> bool;
 
     /// Translates the page of a reference. Returns false if the row must not be skipped; nothing has changed then.
     fn translate(&mut self, reference: Skipped) -> bool;
@@ -185,13 +191,17 @@ pub(super) struct Skipped {
     /// The code of the operation.
     pub(super) op: usize,
     pub(super) addr: u64,
+    /// The mapping of the first line.
+    pub(super) id: u32,
+    /// The number of the row among the rows that are skipped.
+    pub(super) row: usize,
     pub(super) time: u64,
 }
 
 /// Addresses are translated at no cost.
 impl SkippedPages for () {
     #[inline(always)]
-    fn crosses(&self, _: u64, _: u64) -> bool {
+    fn crosses(&self, _: [u32; 2], _: [u64; 2]) -> bool {
         false
     }
 
@@ -224,20 +234,19 @@ impl Filters {
         let fetch = table(shapes[0], 0);
         let data = if split { table(shapes[1], shapes[0].slots) } else { fetch };
         let slots = data.base + data.mask as usize + 1;
-        let ways = Ways {
-            base: [fetch.base, data.base, data.base, data.base],
-            mask: [fetch.mask, data.mask, data.mask, data.mask],
-            line_log2: [fetch.line_log2, data.line_log2, data.line_log2, data.line_log2],
-            trusted: [u64::MAX; 4],
-            either: [DIRTY, DIRTY, 0, 0],
-            accesses: [1, 1, 1, 2],
+        let way = |Table { base, mask, line_log2, .. }: Table, either, accesses| Way {
+            base,
+            mask,
+            line_log2,
+            trusted: u64::MAX,
+            either,
+            accesses,
         };
         Self {
-            tags: vec![EMPTY; slots],
-            times: vec![0; slots],
-            ids: vec![0; slots],
+            slots: vec![Slot { tag: EMPTY, time: 0, id: 0 }; slots],
             ports: [fetch, data],
-            ways,
+            // By the code of the operation: fetch, load, store, modify.
+            ways: [way(fetch, DIRTY, 1), way(data, DIRTY, 1), way(data, 0, 1), way(data, 0, 2)],
             same_slots: (fetch.mask, fetch.line_log2) == (data.mask, data.line_log2),
             timed,
         }
@@ -248,7 +257,7 @@ impl Filters {
         for (port, trusted) in self.ports.iter_mut().zip(since) {
             port.trusted = trusted;
         }
-        for (op, (trusted, either)) in self.ways.trusted.iter_mut().zip(&mut self.ways.either).enumerate() {
+        for (op, Way { trusted, either, .. }) in self.ways.iter_mut().enumerate() {
             *trusted = since[usize::from(op > 0)];
             // If no line of a port is trusted, no tag matches the lines of the port.
             *either = *either & DIRTY | if *trusted == u64::MAX { NO_LINE } else { 0 };
@@ -289,40 +298,43 @@ impl Filters {
         let Columns { op, addr, size, count } = columns;
         let rows = op.len();
         let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
-        let tags = self.tags.as_slice();
-        let times = &mut self.times[..tags.len()];
+        let slots = self.slots.as_mut_slice();
         let ways = &self.ways;
-        let (line_log2, mask) = (ways.line_log2[0], ways.mask[0]);
+        let (line_log2, mask) = (ways[0].line_log2, ways[0].mask);
         let mut now = *clock;
         let mut row = 0;
         while row < rows {
-            let way = usize::from(op[row]);
-            let Some(base) = ways.base.get(way) else { break };
-            let (line_log2, mask) =
-                if ALIKE { (line_log2, mask) } else { (ways.line_log2[way], ways.mask[way]) };
+            let op = usize::from(op[row]);
+            let Some(way) = ways.get(op) else { break };
+            let (line_log2, mask) = if ALIKE { (line_log2, mask) } else { (way.line_log2, way.mask) };
             // A reference of no byte seems to end before it begins, perhaps on another line. In this
             // case the reference is not skipped.
             let end = addr[row].wrapping_add(u64::from(size[row])).wrapping_sub(1);
             let (first, last) = (addr[row] >> line_log2, end >> line_log2);
-            let sure = |line: u64| {
-                let slot = base + (line & mask) as usize;
-                let known = tags[slot] | ways.either[way] == line << 2 | (DIRTY | REHIT);
-                (known && !(TIMED && times[slot] < ways.trusted[way])).then_some(slot)
+            let at = |line: u64| way.base + (line & mask) as usize;
+            let sure = |slot: &Slot, line: u64| {
+                slot.tag | way.either == line << 2 | (DIRTY | REHIT) && !(TIMED && slot.time < way.trusted)
             };
-            let Some(slot) = sure(first) else { break };
+            let slot = &mut slots[at(first)];
+            if !sure(slot, first) {
+                break;
+            }
             let time = if TIMED { now + 1 } else { now + row as u64 + 1 };
-            let reference = Skipped { op: way, addr: addr[row], time };
+            let reference = Skipped { op, addr: addr[row], id: slot.id, row, time };
             if first != last {
-                if !RUNS || last.wrapping_sub(first) > u64::from(way == 0 && count[row] > 1) {
+                if !RUNS || last.wrapping_sub(first) > u64::from(op == 0 && count[row] > 1) {
                     break;
                 }
-                let Some(second) = sure(last) else { break };
-                if pages.crosses(addr[row], end) || !pages.translate(reference) {
+                let second = &slots[at(last)];
+                if !sure(second, last)
+                    || pages.crosses([reference.id, second.id], [addr[row], end])
+                    || !pages.translate(reference)
+                {
                     break;
                 }
                 if TIMED {
-                    times[slot] = now + 1;
-                    times[second] = now + 2;
+                    slots[at(first)].time = now + 1;
+                    slots[at(last)].time = now + 2;
                     now += 2;
                 }
             } else {
@@ -330,8 +342,8 @@ impl Filters {
                     break;
                 }
                 if TIMED {
-                    now += ways.accesses[way];
-                    times[slot] = now;
+                    now += way.accesses;
+                    slot.time = now;
                 }
             }
             row += 1;
@@ -349,11 +361,11 @@ impl Filters {
 
     #[inline(always)]
     fn drops_if(&mut self, port: usize, line: u64, either: u64, now: u64) -> bool {
-        let slot = self.slot(port, line);
-        let sure = self.tags[slot] | either == line << 2 | (DIRTY | REHIT)
-            && self.times[slot] >= self.ports[port].trusted;
+        let Table { base, mask, trusted, .. } = self.ports[port];
+        let slot = &mut self.slots[base + (line & mask) as usize];
+        let sure = slot.tag | either == line << 2 | (DIRTY | REHIT) && slot.time >= trusted;
         if sure && self.timed {
-            self.times[slot] = now;
+            slot.time = now;
         }
         sure
     }
@@ -381,10 +393,10 @@ impl Filters {
     /// Returns what is known of a line's slot.
     #[inline]
     pub(super) fn slot_line(&self, port: usize, line: u64) -> SlotLine {
-        let slot = self.slot(port, line);
-        match self.tags[slot] {
+        let slot = &self.slots[self.slot(port, line)];
+        match slot.tag {
             EMPTY => SlotLine::Unknown,
-            tag if self.times[slot] >= self.ports[port].trusted => SlotLine::Held(tag >> 2),
+            tag if slot.time >= self.ports[port].trusted => SlotLine::Held(tag >> 2),
             tag => SlotLine::Last(tag >> 2),
         }
     }
@@ -392,7 +404,7 @@ impl Filters {
     /// Returns the mapping of the line in this line's slot.
     #[inline]
     pub(crate) fn mapping_of(&self, port: usize, line: u64) -> MappingId {
-        MappingId(self.ids[self.slot(port, line)])
+        MappingId(self.slots[self.slot(port, line)].id)
     }
 
     /// Notes that a reference passes: its line is from now on the line of its slot. Returns the mapping that
@@ -406,14 +418,14 @@ impl Filters {
         store: bool,
         now: u64,
     ) -> Option<(u32, u64)> {
-        let Table { fresh, write_back, allocate, trusted, .. } = self.ports[port];
-        let slot = self.slot(port, line);
-        let (tag, time, held) = (self.tags[slot], self.times[slot], self.ids[slot]);
+        let Table { base, mask, fresh, write_back, allocate, trusted, .. } = self.ports[port];
+        let slot = &mut self.slots[base + (line & mask) as usize];
+        let Slot { tag, time, id: held, .. } = *slot;
         let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
-        self.times[slot] = now;
-        self.ids[slot] = id;
-        self.tags[slot] = if !store {
+        slot.time = now;
+        slot.id = id;
+        slot.tag = if !store {
             line << 2 | if known { tag & DIRTY | REHIT } else { fresh }
         } else if known {
             line << 2 | REHIT | (tag & DIRTY) | u64::from(write_back)
@@ -428,13 +440,13 @@ impl Filters {
 
     /// Forgets every line, because the address space or its mappings change. Times stay.
     pub(crate) fn forget(&mut self) {
-        self.tags.fill(EMPTY);
+        self.slots.iter_mut().for_each(|slot| slot.tag = EMPTY);
     }
 
     /// Forgets the lines of these slots of a port. Times stay.
     pub(crate) fn forget_slots(&mut self, port: usize, slots: &[u32]) {
         for &slot in slots {
-            self.tags[self.ports[port].base + slot as usize] = EMPTY;
+            self.slots[self.ports[port].base + slot as usize].tag = EMPTY;
         }
     }
 
@@ -442,23 +454,23 @@ impl Filters {
     pub(super) fn forget_lines(&mut self, port: usize, lines: Range<u64>) {
         for line in lines {
             let slot = self.slot(port, line);
-            if self.tags[slot] >> 2 == line {
-                self.tags[slot] = EMPTY;
+            if self.slots[slot].tag >> 2 == line {
+                self.slots[slot].tag = EMPTY;
             }
         }
     }
 
     /// Forgets the line in the slot of a line. Times stay.
     pub(crate) fn forget_line(&mut self, port: usize, line: u64) {
-        let Table { base, mask, .. } = self.ports[port];
-        self.tags[base + (line & mask) as usize] = EMPTY;
+        let slot = self.slot(port, line);
+        self.slots[slot].tag = EMPTY;
     }
 
     /// Returns the mapping and the time of the last access of every slot that was accessed after `time`.
     pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
         debug_assert!(self.timed);
-        let accessed = self.times.iter().zip(&self.ids).filter(move |(then, _)| **then > time);
-        accessed.map(|(&then, &id)| (MappingId(id), then))
+        let accessed = self.slots.iter().filter(move |slot| slot.time > time);
+        accessed.map(|slot| (MappingId(slot.id), slot.time))
     }
 }
 

@@ -115,7 +115,6 @@ impl Prepare {
             }
             self.push(port, line, mapping, kind);
         }
-        self.note_page(by, page_no, kind);
         if walks {
             self.after_walk(kind);
         }

@@ -41,25 +41,13 @@ impl Prepare {
         }
         let columns = Columns::of(batch, rows.clone());
         let mut row = 0;
-        // The rows up to here need no look-up in a TLB.
-        let mut translated = 0;
         while row < rows.len() {
             let (from, before) = (row, self.stream.instructions);
             // Where time matters, the instructions before this row are in the stream's count already.
             let mut executed = row;
             let end = rows.len().min(row.saturating_add(self.rows_before_cut(counts.most)));
             while row < end {
-                if TRANSLATES && row >= translated {
-                    translated = row + self.known_rows(columns.part(row..end));
-                }
-                if TRANSLATES && row < translated {
-                    row += self.skip::<false>(columns.part(row..translated), counts.most > 1);
-                    if row == translated {
-                        continue;
-                    }
-                } else {
-                    row += self.skip::<TRANSLATES>(columns.part(row..end), counts.most > 1);
-                }
+                row += self.skip::<TRANSLATES>(columns.part(row..end), counts.most > 1);
                 if row == end || !is_plain(columns, row, self.line_log2[FETCH], self.line_log2[self.data]) {
                     break;
                 }
@@ -67,11 +55,7 @@ impl Prepare {
                     self.stream.instructions += instructions(columns.part(executed..row));
                     executed = row;
                 }
-                let done = if TRANSLATES && row >= translated {
-                    self.refer_to_lines::<true>(columns, row)
-                } else {
-                    self.refer_to_lines::<false>(columns, row)
-                };
+                let done = self.refer_to_lines::<TRANSLATES>(columns, row);
                 done.map_err(|problem| self.at_row(problem, rows.start + row))?;
                 self.flush_if_full(emit)?;
                 row += 1;
@@ -84,11 +68,7 @@ impl Prepare {
                 {
                     return self.end_at(batch, exceeded, emit);
                 }
-                let ends = if TRANSLATES && row >= translated {
-                    self.feed_row::<false, true>(batch, rows.start + row)
-                } else {
-                    self.feed_row::<false, false>(batch, rows.start + row)
-                };
+                let ends = self.feed_row::<false, TRANSLATES>(batch, rows.start + row);
                 if ends.map_err(|problem| self.at_row(problem, rows.start + row))? {
                     return self.finish(emit).map(|()| Flow::Done);
                 }
@@ -106,25 +86,16 @@ impl Prepare {
             return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let translator = self.translator.as_mut().expect("called where addresses are translated");
-        if translator.knows_pages() {
-            return 0;
+        if let Some((known, mmu)) = translator.known() {
+            let mut uses = known.begin(mmu, columns.op.len());
+            let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut uses);
+            mmu.end_uses(skipped);
+            return skipped;
         }
         let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
         let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);
         pages.tell();
         skipped
-    }
-
-    /// Returns how many rows from the first on need no look-up in a TLB, and notes the uses of their TLB entries.
-    ///
-    /// The TLBs are ahead of the caches then. The TLBs must not be ahead if a row that needs no look-up may end the
-    /// sharing of the TLBs. This happens if a page that returns may get the frame of a page that has died.
-    fn known_rows(&mut self, columns: Columns<'_>) -> usize {
-        let Some(translator) = &mut self.translator else { return 0 };
-        if self.reuses && self.died {
-            translator.know_no_pages();
-        }
-        translator.known_rows(columns)
     }
 
     /// Returns the number of rows that surely lie before the next cut if each row holds at most `most`

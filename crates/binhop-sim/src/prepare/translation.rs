@@ -3,11 +3,11 @@
 //! has TLBs of its own, and is told of every reference that may change them.
 //!
 //! A reference is not looked up in two cases:
-//! - Its page is the page that its port referenced last, and no fill has removed the page's entry since. Such a look-up
-//!   hits, and changes at most the order between the ports, which
+//! - A hit changes at most the time of the entry's last use, and the page is known to be in the first-level TLB
+//!   ([`KnownPages`]). Only the time is noted.
+//! - A hit changes more than a time (PLRU), the page is the page that its port referenced last, and no fill has removed
+//!   the page's entry since. Such a look-up hits, and changes at most the order between the ports, which
 //!   [`Mmu::note_last_use`](binhop_hw::Mmu::note_last_use) keeps.
-//! - The page is known to be in the first-level TLB ([`KnownPages`]). Only the time of the entry is noted. This holds
-//!   where a hit changes at most that time (not under PLRU).
 
 mod events;
 mod huge;
@@ -19,7 +19,7 @@ use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_hw::{Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 
-use super::filter::{Columns, Shape, Skipped, SkippedPages};
+use super::filter::{Shape, Skipped, SkippedPages};
 use super::huge_pages::HugePages;
 use super::known_pages::KnownPages;
 use super::routes::{Route, Routes};
@@ -56,7 +56,7 @@ impl Translator {
     /// Makes the translator of machines of one configuration. `first` is the number of the first page of the tables.
     pub(super) fn new(config: &Arc<TranslationConfig>, first: u32, shapes: [Shape; 2]) -> Result<Self> {
         let mut tlbs = Tlbs::new(config);
-        let known = tlbs.mmu.uses_are_times().then(|| KnownPages::new(config.table.page.log2()));
+        let known = tlbs.mmu.uses_are_times().then(KnownPages::default);
         tlbs.mmu.report_left(known.is_some());
         Ok(Self {
             config: Arc::clone(config),
@@ -73,15 +73,22 @@ impl Translator {
         })
     }
 
-    /// Returns whether a reference need not be looked up. If so, notes the reference's time.
+    /// Returns whether the page of a mapping is known to be in the port's first-level TLB. If so, notes the use.
+    #[inline]
+    fn uses_known(&mut self, port: Port, mapping: MappingId) -> bool {
+        let Some((known, mmu)) = self.known() else { return false };
+        let place = known.find(port, mapping);
+        place.into_iter().for_each(|place| mmu.use_at(place));
+        place.is_some()
+    }
+
+    /// Returns whether a reference need not be looked up, where no page is known. If so, notes the reference's time.
     #[inline]
     fn drops(&mut self, port: Port, page_no: u64, now: u64) -> bool {
         match &mut self.tlbs {
             Some(Tlbs { mmu, .. }) => {
-                let last = mmu.is_last(port as usize, page_no);
-                if last && self.known.is_some() {
-                    mmu.use_last(port as usize);
-                } else if last {
+                let last = self.known.is_none() && mmu.is_last(port as usize, page_no);
+                if last {
                     mmu.note_last_use(port as usize, 1, now);
                 }
                 last
@@ -97,26 +104,11 @@ impl Translator {
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
     }
 
-    /// Returns how many rows from the first on need no look-up, and notes the uses of their pages. The caches have not
-    /// seen the rows yet.
-    pub(super) fn known_rows(&mut self, columns: Columns<'_>) -> usize {
-        match (&self.known, &mut self.tlbs) {
-            (Some(known), Some(tlbs)) => known.rows(columns, &mut tlbs.mmu),
-            _ => 0,
-        }
-    }
-
-    /// Returns whether rows that need no look-up are found by [`known_rows`](Self::known_rows).
-    pub(super) fn knows_pages(&self) -> bool {
-        self.known.is_some()
-    }
-
-    /// From now on the TLBs are asked row by row.
-    pub(super) fn know_no_pages(&mut self) {
-        if let (Some(_), Some(tlbs)) = (self.known.take(), &mut self.tlbs) {
-            tlbs.mmu.report_left(false);
-            tlbs.mmu.forget_last_pages();
-        }
+    /// Returns the pages that need no look-up, and the TLBs, while all lanes share the TLBs and a use changes at most a
+    /// time.
+    #[inline]
+    pub(super) fn known(&mut self) -> Option<(&KnownPages, &mut Mmu)> {
+        Some((self.known.as_ref()?, &mut self.tlbs.as_mut()?.mmu))
     }
 
     /// Forgets which pages need no look-up.
@@ -232,7 +224,7 @@ impl TlbPages<'_> {
 
 impl SkippedPages for TlbPages<'_> {
     #[inline(always)]
-    fn crosses(&self, first: u64, last: u64) -> bool {
+    fn crosses(&self, _: [u32; 2], [first, last]: [u64; 2]) -> bool {
         first >> self.log2 != last >> self.log2
     }
 
@@ -260,13 +252,15 @@ impl Prepare {
     ) -> Result<bool> {
         let now = self.clock;
         let Some(translator) = &mut self.translator else { return Ok(false) };
-        if translator.drops(port, page_no, now) {
+        if translator.uses_known(port, mapping) || translator.drops(port, page_no, now) {
             return Ok(false);
         }
-        self.look_up(port, page_no, mapping, kind)
+        let walks = self.look_up(port, page_no, mapping, kind)?;
+        self.know_page(port, page_no, mapping);
+        Ok(walks)
     }
 
-    /// Looks a page up that its port did not reference last.
+    /// Looks a page up. Returns whether a walk goes before the access.
     #[inline(never)]
     fn look_up(&mut self, port: Port, page_no: u64, mapping: MappingId, kind: Kind) -> Result<bool> {
         let asid = self.running.asid;
@@ -291,8 +285,8 @@ impl Prepare {
         if let Some(tlbs) = &mut translator.tlbs {
             let counts = &mut self.stream.translation;
             let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), None, counts);
-            for page in tlbs.mmu.take_left() {
-                translator.known.iter_mut().for_each(|known| known.forget(page));
+            for entry in tlbs.mmu.take_left() {
+                translator.known.iter_mut().for_each(|known| known.forget(entry));
             }
             match decision {
                 Decision::First => return Ok(false),
@@ -321,15 +315,14 @@ impl Prepare {
         Ok(walks)
     }
 
-    /// Notes that an access of a kind has just been translated: the next access to its page needs no look-up.
-    #[inline]
-    pub(super) fn note_page(&mut self, by: Port, page_no: u64, kind: Kind) {
+    /// Notes that the last look-up of a port has found a mapping's page, or has put it into a first-level TLB.
+    fn know_page(&mut self, port: Port, page_no: u64, mapping: MappingId) {
         if let Some(Translator { known: Some(known), tlbs: Some(Tlbs { mmu, .. }), .. }) =
             self.translator.as_deref_mut()
-            && mmu.is_last(by as usize, page_no)
-            && let Some(uses) = mmu.place_of_last(by as usize)
+            && mmu.is_last(port as usize, page_no)
+            && let Some((entry, place)) = mmu.places_of_last(port as usize)
         {
-            known.know(kind, page_no, uses);
+            known.know(port, mapping, entry, place);
         }
     }
 

@@ -5,11 +5,13 @@ use binhop_os::page_table::TableKind;
 use super::{Tlbs, Walk, WalkStep};
 use crate::machine::TranslationConfig;
 
-/// The bytes of an entry of a TLB or walk cache: its slot, its time, up to eight heads of chains, and the draws of its
-/// set.
-const ENTRY: u64 = 24 + 4 + 32 + 4 + 16;
+/// The bytes of an entry of a TLB or walk cache: its slot, its time, up to eight heads of chains, the draws of its set,
+/// and the mapping that it is known to translate.
+const ENTRY: u64 = 24 + 4 + 32 + 4 + 16 + 8;
 /// The bytes of a page in the lists of what shared TLBs were told, while the lists grow.
 const TOLD: u64 = 176;
+/// The bytes of a page whose entry in shared TLBs may be known, while the list grows.
+const KNOWN: u64 = 24;
 /// The bytes of a page in the lists that a lane copies.
 const COPIED: u64 = 128;
 /// The bytes of an entry of a table page that belongs to a tree.
@@ -29,7 +31,7 @@ pub(crate) const RUN: u64 = 192;
 pub(crate) struct TranslationBytes {
     /// The bytes of TLBs and walk caches, and of the lists of what they were told that do not grow.
     pub(crate) tlbs: u64,
-    /// The bytes of each page in the lists of what shared TLBs were told.
+    /// The bytes of each page in the lists of what shared TLBs were told, and of what they are known to hold.
     pub(crate) told: u64,
     /// The bytes of each page in the lists of what the TLBs of one lane were told.
     pub(crate) told_in_lane: u64,
@@ -70,7 +72,7 @@ impl TranslationBytes {
         Self {
             tlbs: entries.map(|entries| ENTRY * u64::from(entries)).sum::<u64>() + 4096 + Tlbs::LISTS,
             // Huge pages leave each lane with TLBs of its own from the start.
-            told: if huge.is_some() { 0 } else { TOLD },
+            told: if huge.is_some() { 0 } else { TOLD + KNOWN },
             told_in_lane: if huge.is_some() { TOLD } else { COPIED },
             tables: if chained { 4 * slots } else { 0 } + 24 * reserve,
             table_page: if chained { LINK + PIECE } else { u64::from(levels) * in_tree },
