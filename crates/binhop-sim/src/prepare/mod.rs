@@ -510,9 +510,11 @@ impl Prepare {
         self.listed = 0;
         let rows = std::mem::replace(&mut self.rows, room);
         let gaps = if self.timed { Vec::with_capacity(rows.capacity()) } else { Vec::new() };
+        // The next block will hold about as many controls.
+        let controls = Vec::with_capacity(self.controls.len());
         emit(Arc::new(Block {
             entries: Entries::Rows(rows),
-            controls: std::mem::take(&mut self.controls),
+            controls: std::mem::replace(&mut self.controls, controls),
             mappings: std::mem::take(&mut self.mappings),
             gaps: std::mem::replace(&mut self.gaps, gaps),
             common_counts: Vec::new(),
