@@ -103,7 +103,20 @@ impl Tree {
     /// Returns whether some front cache's set depends on the frame. Then a front serves one placement only.
     #[must_use]
     pub fn front_depends_on_placement(&self) -> bool {
-        self.front().any(|cache| cache.index == IndexBy::Physical && !self.index_is_inside_page(cache))
+        self.front().any(|cache| self.index_depends_on_frame(cache))
+    }
+
+    /// Returns whether some cache's set depends on the frame. Otherwise all placements lead to the same hits and
+    /// misses, as long as no page is evicted.
+    #[must_use]
+    pub fn depends_on_placement(&self) -> bool {
+        self.config().caches.iter().any(|cache| self.index_depends_on_frame(cache))
+    }
+
+    /// Returns whether some cache draws random victims.
+    #[must_use]
+    pub fn depends_on_seed(&self) -> bool {
+        self.config().caches.iter().any(CacheConfig::draws)
     }
 
     /// Returns whether some front cache draws random victims. Then a front serves one seed only.
@@ -194,6 +207,10 @@ impl Tree {
         let lines_per_page = self.config().page.bytes() >> cache.line.log2();
         let sets = if cache.hashed { cache.sets() } else { (cache.sets() / lines_per_page).max(1) };
         sets * u64::from(cache.ways)
+    }
+
+    fn index_depends_on_frame(&self, cache: &CacheConfig) -> bool {
+        cache.index == IndexBy::Physical && !self.index_is_inside_page(cache)
     }
 
     fn front(&self) -> impl Iterator<Item = &CacheConfig> {

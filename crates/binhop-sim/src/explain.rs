@@ -161,7 +161,9 @@ impl FrontGroup {
                     if ends.is_empty() { String::new() } else { format!(" or a unit may touch it ({ends})") };
                 format!(", until a frame may change hands{or}")
             }
-            (FrontSharing::Shared, None) => ", until a frame may change hands".to_string(),
+            (FrontSharing::Shared | FrontSharing::Equal, None) => {
+                ", until a frame may change hands".to_string()
+            }
             _ => String::new(),
         };
         lines.push(format!("  front: {}{until}", sharing.reason()));
@@ -198,6 +200,14 @@ impl FrontGroup {
             count(seeds, "seed"),
             count(self.lanes.len() * seeds, "lane"),
         ));
+        let are_equal = self.lanes.iter().filter(|cells| cells.are_equal).count();
+        if are_equal > 0 {
+            let of = if are_equal == self.lanes.len() { "" } else { " of some machines" };
+            lines.push(format!(
+                "  lanes: no cache{of} depends on placement, so one lane is simulated for up to {MOST_LANES}, until a \
+                 frame may change hands"
+            ));
+        }
         if trees.iter().any(|tree| tree.answers_at_once()) {
             let why = self.paths.why_not(FastPath::Chain).unwrap_or_default();
             lines.push(format!("  backs: one for each lane: {why}"));

@@ -20,6 +20,9 @@
 //!   shared front, up to 64 lanes of a machine are simulated together, one bit for each lane
 //!   ([`LaneBits`](binhop_hw::LaneBits)), until the sharing ends.
 //!
+//! Where no set depends on a frame and nothing is drawn, all lanes of a placement have equal caches until a page may be
+//! evicted. Then the first lane simulates front and back for all of them, and each lane places pages only.
+//!
 //! A machine with a write buffer or an inclusive cache, or under cachegrind's rules, has lanes of its own,
 //! because each of its requests must be answered before the next access.
 //!
@@ -28,6 +31,8 @@
 //! differ from other backs. A front is shared until the first occasion at which a unit may touch level 1. If a
 //! unit asks for misses, no front is shared at all.
 
+mod equality;
+
 use binhop_hw::{
     FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Next, Rules, Tree,
 };
@@ -35,6 +40,7 @@ use binhop_hw::{
 use crate::machine::{Machine, WalkEntry};
 use crate::occasion::Subscription;
 use crate::prepare::Needs;
+use equality::why_lanes_differ;
 
 /// `FrontSharing` is the reason why the first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub enum FrontSharing {
     /// The front is shared: no set depends on a frame, no victim depends on the seed, and no count depends on
     /// time.
     Shared,
+    /// No cache depends on placement, so the front is simulated with the levels behind it, in one lane for all seeds.
+    Equal,
     /// The front has only one lane.
     OneLane,
     /// The options switch sharing off.
@@ -96,11 +104,28 @@ impl FrontSharing {
         }
     }
 
+    /// Returns the sharing of a front that is not shared by itself, on machines whose lanes may be equal.
+    fn with_lanes(self, are_equal: bool) -> Self {
+        match self {
+            Self::Shared | Self::OneLane | Self::Off => self,
+            _ if are_equal => Self::Equal,
+            _ => self,
+        }
+    }
+
+    /// Returns what a machine that is simulated alone under these seeds allows, if stages may be shared.
+    #[must_use]
+    pub(crate) fn alone(machine: &Machine, seeds: usize, subscription: Option<&Subscription>) -> Self {
+        let are_equal = why_lanes_differ(machine, seeds, true, subscription).is_none();
+        Self::of(machine, seeds, subscription).with_lanes(are_equal)
+    }
+
     /// Returns the reason as a sentence.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Shared => "level 1 does not depend on placement: it is simulated once for all seeds",
+            Self::Equal => "no cache depends on placement: all levels are simulated once for all seeds",
             Self::OneLane => "one seed: nothing to share",
             Self::Off => "sharing is switched off: level 1 is simulated for each seed",
             Self::Placement => {
@@ -141,6 +166,9 @@ impl FrontSharing {
 
 /// The reason why no path for backs is taken where every back is simulated in the bits of its bundle.
 const EVERY_BACK_IN_BITS: &str = "every back is simulated in bits";
+
+/// The reason why lanes are no bits where one lane stands for all of them.
+const EQUAL_LANES: &str = "the lanes of all seeds are equal, and one is simulated for all";
 
 /// Behind a shared front, fewer seeds are not worth being simulated in bits.
 pub(crate) const FEWEST_SEEDS_IN_BITS: usize = 3;
@@ -186,6 +214,8 @@ pub(crate) struct LaneCells {
     pub(crate) stacks: Vec<StackedBacks>,
     /// True if the lanes are simulated in bundles: their level 1 in bits or, behind a shared front, a back at least.
     pub(crate) bundled: bool,
+    /// True if the lanes of all seeds have equal caches until a page may be evicted. The first lane simulates them.
+    pub(crate) are_equal: bool,
 }
 
 /// `StackedBacks` are machines whose backs differ in ways only.
@@ -207,7 +237,7 @@ impl LaneCells {
             Some(StackedBacks { shape, ways, machines: riders })
         };
         let stacks = group(&able, |a, b| shape(a) == shape(b)).into_iter().filter_map(stacked).collect();
-        Self { machines: cells, stacks, bundled: false }
+        Self { machines: cells, stacks, bundled: false, are_equal: false }
     }
 
     /// Returns the trees of the machines.
@@ -310,9 +340,11 @@ impl FrontGroup {
         // What a unit or a walk does in one back makes it differ from other backs.
         let first = &machines[cells[0]];
         let injects = subscription.is_some() || first.translation().is_some() || first.protection().is_some();
+        let are_equal = |cell: usize| why_lanes_differ(&machines[cell], seeds, share, subscription).is_none();
         let equal = |a: usize, b: usize| {
             share
                 && !injects
+                && are_equal(a) == are_equal(b)
                 && !tree.answers_at_once()
                 && machines[a].memory() == machines[b].memory()
                 && machines[a].placement() == machines[b].placement()
@@ -323,7 +355,7 @@ impl FrontGroup {
         let sharing = match FrontSharing::of(first, lanes.len() * seeds, subscription) {
             _ if !share => FrontSharing::Off,
             FrontSharing::Shared if by_frame => FrontSharing::Tables,
-            sharing => sharing,
+            sharing => sharing.with_lanes(cells.iter().all(|&cell| are_equal(cell))),
         };
         let allowed: Vec<FastPaths> = cells.iter().map(|&cell| FastPath::of(machines[cell].tree())).collect();
         // Level 1 is the same for all machines. Each back takes the chain by itself. The direct-mapped filter
@@ -332,6 +364,9 @@ impl FrontGroup {
         let by_all = |path| allowed.iter().find_map(|tree| tree.why_not(path));
         let sifted = |cells: &Vec<usize>| KnownHitFilter::new(&trees(machines, cells)).is_some();
         let paths = FastPaths::decide(|path| match path {
+            FastPath::LaneBits | FastPath::BackBits if cells.iter().all(|&cell| are_equal(cell)) => {
+                Some(EQUAL_LANES)
+            }
             FastPath::TwoPhase => allowed[0].why_not(path),
             FastPath::Chain | FastPath::LruStack => by_any(path),
             FastPath::DirectMapped if sharing != FrontSharing::Shared => Some("no front is shared"),
@@ -370,7 +405,10 @@ impl FrontGroup {
         // Where lanes are bits, no lane has a front of its own.
         let bits = paths.takes(FastPath::LaneBits);
         let shared_front = paths.takes(FastPath::BackBits);
-        let in_bits = |cell: usize| LaneBits::takes_back(machines[cell].tree(), shared_front);
+        // Where bits hold the caches of some lanes, they hold the caches of all lanes of the group.
+        let are_equal = |cell: usize| are_equal(cell) && !bits;
+        let in_bits =
+            |cell: usize| LaneBits::takes_back(machines[cell].tree(), shared_front) && !are_equal(cell);
         let all_in_bits = (bits || shared_front) && cells.iter().all(|&cell| in_bits(cell));
         let paths = FastPaths::decide(|path| {
             let replaced = match path {
@@ -391,7 +429,8 @@ impl FrontGroup {
         let may_stack = paths.takes(FastPath::LruStack) && !paths.takes(FastPath::DirectMapped);
         let lane_cells = |cells: Vec<usize>| {
             let bundled = bits || shared_front && cells.iter().any(|&cell| in_bits(cell));
-            LaneCells { bundled, ..LaneCells::of(machines, cells, may_stack) }
+            let are_equal = are_equal(cells[0]);
+            LaneCells { bundled, are_equal, ..LaneCells::of(machines, cells, may_stack) }
         };
         let lanes: Vec<LaneCells> = lanes.into_iter().map(lane_cells).collect();
         let paths = FastPaths::decide(|path| match path {

@@ -12,6 +12,7 @@ mod caches;
 mod common;
 mod details;
 mod device_data;
+mod equal_lanes;
 mod exact;
 mod features_of_jm97;
 mod feedback;

@@ -224,7 +224,7 @@ fn lines_that_cannot_keep_protection_are_refused() {
     }
 }
 
-/// Nothing but the program accesses these caches, and each placement has a front of its own.
+/// Nothing but the program accesses these caches, and each placement has a front of its own if placements differ.
 #[test]
 fn lines_keep_protection_for_the_program_alone() {
     let settings = MACHINES[1].1.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -235,6 +235,12 @@ fn lines_keep_protection_for_the_program_alone() {
     assert!(problem.rule.contains("only the program accesses the caches"), "{problem}");
     assert_eq!(problem.value, "translation.line-protection");
     let options = RunOptions { kernel: false, ..options };
-    let lines = explain(std::slice::from_ref(&machine), &["jm97".to_string()], &options, None).unwrap();
-    assert!(lines.iter().any(|line| line.contains("lines keep the protection")), "{lines:?}");
+    let random = ["cache.l2d.ways=2", "cache.l2d.replacement=random"].map(ToString::to_string);
+    let differs = Machine::load("jm97", &[settings, random.to_vec()].concat()).unwrap();
+    for (machine, why) in
+        [(&machine, "no cache depends on placement"), (&differs, "lines keep the protection")]
+    {
+        let lines = explain(std::slice::from_ref(machine), &["jm97".to_string()], &options, None).unwrap();
+        assert!(lines.iter().any(|line| line.contains(why)), "{lines:?}");
+    }
 }

@@ -222,19 +222,20 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
     if options.seeds.len() > 1 && !options.front_tap {
         // The machine gets the note that it would get if it ran alone with all seeds at once.
         let sharing = match options.shares_stages() {
-            true => FrontSharing::of(machine, options.seeds.len(), options.subscription()),
+            true => FrontSharing::alone(machine, options.seeds.len(), options.subscription()),
             false => options.no_front_is_shared(),
         };
         notes.push(sharing.reason().to_string());
-        if sharing == FrontSharing::Shared && facts.page_evicted {
-            notes.push(
-                "since pages were evicted, level 1 was simulated for each seed from there on".to_string(),
-            );
-        } else if sharing == FrontSharing::Shared && machine.reuses_frames() && facts.died {
-            notes.push(
-                "since the frames of dead pages go to the next pages, level 1 was simulated for each seed from the first death on"
-                    .to_string(),
-            );
+        let which = if sharing == FrontSharing::Equal { "every level" } else { "level 1" };
+        let is_shared = matches!(sharing, FrontSharing::Shared | FrontSharing::Equal);
+        if is_shared && facts.page_evicted {
+            notes
+                .push(format!("since pages were evicted, {which} was simulated for each seed from there on"));
+        } else if is_shared && machine.reuses_frames() && facts.died {
+            notes.push(format!(
+                "since the frames of dead pages go to the next pages, {which} was simulated for each seed from the \
+                 first death on"
+            ));
         }
     }
     notes

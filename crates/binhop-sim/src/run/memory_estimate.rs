@@ -13,6 +13,8 @@
 //!   number of lanes, for each line of each page in each cache behind level 1, 4 B more for the line where a set has
 //!   several ways, and room for the accesses of a block. Where the sharing of a front or of TLBs ends, each lane gets caches
 //!   of its own beside the bundle's.
+//! - *Equal lanes* take memory for the caches of one lane, which is counted as a bundle. Each lane gets caches of its
+//!   own where its placement may evict pages.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -390,7 +392,11 @@ impl MemoryEstimate {
         let of_page = 16 + frames.placed + if options.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
         for stack in &cells.stacks {
-            self.seed.add(Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() });
+            self.add_caches(
+                first,
+                cells,
+                Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() },
+            );
         }
         for &cell in &cells.machines {
             let machine = &machines[cell];
@@ -399,7 +405,8 @@ impl MemoryEstimate {
             // One tally is kept of a warm-up, one is kept at the end, and one is current.
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
-            self.seed.add(Sum { fixed: 3 * tally + buffers, ..Sum::default() });
+            self.seed.add(Sum { fixed: 3 * tally, ..Sum::default() });
+            self.add_caches(machine, cells, Sum { fixed: buffers, ..Sum::default() });
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             if options.switches.is_some() {
                 self.seed.add(of_private(machine));
@@ -417,7 +424,7 @@ impl MemoryEstimate {
                         continue;
                     }
                     // A machine in a stack has no back of its own.
-                    self.seed.add(if stacked { Sum::default() } else { sum });
+                    self.add_caches(machine, cells, if stacked { Sum::default() } else { sum });
                 } else if in_bits && cell == cells.machines[0] {
                     // A lane holds at most one line of each set.
                     let lines = LINE_OF_LEVEL1 * cache.sets();
@@ -441,11 +448,22 @@ impl MemoryEstimate {
                     let ends = |safe| WhenFull { safe: if early { 0 } else { safe }, sum, most: u64::MAX };
                     self.when_full.extend(safe.map(ends));
                 } else if cell == cells.machines[0] {
-                    self.seed.add(sum);
+                    self.add_caches(machine, cells, sum);
                 }
                 self.note(format!("cache.{}.size", cache.name), cache.size.0, SettingBytes::fixed(sum.fixed));
             }
         }
+    }
+
+    /// Adds caches that each lane has for itself, or that the first of equal lanes has until a page may be evicted.
+    fn add_caches(&mut self, machine: &Machine, cells: &LaneCells, sum: Sum) {
+        if !cells.are_equal {
+            return self.seed.add(sum);
+        }
+        self.bundle.add(sum);
+        let ends =
+            |safe| WhenFull { safe: if machine.reuses_frames() { 0 } else { safe }, sum, most: u64::MAX };
+        self.when_full.extend(machine.safe_frames().map(ends));
     }
 
     /// Adds the cache behind level 1 of a machine, where lanes are bits.

@@ -7,7 +7,7 @@ use binhop_hw::Request;
 use binhop_os::PoolPolicy;
 use binhop_trace::export::MemoryAccess;
 
-use super::lane::{Lane, LaneSetup};
+use super::lane::{EqualLanes, Lane, LaneSetup};
 use super::lane_bundle::{LaneBundle, lanes_of_bundle};
 use super::recency::BlockRecency;
 use crate::frame_map::Tables;
@@ -37,13 +37,16 @@ pub(crate) fn lanes(
     reporter: &ProgressReporter<'_>,
 ) -> Result<Vec<GroupedLane>> {
     let spill = Arc::new(Spill::default());
+    // Lanes that may differ later are divided among threads from the start.
+    let together = lanes_of_bundle(options.seeds.len(), options.threads);
     let mut lanes = Vec::new();
     for (number, group) in sharing_plan.preparations.iter().flat_map(|stream| &stream.groups).enumerate() {
         for cells in &group.lanes {
-            for &seed in &options.seeds {
+            for (place, &seed) in options.seeds.iter().enumerate() {
                 let shared_front = group.sharing == FrontSharing::Shared;
                 let (paths, spill) = (&group.paths, &spill);
-                let setup = LaneSetup { machines, cells, seed, shared_front, paths, options, spill };
+                let led = cells.are_equal && place % together > 0;
+                let setup = LaneSetup { machines, cells, seed, shared_front, led, paths, options, spill };
                 lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
                 reporter.check_interrupt()?;
             }
@@ -71,12 +74,14 @@ fn in_bundles(lanes: Vec<GroupedLane>, workers: usize) -> Vec<Vec<GroupedLane>> 
     let mut runs: Vec<Vec<GroupedLane>> = Vec::new();
     for numbered in lanes {
         match runs.last_mut() {
+            Some(run) if numbered.1.is_led() => run.push(numbered),
             Some(run) if run[0].0 == numbered.0 && run[0].1.shares_bits(&numbered.1) => run.push(numbered),
             _ => runs.push(vec![numbered]),
         }
     }
     let bundles = |mut run: Vec<GroupedLane>| {
-        let most = lanes_of_bundle(run.len(), workers);
+        let is_divided = run[0].1.is_in_bits();
+        let most = if is_divided { lanes_of_bundle(run.len(), workers) } else { run.len() };
         std::iter::from_fn(move || (!run.is_empty()).then(|| run.drain(..most.min(run.len())).collect()))
     };
     runs.into_iter().flat_map(bundles).collect()
@@ -95,6 +100,8 @@ struct WorkerGroup {
     lanes: Vec<Lane>,
     /// The lanes that are simulated together.
     bundles: Vec<LaneBundle>,
+    /// The lanes whose caches are equal.
+    equal: Vec<EqualLanes>,
     /// Room for the requests that a lane's front lets through between two controls. All lanes use the same
     /// memory, one after the other.
     requests: Vec<Request>,
@@ -112,10 +119,13 @@ impl Worker {
             if group >= groups.len() {
                 groups.resize_with(group + 1, || None);
             }
-            let WorkerGroup { lanes, bundles, .. } = groups[group].get_or_insert_default();
-            let run: Vec<Lane> = run.into_iter().map(|(_, lane)| lane).collect();
+            let WorkerGroup { lanes, bundles, equal, .. } = groups[group].get_or_insert_default();
+            let mut run: Vec<Lane> = run.into_iter().map(|(_, lane)| lane).collect();
             if run[0].is_in_bits() {
                 bundles.push(LaneBundle::new(run));
+            } else if run.len() > 1 {
+                let led = run.split_off(1);
+                equal.extend(run.pop().map(|first| EqualLanes::new(first, led)));
             } else {
                 lanes.extend(run);
             }
@@ -126,7 +136,9 @@ impl Worker {
     pub(crate) fn into_lanes(self) -> Vec<GroupedLane> {
         let lanes = |(number, group): (usize, Option<WorkerGroup>)| {
             let bundled = |group: WorkerGroup| {
-                group.lanes.into_iter().chain(group.bundles.into_iter().flat_map(LaneBundle::into_lanes))
+                let WorkerGroup { lanes, bundles, equal, .. } = group;
+                let together = bundles.into_iter().flat_map(LaneBundle::into_lanes);
+                lanes.into_iter().chain(together).chain(equal.into_iter().flat_map(EqualLanes::into_lanes))
             };
             group.into_iter().flat_map(bundled).map(move |lane| (number, lane))
         };
@@ -172,12 +184,15 @@ impl Worker {
 impl WorkerGroup {
     /// Simulates the whole block in one lane, or bundle of lanes, after the other.
     fn block(&mut self, block: &Block, check_interrupt: InterruptCheck<'_>) -> Result<()> {
-        let Self { lanes, bundles, requests, tables, recency, unchecked } = self;
+        let Self { lanes, bundles, equal, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
         if bundles.iter().any(|bundle| bundle.ends_before(block)) {
             lanes.extend(bundles.drain(..).flat_map(LaneBundle::split));
         }
-        let last = lanes.len() + bundles.len() - 1;
+        if equal.iter().any(|equal| equal.ends_before(block)) {
+            lanes.extend(equal.drain(..).flat_map(EqualLanes::split));
+        }
+        let last = lanes.len() + bundles.len() + equal.len() - 1;
         let mut check = |work: usize| {
             *unchecked += work;
             if *unchecked > ENTRIES_BETWEEN_CHECKS {
@@ -195,6 +210,11 @@ impl WorkerGroup {
             check(bundle.work(block.entries()))?;
             recency.begin(lanes.len() + number < last);
             bundle.run(block, tables, recency, &mut check)?;
+        }
+        for (number, equal) in equal.iter_mut().enumerate() {
+            check(block.entries() + equal.count() * block.controls.len())?;
+            recency.begin(lanes.len() + bundles.len() + number < last);
+            equal.run(block, tables, recency, requests)?;
         }
         recency.end(&block.controls);
         Ok(())

@@ -7,7 +7,7 @@ use super::Entry;
 /// The tag must arrive before the data. A pair is not interrupted by another pair (ours: a second SPECIFYVTAG is
 /// refused). The miss of a user entry's line is a pair of its own, which ends before the handler specifies the tag of
 /// the program's line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TagRegister(Option<Entry>);
 
 impl TagRegister {

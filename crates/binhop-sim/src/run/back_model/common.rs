@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use binhop_hw::{AgentCounters, CacheCounters, Front, LaneBits, LruStack};
 use binhop_os::RunCounts;
 
+use super::BackModel;
 use crate::prepare::{FrontCounts, StreamCounts};
 use crate::softvm::{SoftvmCounts, SweepCounts};
 use crate::translation::TranslationCounts;
@@ -15,6 +16,8 @@ pub(crate) struct Common<'a> {
     pub(crate) front: Option<&'a Front>,
     /// The counts that a shared front sends with every mark.
     pub(crate) shared: Option<&'a FrontCounts>,
+    /// The backs that stand for the lane's backs, if another lane leads the lane.
+    pub(crate) leading: Option<&'a [BackModel]>,
     pub(crate) stacks: &'a [LruStack],
     /// The caches of all lanes and the number of this lane among them, if lanes are bits.
     pub(crate) bits: Option<(&'a LaneBits, usize)>,
@@ -34,6 +37,11 @@ pub(crate) struct Common<'a> {
 }
 
 impl Common<'_> {
+    /// Returns the back at a place of the lane that leads this lane.
+    pub(super) fn leading_back(&self, place: usize) -> &BackModel {
+        &self.leading.expect("the leading lane shows its backs at every mark")[place]
+    }
+
     pub(super) fn of_bits(&self) -> (&LaneBits, usize) {
         self.bits.expect("the bundle of a lane shows its bits at every mark")
     }

@@ -12,17 +12,24 @@ use crate::prepare::Mark;
 use crate::results::meter::OF_STREAM;
 use crate::results::tally::{ByAgent, Tally, add_dropped};
 
+/// A lane that leads other lanes has caches of its own.
+const NEVER_LED: &str = "the leading lane is not led";
+
 impl BackModel {
     /// Passes a mark. The meter reads the counts that tables report of the time between marks. Where a phase
     /// ends, every counter is kept.
     pub(crate) fn mark(&mut self, mark: Mark, common: &Common<'_>) -> Result<()> {
         let Self { tree, kind_of_back, account, .. } = self;
+        let kind_of_back = match kind_of_back {
+            BackKind::Led(place) => &common.leading_back(*place).kind_of_back,
+            own => own,
+        };
         let meter = account.meter();
         let now = meter.now();
         now[0] = common.stream.instructions;
         now[1] = common.stream.references;
         for (cache, misses) in now[OF_STREAM..].iter_mut().enumerate() {
-            *misses = match (tree.in_front(cache), &*kind_of_back) {
+            *misses = match (tree.in_front(cache), kind_of_back) {
                 (true, _) => common.misses_in_front(cache),
                 (false, BackKind::Own { back, .. }) => back.counters(cache).misses.demand(),
                 (false, BackKind::Stacked { stack, ways }) => common.stacks[*stack].demand_misses(*ways),
@@ -30,6 +37,7 @@ impl BackModel {
                     let (bits, lane) = common.of_bits();
                     bits.back_misses(lane, *back, cache)
                 }
+                (false, BackKind::Led(_)) => unreachable!("{NEVER_LED}"),
             };
         }
         if tree.config().agents != Agents::USER {
@@ -37,7 +45,11 @@ impl BackModel {
         }
         meter.mark(mark)?;
         if matches!(mark, Mark::Measured | Mark::End) {
-            let tally = self.tally_at(common);
+            let with_caches = match self.kind_of_back {
+                BackKind::Led(place) => common.leading_back(place),
+                _ => self,
+            };
+            let tally = with_caches.tally_at(common);
             self.account.end_phase(mark, tally);
         }
         Ok(())
@@ -64,6 +76,7 @@ impl BackModel {
                 tally.agents = self.tally_of_agents(common, &of_agent, &[bits.memory_of_agent(lane, *back)]);
                 tally
             }
+            BackKind::Led(_) => unreachable!("{NEVER_LED}"),
         }
     }
 
@@ -137,6 +150,7 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
                 &*of_bits
             }
             (false, BackKind::Stacked { .. }) => unreachable!("stacks have no agent but the user"),
+            (false, BackKind::Led(_)) => unreachable!("{NEVER_LED}"),
         };
         let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
         *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();

@@ -47,10 +47,13 @@ pub(crate) enum BackPlace {
     Stack(usize, u32),
     /// In the bits of its lane's bundle, at this place among the backs there.
     Bits(usize),
+    /// In the lane that leads its lane, at this place among the backs there.
+    Led(usize),
 }
 
-/// `BackKind` says how the back of a cell is simulated: by itself, in a stack, or in the bits of a bundle.
-#[derive(Debug)]
+/// `BackKind` says how the back of a cell is simulated: by itself, in a stack, in the bits of a bundle, or in the lane
+/// that leads its lane.
+#[derive(Clone, Debug)]
 enum BackKind {
     Own {
         back: Box<Back>,
@@ -61,6 +64,8 @@ enum BackKind {
     Stacked { stack: usize, ways: u32 },
     /// The back is simulated in the bits of its lane's bundle, at this place among the backs there.
     Bits(usize),
+    /// The back at this place of the lane that leads this lane stands for the back.
+    Led(usize),
 }
 
 /// `Division` states how frames divide a cache: into bins of some ways each.
@@ -90,6 +95,7 @@ impl BackModel {
                 BackPlace::Own => own(),
                 BackPlace::Stack(stack, ways) => BackKind::Stacked { stack, ways },
                 BackPlace::Bits(tree) => BackKind::Bits(tree),
+                BackPlace::Led(place) => BackKind::Led(place),
             },
             watched,
             sets: config.caches.iter().map(divide).collect(),
@@ -109,7 +115,7 @@ impl BackModel {
     pub(crate) fn place_in_bits(&self) -> Option<usize> {
         match self.kind_of_back {
             BackKind::Bits(place) => Some(place),
-            BackKind::Own { .. } | BackKind::Stacked { .. } => None,
+            BackKind::Own { .. } | BackKind::Stacked { .. } | BackKind::Led(_) => None,
         }
     }
 
@@ -121,6 +127,12 @@ impl BackModel {
             let back = Box::new(Back::split_off(bits, lane, back, Rng::new(seed), paths));
             self.kind_of_back = BackKind::Own { back, waited };
         }
+    }
+
+    /// Takes a copy of the back that stood for this back.
+    pub(crate) fn continue_from(&mut self, first: &Self) {
+        self.kind_of_back = first.kind_of_back.clone();
+        self.synonyms = first.synonyms;
     }
 
     /// Simulates requests that a front has let through. A back in a stack is simulated by the stack.
@@ -208,7 +220,7 @@ impl BackModel {
     ) {
         let back = || match &self.kind_of_back {
             BackKind::Own { back, .. } => &**back,
-            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+            BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!(
                     "neither stacks nor bits hold lines with virtual tags where copies are looked for"
                 )
@@ -227,7 +239,7 @@ impl BackModel {
     pub(crate) fn demand_at_memory(&self) -> u64 {
         match &self.kind_of_back {
             BackKind::Own { back, .. } => Counted::memory(&**back).accesses.demand(),
-            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+            BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!(
                     "stacks do not stand where addresses are translated, and bits count by themselves"
                 )
@@ -239,7 +251,7 @@ impl BackModel {
     pub(crate) fn parts(&mut self) -> (&Tree, &mut Back) {
         match &mut self.kind_of_back {
             BackKind::Own { back, .. } => (&self.tree, back),
-            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+            BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!("neither stacks nor bits stand where a unit acts")
             }
         }
@@ -249,7 +261,7 @@ impl BackModel {
     pub(crate) fn waited(&self) -> u64 {
         match &self.kind_of_back {
             BackKind::Own { waited, .. } => *waited,
-            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+            BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!("a lane of one cell with a front of its own has no stack and no bits")
             }
         }
@@ -258,7 +270,7 @@ impl BackModel {
     pub(crate) fn own(&mut self) -> (&mut Back, &mut u64) {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
-            BackKind::Stacked { .. } | BackKind::Bits(_) => {
+            BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!("neither stacks nor bits answer at once, or stand behind a direct-mapped filter")
             }
         }
@@ -290,7 +302,7 @@ impl BackModel {
         let misses = match (front.filter(|_| self.tree.in_front(cache)), &self.kind_of_back) {
             (Some(front), _) => front.repeats(cache),
             (None, BackKind::Own { back, .. }) => back.repeats(cache),
-            (None, BackKind::Stacked { .. } | BackKind::Bits(_)) => {
+            (None, BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_)) => {
                 unreachable!("a cache that is watched is in no stack and in no bits")
             }
         };

@@ -32,7 +32,7 @@ impl Lane {
             at = *position as usize;
             self.control(
                 control,
-                Here { controls, number, tables, recency, bits: None, walks: None },
+                Here { controls, number, tables, recency, bits: None, walks: None, first: None },
                 requests,
             )?;
         }
@@ -40,7 +40,7 @@ impl Lane {
     }
 
     /// Simulates the entries before control number `span`, or after the last control.
-    fn advance(
+    pub(super) fn advance(
         &mut self,
         block: &Block,
         span: usize,

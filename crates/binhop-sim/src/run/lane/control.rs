@@ -24,6 +24,8 @@ pub(super) struct Here<'a> {
     pub(super) bits: Option<(&'a LaneBits, usize)>,
     /// The walks of the bundle with their counts, if addresses are translated.
     pub(super) walks: Option<&'a BundleWalks>,
+    /// The lane whose caches stand for the caches of this lane, if the lane is led.
+    pub(super) first: Option<&'a Lane>,
 }
 
 impl Lane {
@@ -115,13 +117,17 @@ impl Lane {
             }
             Control::Mark(mark, stream, shared) => {
                 self.clock.reach(stream.instructions);
+                let mut backs = std::mem::take(&mut self.backs);
+                // The lane with the caches of this lane.
+                let caches = here.first.unwrap_or(self);
                 let common = Common {
-                    front: self.front.as_ref(),
+                    front: caches.front.as_ref(),
                     shared: shared.as_deref(),
-                    stacks: &self.stacks,
+                    leading: here.first.map(|first| &*first.backs),
+                    stacks: &caches.stacks,
                     bits: here.bits,
                     stream: **stream,
-                    translation: self.translator.as_ref().map(|translator| {
+                    translation: caches.translator.as_ref().map(|translator| {
                         let of_front =
                             shared.as_ref().map_or_else(Default::default, |shared| shared.translation);
                         // Processes and intervals count no walks.
@@ -130,18 +136,18 @@ impl Lane {
                         let of_bundle = bundle.map(|(walks, (bits, lane))| walks.counts(bits, lane));
                         translator.counts() + of_front + of_bundle.unwrap_or_default()
                     }),
-                    at_misses: self.miss_handlers.as_ref().map(|handlers| handlers.counts()),
-                    sweeps: self.line_protection().map(|protection| protection.counts),
+                    at_misses: caches.miss_handlers.as_ref().map(|handlers| handlers.counts()),
+                    sweeps: caches.line_protection().map(|protection| protection.counts),
                     faults: self.frames.faults(),
                     evictions: self.frames.evictions(),
                     runs: self.frames.run_counts(),
-                    waited: self.waited
+                    waited: caches.waited
                         + shared.as_ref().map_or(0, |shared| shared.waited)
                         + here.walks.map_or(0, BundleWalks::waited),
                 };
-                for back in &mut self.backs {
-                    back.mark(*mark, &common)?;
-                }
+                let marked = backs.iter_mut().try_for_each(|back| back.mark(*mark, &common));
+                self.backs = backs;
+                marked?;
                 if let Some(private) = &mut self.private {
                     match mark {
                         Mark::Process(turn) => private.turn(turn, stream.instructions)?,

@@ -3,6 +3,7 @@
 
 mod block;
 mod control;
+mod equal_lanes;
 mod in_bits;
 mod old_protection;
 mod one_by_one;
@@ -38,6 +39,7 @@ use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::sharing::LaneCells;
 use crate::unit::InLane;
+pub(crate) use equal_lanes::EqualLanes;
 use in_bits::InBits;
 pub(crate) use in_bits::PageInFrame;
 use protection::LineProtection;
@@ -47,9 +49,11 @@ use translate::LaneTranslator;
 /// `Lane` is one placement of one seed, with everything that depends on the placement.
 pub(crate) struct Lane {
     pub(crate) seed: u64,
+    /// True while the caches of another lane stand for this lane's caches ([`EqualLanes`]). Then the lane has none.
+    led: bool,
     frames: Frames,
     frame_map: FrameMap,
-    /// The lane's own front; `None` while the front is shared, and where lanes are bits.
+    /// The lane's own front; `None` while the front is shared, where lanes are bits, and while the lane is led.
     front: Option<Front>,
     /// One back for each cell. The cells are machines of one placement and one front.
     pub(crate) backs: Vec<BackModel>,
@@ -101,6 +105,8 @@ pub(crate) struct LaneSetup<'a> {
     pub(crate) cells: &'a LaneCells,
     pub(crate) seed: u64,
     pub(crate) shared_front: bool,
+    /// True if the caches of another lane stand for the caches of this lane.
+    pub(crate) led: bool,
     /// The fast paths that are taken behind this front.
     pub(crate) paths: &'a FastPaths,
     pub(crate) options: &'a RunOptions,
@@ -110,7 +116,7 @@ pub(crate) struct LaneSetup<'a> {
 
 impl Lane {
     pub(crate) fn new(setup: &LaneSetup<'_>, custom: Option<Box<dyn PoolPolicy>>) -> Result<Self> {
-        let LaneSetup { machines, cells, seed, paths, options, .. } = *setup;
+        let LaneSetup { machines, cells, seed, led, paths, options, .. } = *setup;
         let machine = &machines[cells.machines[0]];
         let tree = machine.tree();
         let watched = options.watch.as_deref().map(|name| machine.cache(name)).transpose()?;
@@ -119,6 +125,7 @@ impl Lane {
         let mut places = 0..;
         let mut model = |&cell: &usize| {
             let place = match cells.stack_of(cell, machines) {
+                _ if led => BackPlace::Led(places.next().expect("numbers do not end")),
                 Some((stack, ways)) => BackPlace::Stack(stack, ways),
                 None if in_bits && LaneBits::takes_back(machines[cell].tree(), !front_in_bits) => {
                     BackPlace::Bits(places.next().expect("numbers do not end"))
@@ -130,7 +137,7 @@ impl Lane {
             BackModel::new(cell, tree, seed, account, watched, place, paths)
         };
         let mut front =
-            (!setup.shared_front && !front_in_bits).then(|| Front::with(tree, Rng::new(seed), paths));
+            (!setup.shared_front && !front_in_bits && !led).then(|| Front::with(tree, Rng::new(seed), paths));
         if let (Some(front), Some(cache)) = (&mut front, watched.filter(|&cache| tree.in_front(cache))) {
             front.watch(cache);
         }
@@ -147,17 +154,18 @@ impl Lane {
         if options.tap || options.front_tap {
             backs.iter_mut().for_each(BackModel::tap);
         }
+        let stacks = cells.stacks.iter().filter(|_| !led);
         Ok(Self {
             seed,
+            led,
             frames,
             frame_map,
             front,
             backs,
-            known_hits: paths
-                .takes(FastPath::KnownHits)
+            known_hits: (paths.takes(FastPath::KnownHits) && !led)
                 .then(|| KnownHitFilter::new(&cells.trees(machines)))
                 .flatten(),
-            stacks: cells.stacks.iter().map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
+            stacks: stacks.map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
             bits: in_bits.then(|| InBits::new(!front_in_bits, *paths)),
             immediate: tree.answers_at_once() || options.tap || options.front_tap,
             clock: Clock::default(),
@@ -185,7 +193,7 @@ impl Lane {
     /// Returns the cost of simulating the lane: a front, and its backs. Lanes are assigned to workers by
     /// their cost.
     pub(crate) fn weight(&self) -> usize {
-        1 + self.backs.len() + self.stacks.len()
+        if self.led { 0 } else { 1 + self.backs.len() + self.stacks.len() }
     }
 
     /// Returns whether a page is in memory.
@@ -255,6 +263,10 @@ impl Lane {
         }
         if let (Some(handlers), Some(tables)) = (&self.miss_handlers, tables) {
             handlers.check(&self.frame_map, tables, self.seed)?;
+        }
+        if self.led {
+            // The lane that leads this one checks the caches.
+            return self.backs.iter().try_for_each(|back| back.check_counts(self.seed));
         }
         if let Some(InBits { front, backs, .. }) = &mut self.bits {
             if shared.is_none() {

@@ -8,7 +8,7 @@ use crate::softvm::Rights;
 
 /// `OldProtection` holds the lines whose protection is older than the protection of their page. A line is named by its
 /// side, its mapping, and its number in lines of the side's level 1.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct OldProtection {
     pub(super) lines: BTreeMap<(usize, MappingId, u32), Rights>,
     /// The lines of level 1, or of a longer line that covers them, that left a cache during an access.

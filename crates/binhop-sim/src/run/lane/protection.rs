@@ -33,6 +33,7 @@ impl<W: Witness> Witness for AllLeaving<'_, W> {
 }
 
 /// `LineProtection` is what a lane knows of the protection of lines.
+#[derive(Clone)]
 pub(super) struct LineProtection {
     config: Arc<ProtectionConfig>,
     /// The lines whose protection is older than the protection of their page.

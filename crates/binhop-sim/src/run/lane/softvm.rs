@@ -19,6 +19,7 @@ use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, TagRegister, ow
 use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
+#[derive(Clone)]
 pub(super) struct MissHandlers {
     config: Arc<SoftvmConfig>,
     /// The mapping of page 0 of the tables.

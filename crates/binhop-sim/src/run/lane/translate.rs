@@ -126,6 +126,13 @@ impl LaneTranslator {
         self.passing
     }
 
+    /// Takes over what another lane's translator, which stood for this one, has and has counted.
+    pub(super) fn continue_from(&mut self, first: &Self) {
+        let Self { tlbs, counts, passing, before, .. } = first;
+        self.tlbs.clone_from(tlbs);
+        (self.counts, self.passing, self.before) = (*counts, *passing, *before);
+    }
+
     /// Adds the counts of a shared front that has ended.
     pub(super) fn add(&mut self, counts: TranslationCounts) {
         self.counts += counts;

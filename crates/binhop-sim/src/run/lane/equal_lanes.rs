@@ -1,0 +1,115 @@
+//! `EqualLanes` simulates lanes whose caches are equal. The caches of the first lane stand for the caches of all.
+//!
+//! Each lane places pages in frames of its own, and keeps its own meters. Everything else that a lane counts is what
+//! the first lane counts. Where a placement may evict a page, lanes begin to differ: each lane takes a copy of the
+//! first lane's caches and counts, and continues by itself. The sharing plan ([`crate::sharing`]) says which lanes are
+//! equal.
+
+use binhop_base::Result;
+use binhop_hw::Request;
+
+use super::Lane;
+use super::control::Here;
+use crate::frame_map::Tables;
+use crate::prepare::{Block, Control};
+use crate::run::recency::BlockRecency;
+use crate::translation::TlbEvent;
+
+/// `EqualLanes` holds lanes whose caches are equal.
+pub(crate) struct EqualLanes {
+    /// The lane that simulates the caches.
+    first: Lane,
+    led: Vec<Lane>,
+}
+
+impl EqualLanes {
+    /// Makes the group of a lane and the lanes that it leads, each in its initial state.
+    pub(crate) fn new(first: Lane, led: Vec<Lane>) -> Self {
+        debug_assert!(!first.led && led.iter().all(|lane| lane.led));
+        Self { first, led }
+    }
+
+    /// Returns the number of lanes.
+    pub(crate) fn count(&self) -> usize {
+        1 + self.led.len()
+    }
+
+    /// Returns whether lanes may begin to differ in this block.
+    pub(crate) fn ends_before(&self, block: &Block) -> bool {
+        let ends = |control: &Control| {
+            matches!(control, Control::Evictions | Control::Unshare(_) | Control::Tlb(TlbEvent::Own(_)))
+        };
+        block.controls.iter().any(|(_, control)| ends(control))
+    }
+
+    /// Ends the group. Each lane continues by itself.
+    pub(crate) fn split(self) -> impl Iterator<Item = Lane> {
+        let Self { first, mut led } = self;
+        led.iter_mut().for_each(|lane| lane.continue_from(&first));
+        std::iter::once(first).chain(led)
+    }
+
+    /// Simulates a block in all lanes. `requests` is room for the requests that the front lets through.
+    pub(crate) fn run(
+        &mut self,
+        block: &Block,
+        tables: &Tables,
+        recency: &mut BlockRecency,
+        requests: &mut Vec<Request>,
+    ) -> Result<()> {
+        let Self { first, led } = self;
+        let controls = &*block.controls;
+        let mut at = 0;
+        for (number, (position, control)) in controls.iter().enumerate() {
+            if matches!(control, Control::Watch(_)) && !first.backs[0].has_virtual_tags() {
+                continue;
+            }
+            first.advance(block, number, at..*position as usize, tables, requests)?;
+            at = *position as usize;
+            let here = Here { controls, number, tables, recency, bits: None, walks: None, first: None };
+            first.control(control, here, requests)?;
+            // A led lane has no caches, and needs to know of its pages alone, and of marks.
+            if !matches!(
+                control,
+                Control::Place { .. } | Control::Died(_) | Control::Footprint(..) | Control::Mark(..)
+            ) {
+                continue;
+            }
+            for lane in &mut *led {
+                let first = Some(&*first);
+                let here = Here { controls, number, tables, recency, bits: None, walks: None, first };
+                lane.control(control, here, requests)?;
+            }
+        }
+        first.advance(block, controls.len(), at..block.entries(), tables, requests)
+    }
+
+    /// Ends the simulation. Returns the lanes with their final counts.
+    pub(crate) fn into_lanes(self) -> impl Iterator<Item = Lane> {
+        std::iter::once(self.first).chain(self.led)
+    }
+}
+
+impl Lane {
+    /// Returns whether the caches of another lane stand for the caches of this lane.
+    pub(crate) fn is_led(&self) -> bool {
+        self.led
+    }
+
+    /// Takes a copy of the caches that stood for this lane's caches, and of everything that was counted there.
+    fn continue_from(&mut self, first: &Self) {
+        self.led = false;
+        self.front.clone_from(&first.front);
+        self.stacks.clone_from(&first.stacks);
+        self.known_hits.clone_from(&first.known_hits);
+        for (own, back) in self.backs.iter_mut().zip(&first.backs) {
+            own.continue_from(back);
+        }
+        (self.clock, self.waited) = (first.clock, first.waited);
+        if let (Some(own), Some(translator)) = (&mut self.translator, &first.translator) {
+            own.continue_from(translator);
+        }
+        self.miss_handlers.clone_from(&first.miss_handlers);
+        self.protection.clone_from(&first.protection);
+    }
+}
