@@ -1,6 +1,6 @@
 //! `Fresh` holds the frames that were never used, in the list's initial order.
 //!
-//! The initial order is drawn only as far as the pool reaches. A frame that is taken leaves a mark at its
+//! The initial order is drawn little further than the pool reaches. A frame that is taken leaves a mark at its
 //! place in the order ([`Ranks`]). To find the frame at a rank and to take a frame out therefore cost O(log
 //! P), whatever the size of the pool. The first question about a frame that was not found by its rank costs O(P).
 
@@ -11,10 +11,16 @@ use binhop_base::{Rng, Stream};
 
 use super::ranks::Ranks;
 
+/// The number of places that are drawn when the pool reaches a place that is not drawn. Draws together cost less than
+/// draws one by one.
+const AHEAD: usize = 16;
+
 pub(super) struct Fresh {
     /// All frames in initial order. Frames from place `drawn` on are not in order yet.
     order: Vec<u32>,
     drawn: usize,
+    /// The number of places that have been within the pool. It is at most `drawn`.
+    reached: usize,
     rng: Rng,
     /// The stream that draws the initial order (KH90 §4.1.2).
     stream: Stream,
@@ -35,13 +41,15 @@ impl Fresh {
     pub(super) fn new(frames: u32, rng: Rng, stream: Stream, size: usize) -> Self {
         let mut fresh = Self::untouched((0..frames).collect(), rng, stream);
         fresh.draw(size);
+        fresh.reached = size;
         fresh
     }
 
     /// Makes all frames in an order of which nothing is drawn yet.
     fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
         let ranks = Ranks::new(order.len());
-        Self { drawn: 0, rng, stream, found: Cell::new(None), places: OnceCell::new(), ranks, used: 0, order }
+        let (found, places) = (Cell::new(None), OnceCell::new());
+        Self { drawn: 0, reached: 0, rng, stream, found, places, ranks, used: 0, order }
     }
 
     /// Draws the order up to place `end`.
@@ -55,7 +63,7 @@ impl Fresh {
         }
     }
 
-    /// Returns the place of a frame in the order, if the frame is drawn.
+    /// Returns the place of a frame in the order, if the frame is or was within the pool.
     #[inline]
     fn place_of(&self, frame: u32) -> Option<usize> {
         if let Some((found, place)) = self.found.get()
@@ -69,7 +77,7 @@ impl Fresh {
             places
         });
         let place = *places.get(frame as usize)? as usize;
-        (place < self.drawn && self.order[place] == frame).then_some(place)
+        (place < self.reached && self.order[place] == frame).then_some(place)
     }
 
     /// Returns the number of frames, including taken frames.
@@ -84,11 +92,11 @@ impl Fresh {
 
     /// Returns the first frames of the order, taken or not.
     pub(super) fn first(&self, frames: usize) -> &[u32] {
-        debug_assert!(frames <= self.drawn);
+        debug_assert!(frames <= self.reached);
         &self.order[..frames]
     }
 
-    /// Returns the frame at a rank among the frames that were not taken. The frame must be drawn.
+    /// Returns the frame at a rank among the frames that were not taken. The frame must be within the pool.
     pub(super) fn at(&self, rank: usize) -> u32 {
         let place = self.ranks.place(rank);
         let frame = self.order[place];
@@ -96,9 +104,9 @@ impl Fresh {
         frame
     }
 
-    /// Returns the frames that were not taken, as far as the order is drawn.
+    /// Returns the frames within the pool that were not taken.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.order[..self.drawn]
+        self.order[..self.reached]
             .iter()
             .enumerate()
             .filter(|(place, _)| !self.ranks.has_left(*place))
@@ -107,28 +115,27 @@ impl Fresh {
 
     /// Returns the frames that were taken, in the initial order.
     pub(super) fn iter_used(&self) -> impl Iterator<Item = u32> {
-        self.order[..self.drawn]
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| self.ranks.has_left(*place))
-            .map(|(_, &f)| f)
+        self.ranks.iter_left().map(|place| self.order[place])
     }
 
-    /// Returns whether a frame is drawn and was not taken.
+    /// Returns whether a frame is within the pool.
     #[inline]
     pub(super) fn holds(&self, frame: u32) -> bool {
         self.place_of(frame).is_some_and(|place| !self.ranks.has_left(place))
     }
 
-    /// Takes out a drawn frame. Returns the frame that is the `size`-th from now on, if at least `size` frames
+    /// Takes out a frame of the pool. Returns the frame that is the `size`-th from now on, if at least `size` frames
     /// are left.
     pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
-        self.ranks.leave(self.place_of(frame).expect("the frame is drawn"));
+        self.ranks.leave(self.place_of(frame).expect("the pool holds the frame"));
         self.used += 1;
         // No place from `entering` on was ever within the pool, so no frame there was taken.
         let entering = self.used + size - 1;
         (entering < self.order.len()).then(|| {
-            self.draw(entering + 1);
+            self.reached = entering + 1;
+            if self.reached > self.drawn {
+                self.draw((entering + AHEAD).min(self.order.len()));
+            }
             self.order[entering]
         })
     }
@@ -146,7 +153,7 @@ impl Fresh {
     /// Makes all frames in a given order.
     pub(super) fn in_order(order: Vec<u32>) -> Self {
         let mut fresh = Self::untouched(order, Rng::new(0), Stream::new(binhop_base::Domain::FrameOrder, 0));
-        fresh.drawn = fresh.order.len();
+        (fresh.drawn, fresh.reached) = (fresh.order.len(), fresh.order.len());
         fresh
     }
 }

@@ -1,42 +1,66 @@
 //! `Ranks` numbers the places of a list anew as entries leave the list.
 //!
-//! An entry that leaves the list leaves a mark at its place, and nothing moves. A Fenwick tree counts the
-//! marks of each word. To find the place of a rank and to mark a place therefore cost O(log n).
+//! An entry that leaves the list leaves a mark at its place, and nothing moves. The words of marks stand in blocks. Each
+//! word has the number of marks before it in its block, and a Fenwick tree counts the marks of each block. To find the
+//! place of a rank and to mark a place therefore cost O(log n), and touch few lines of the host's cache: each lane has
+//! ranks of its own, so between two placements these lines leave the host's first caches.
 
 use alloc::{vec, vec::Vec};
 
 pub(super) struct Ranks {
     /// A bit for each place, set if the entry of the place has left.
     left: Vec<u64>,
-    /// A Fenwick tree of the number of set bits in each word of `left`.
+    /// For each word of `left`, the number of set bits in the words before it in its block.
+    before: Vec<u16>,
+    /// A Fenwick tree of the number of set bits in each block.
     sums: Vec<u32>,
 }
 
 const WORD: usize = u64::BITS as usize;
 
+/// The number of words in a block. The places of a block are counted in 16 bits.
+const BLOCK: usize = 64;
+
 impl Ranks {
     /// Makes the ranks of a list with `places` places, of which no entry has left.
     pub(super) fn new(places: usize) -> Self {
         let words = places.div_ceil(WORD);
-        Self { left: vec![0; words], sums: vec![0; words + 1] }
+        Self { left: vec![0; words], before: vec![0; words], sums: vec![0; words.div_ceil(BLOCK) + 1] }
     }
 
     /// Forgets all marks.
     pub(super) fn clear(&mut self) {
         self.left.fill(0);
+        self.before.fill(0);
         self.sums.fill(0);
     }
 
     /// Returns whether the entry of a place has left.
+    #[inline]
     pub(super) fn has_left(&self, place: usize) -> bool {
         self.left[place / WORD] >> (place % WORD) & 1 == 1
+    }
+
+    /// Returns the places whose entries have left, in order.
+    pub(super) fn iter_left(&self) -> impl Iterator<Item = usize> {
+        self.left.iter().enumerate().filter(|(_, marks)| **marks != 0).flat_map(|(word, &marks)| {
+            let without_lowest = |&marks: &u64| (marks & (marks - 1) != 0).then_some(marks & (marks - 1));
+            core::iter::successors(Some(marks), without_lowest)
+                .map(move |marks| word * WORD + marks.trailing_zeros() as usize)
+        })
     }
 
     /// Marks the place of an entry that leaves.
     pub(super) fn leave(&mut self, place: usize) {
         debug_assert!(!self.has_left(place));
-        self.left[place / WORD] |= 1 << (place % WORD);
-        let mut node = place / WORD + 1;
+        let word = place / WORD;
+        self.left[word] |= 1 << (place % WORD);
+        let block = word / BLOCK;
+        // One loop over the whole block has no branch that depends on the place, and takes few instructions.
+        for (number, before) in (0..).zip(&mut self.before[block_of(word, self.left.len())]) {
+            *before += u16::from(number > (word % BLOCK) as u16);
+        }
+        let mut node = block + 1;
         while node < self.sums.len() {
             self.sums[node] += 1;
             node += node & node.wrapping_neg();
@@ -45,22 +69,39 @@ impl Ranks {
 
     /// Returns the place of the entry before which `rank` entries remain.
     pub(super) fn place(&self, mut rank: usize) -> usize {
-        let words = self.left.len();
-        let mut word = 0;
-        let mut step = words.next_power_of_two();
+        let blocks = self.sums.len() - 1;
+        let mut block = 0;
+        let mut step = blocks.next_power_of_two();
         while step > 0 {
-            let next = word + step;
-            if next <= words {
-                let remaining = step * WORD - self.sums[next] as usize;
+            let next = block + step;
+            if next <= blocks {
+                let remaining = step * BLOCK * WORD - self.sums[next] as usize;
                 if remaining <= rank {
                     rank -= remaining;
-                    word = next;
+                    block = next;
                 }
             }
             step /= 2;
         }
-        word * WORD + select(!self.left[word], rank)
+        let first = block * BLOCK;
+        // The rank lies in the last word before which no more than `rank` entries of the block remain. The first word
+        // of the block is such a word.
+        let before = &self.before[block_of(first, self.left.len())];
+        let words: u16 = (0..)
+            .zip(before)
+            .map(|(word, &before): (u16, _)| u16::from(word * WORD as u16 - before <= rank as u16))
+            .sum();
+        let word = usize::from(words) - 1;
+        let rank = rank - (word * WORD - usize::from(before[word]));
+        (first + word) * WORD + select(!self.left[first + word], rank)
     }
+}
+
+/// Returns the words of the block of a word, in a list of `words` words.
+#[inline]
+fn block_of(word: usize, words: usize) -> core::ops::Range<usize> {
+    let first = word / BLOCK * BLOCK;
+    first..words.min(first + BLOCK)
 }
 
 /// Returns the position of the set bit before which `rank` bits are set. `bits` must have such a bit.
@@ -87,9 +128,36 @@ fn select(bits: u64, rank: usize) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::select;
+    use super::{Ranks, Vec, select};
 
     proptest! {
+        #[test]
+        fn entries_leave_as_from_a_list(
+            places in 1..20_000usize,
+            runs in prop::collection::vec((any::<usize>(), 1..600usize), 0..40),
+            ranks in prop::collection::vec(any::<usize>(), 60),
+        ) {
+            let mut tree = Ranks::new(places);
+            for again in [false, true] {
+                let mut model: Vec<usize> = (0..places).collect();
+                for &(start, len) in &runs {
+                    let start = start % model.len();
+                    let end = (start + len).min(model.len() - 1);
+                    model.drain(start.min(end)..end).for_each(|place| tree.leave(place));
+                    for &rank in &ranks {
+                        let rank = rank % model.len();
+                        prop_assert_eq!(tree.place(rank), model[rank]);
+                    }
+                }
+                let left: Vec<usize> = (0..places).filter(|&place| tree.has_left(place)).collect();
+                prop_assert_eq!(left.len() + model.len(), places);
+                prop_assert_eq!(tree.iter_left().collect::<Vec<_>>(), left);
+                if !again {
+                    tree.clear();
+                }
+            }
+        }
+
         #[test]
         fn a_bit_is_found_by_its_rank(bits in prop_oneof![any::<u64>(), Just(u64::MAX), Just(1 << 63)]) {
             let set = (0..64).filter(|place| bits >> place & 1 == 1);
