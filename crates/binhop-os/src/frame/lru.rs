@@ -20,7 +20,7 @@
 //! the lane's last placement, or at the used part of the pool where this part is smaller. Each frame that was
 //! touched since the list last looked at it costs O(log P), spread over placements.
 
-use alloc::vec;
+use alloc::{vec, vec::Vec};
 
 use binhop_base::{Domain, PageId, Rng, Stream};
 
@@ -258,36 +258,65 @@ impl LruList {
 
     /// Returns whether every frame stands in the list exactly once, and the counts agree with the frames.
     pub(crate) fn is_consistent(&self) -> bool {
-        let mut seen = vec![0u8; self.len()];
+        // A frame that was never used is in the initial order alone. So only used frames are looked at.
+        let mut unseen = FrameSet::new(self.len());
+        let (mut used, mut wired) = (0, 0);
+        for frame in self.fresh.iter_used() {
+            if !unseen.insert(frame) {
+                return false;
+            }
+            used += 1;
+            wired += usize::from(self.contents.of(frame).is_wired());
+        }
         if let Some(followed) = &self.followed {
             let outside = followed.age_queue.iter().map(|entry| entry.frame);
+            let mut listed = 0;
             for frame in followed.pool.iter().chain(outside) {
-                seen[frame as usize] += 1;
+                listed += 1;
+                // A wired frame is in no list, and no other used frame is in the lists twice.
+                if self.contents.of(frame).is_wired() || !unseen.remove(frame) {
+                    return false;
+                }
+            }
+            if listed + wired != used {
+                return false;
             }
         }
-        let mut used = vec![false; self.len()];
-        let mut wired = 0;
-        for frame in self.fresh.iter_used() {
-            let is_wired = self.contents.of(frame).is_wired();
-            used[frame as usize] = true;
-            wired += usize::from(is_wired);
-            // A wired frame is in no list. A used frame is in no list either, as long as nobody needs the
-            // oldest frame.
-            seen[frame as usize] += u8::from(is_wired || self.followed.is_none());
-        }
-        for (seen, used) in seen.iter_mut().zip(used) {
-            *seen += u8::from(!used);
-        }
-        seen.iter().all(|&times| times == 1)
+        used == self.fresh.used()
             && wired == self.wired
             && self.bins.as_ref().is_none_or(|bins| bins.are_consistent(self.pool(), &self.contents))
+    }
+}
+
+/// `FrameSet` is a set of frames, with a bit for each.
+struct FrameSet(Vec<u64>);
+
+impl FrameSet {
+    fn new(frames: usize) -> Self {
+        Self(vec![0; frames.div_ceil(64)])
+    }
+
+    /// Adds a frame. Returns whether the set lacked it.
+    fn insert(&mut self, frame: u32) -> bool {
+        let (word, bit) = (&mut self.0[frame as usize / 64], 1 << (frame % 64));
+        let lacked = *word & bit == 0;
+        *word |= bit;
+        lacked
+    }
+
+    /// Removes a frame. Returns whether the set held it.
+    fn remove(&mut self, frame: u32) -> bool {
+        let (word, bit) = (&mut self.0[frame as usize / 64], 1 << (frame % 64));
+        let held = *word & bit != 0;
+        *word &= !bit;
+        held
     }
 }
 
 #[cfg(test)]
 impl LruList {
     /// Makes a list in a given order.
-    pub(crate) fn in_order(order: alloc::vec::Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
+    pub(crate) fn in_order(order: Vec<u32>, size: usize, counts: Option<BinCounts>) -> Self {
         Self::of(Fresh::in_order(order), size, counts)
     }
 
