@@ -53,26 +53,37 @@ impl Content {
     }
 }
 
-/// The logarithm of the largest number of frames in a chunk.
-const CHUNK_LOG2: u32 = 4;
-
-/// `Contents` holds the content of each frame, chunk by chunk. A chunk takes memory when one of its frames is first
-/// used: a large memory of which few frames are used would otherwise cost each lane more than its caches.
+/// `Contents` holds the content of each frame.
+///
+/// Of a large memory a run often uses few frames, and a lane would pay more for a place for each frame than for its
+/// caches. So contents are in a hash table until between 3/16 and 3/8 of the frames were used. From then on they are in a
+/// list of all frames. The order of the contents shows in no result.
 pub(crate) struct Contents {
     frames: usize,
-    /// The logarithm of the number of frames in a chunk. A small memory is one chunk.
-    chunk_log2: u32,
-    /// For each chunk, its number among `chunks` plus 1; 0 for a chunk of which no frame was used.
-    numbers: Vec<u32>,
-    /// The contents of the chunks, one chunk after another.
-    chunks: Vec<Content>,
+    /// The contents of frames that were used, and empty entries. The table uses open addressing with linear probing, and
+    /// is at most three quarters full.
+    table: Vec<Entry>,
+    /// The number of frames in the table.
+    used: usize,
+    /// The content of each frame, once `table` would take too much memory. The table is empty then.
+    all: Vec<Content>,
 }
+
+/// `Entry` is an entry of the table of contents.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// The frame plus one; 0 in an empty entry.
+    frame: u32,
+    content: Content,
+}
+
+/// The number of entries of the smallest table. A memory of fewer than twice as many frames is a list.
+const FEWEST: usize = 4;
 
 impl Contents {
     /// Makes frames that were never used.
     pub(crate) fn new(frames: usize) -> Self {
-        let chunk_log2 = frames.max(1).ilog2().min(CHUNK_LOG2);
-        Self { frames, chunk_log2, numbers: vec![0; frames.div_ceil(1 << chunk_log2)], chunks: Vec::new() }
+        Self { frames, table: Vec::new(), used: 0, all: Vec::new() }
     }
 
     /// Returns the content of a frame, if the frame exists.
@@ -87,62 +98,124 @@ impl Contents {
     /// There is no such frame.
     #[inline]
     pub(crate) fn of(&self, frame: u32) -> Content {
-        match self.numbers[frame as usize >> self.chunk_log2] {
-            0 => Content::default(),
-            number => self.chunks[self.place(number, frame)],
+        assert!((frame as usize) < self.frames, "frame {frame} of {}", self.frames);
+        if let Some(&content) = self.all.get(frame as usize) {
+            return content;
         }
+        if self.table.is_empty() {
+            return Content::default();
+        }
+        // An empty entry has an empty content.
+        self.table[self.place(frame)].content
     }
 
-    /// Returns the content of a frame, to be changed.
+    /// Returns the content of a frame, to be changed. The frame counts as used from now on.
     ///
     /// # Panics
     /// There is no such frame.
     #[inline]
     pub(crate) fn of_mut(&mut self, frame: u32) -> &mut Content {
-        let chunk = frame as usize >> self.chunk_log2;
-        if self.numbers[chunk] == 0 {
-            let (used, size) = (self.chunks.len(), 1 << self.chunk_log2);
-            if used == self.chunks.capacity() {
-                // The vector grows by a quarter, in whole chunks. The estimate of memory relies on this growth.
-                let quarter = (used / 4).next_multiple_of(size).max(size);
-                self.chunks.reserve_exact(quarter.min((self.numbers.len() << self.chunk_log2) - used));
-            }
-            self.chunks.resize(used + size, Content::default());
-            self.numbers[chunk] = (used / size) as u32 + 1;
+        assert!((frame as usize) < self.frames, "frame {frame} of {}", self.frames);
+        if self.all.is_empty() && (self.used + 1) * 4 > self.table.len() * 3 {
+            self.grow();
         }
-        let place = self.place(self.numbers[chunk], frame);
-        &mut self.chunks[place]
+        if !self.all.is_empty() {
+            return &mut self.all[frame as usize];
+        }
+        let place = self.place(frame);
+        let entry = &mut self.table[place];
+        self.used += usize::from(entry.frame == 0);
+        entry.frame = frame + 1;
+        &mut entry.content
     }
 
+    /// Returns the place of a frame in the table, or the place of the empty entry that the frame would take.
     #[inline]
-    fn place(&self, number: u32, frame: u32) -> usize {
-        (number as usize - 1) << self.chunk_log2 | frame as usize & ((1 << self.chunk_log2) - 1)
+    fn place(&self, frame: u32) -> usize {
+        let mask = self.table.len() - 1;
+        // Fibonacci hashing: neighbouring frames spread over the upper bits.
+        let mixed = u64::from(frame).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut place = (mixed >> 32) as usize & mask;
+        loop {
+            let held = self.table[place].frame;
+            if held == frame + 1 || held == 0 {
+                return place;
+            }
+            place = (place + 1) & mask;
+        }
     }
 
-    /// Returns the contents of all frames that were ever used and of the other frames in their chunks, in no
-    /// particular order.
+    /// Doubles the table, or makes a list of all frames.
+    #[cold]
+    fn grow(&mut self) {
+        let size = (2 * self.table.len()).max(FEWEST);
+        let old = core::mem::take(&mut self.table);
+        let old = old.into_iter().filter(|entry| entry.frame > 0);
+        if size > self.frames / 2 {
+            self.all = vec![Content::default(); self.frames];
+            old.for_each(|entry| self.all[entry.frame as usize - 1] = entry.content);
+            return;
+        }
+        self.table = vec![Entry::default(); size];
+        for entry in old {
+            let place = self.place(entry.frame - 1);
+            self.table[place] = entry;
+        }
+    }
+
+    /// Returns the contents of all frames that were ever used and some empty contents, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Content> {
-        self.chunks.iter().copied()
+        self.table.iter().map(|entry| entry.content).chain(self.all.iter().copied())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn contents_are_those_of_a_list(
+            frames in prop_oneof![1..40u32, 1..3000u32],
+            changes in prop::collection::vec((any::<u32>(), any::<bool>()), 0..1500),
+        ) {
+            let mut contents = Contents::new(frames as usize);
+            let mut model = vec![Content::default(); frames as usize];
+            let pages = |contents: &[Content]| {
+                let mut pages: Vec<_> = contents.iter().filter_map(|content| content.page()).collect();
+                pages.sort();
+                pages
+            };
+            for (number, (frame, wired)) in (0..).zip(changes) {
+                let (frame, page) = (frame % frames, PageId(number));
+                let content = if wired { Content::wired(page) } else { Content::of(page) };
+                *contents.of_mut(frame) = content;
+                model[frame as usize] = content;
+            }
+            for (frame, content) in (0..).zip(&model) {
+                prop_assert_eq!(format!("{content:?}"), format!("{:?}", contents.of(frame)));
+                prop_assert!(contents.get(frame.into()).is_some());
+            }
+            prop_assert!(contents.get(frames.into()).is_none());
+            prop_assert_eq!(pages(&contents.iter().collect::<Vec<_>>()), pages(&model));
+        }
+    }
 
     /// `Policy::lane_bytes` relies on these bounds.
     #[test]
-    fn room_grows_by_a_quarter() {
+    fn contents_take_few_bytes_for_each_page() {
         let (frames, stride) = (1 << 16, 40_503);
         let mut contents = Contents::new(frames as usize);
         for number in 0..frames {
-            let frame = (number * stride) % frames;
-            *contents.of_mut(frame) = Content::of(PageId(number));
-            assert_eq!(contents.of(frame).page(), Some(PageId(number)));
-            let pages = number as usize + 1;
-            let most = (20 * pages + 32).min(frames as usize);
-            assert!(contents.chunks.capacity() <= most, "{} for {pages} pages", contents.chunks.capacity());
+            *contents.of_mut((number * stride) % frames) = Content::of(PageId(number));
+            let table = contents.table.capacity() * size_of::<Entry>();
+            let bytes = table + contents.all.capacity() * size_of::<Content>();
+            let most = (44 * (number as usize + 1) + 12).min(8 * frames as usize);
+            assert!(bytes <= most, "{bytes} B for {} pages", number + 1);
         }
-        assert_eq!(contents.chunks.len(), frames as usize);
     }
 }

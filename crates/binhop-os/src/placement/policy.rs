@@ -180,8 +180,8 @@ impl Policy {
         let once = settings.pool.saturating_mul(25 + 22).saturating_add(frames.saturating_mul(4));
         // A policy with colors has a list for each color.
         let lists = |bytes: usize| settings.colors.saturating_mul(bytes as u64);
-        // A page fills a chunk of contents by itself, as long as few frames are used.
-        let pages = LaneBytes { page: 160, all_pages: frames.saturating_mul(8), ..LaneBytes::default() };
+        // Contents are in a table that doubles, as long as few frames are used.
+        let pages = LaneBytes { page: 64, all_pages: frames.saturating_mul(8), ..LaneBytes::default() };
         match self.mechanism {
             Mechanism::Identity => LaneBytes::default(),
             Mechanism::Allocator(AllocatorPolicy { has_lists, .. }) => LaneBytes {
