@@ -69,7 +69,7 @@ pub(super) struct BackCache {
     dirtied: LaneCounter,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
-    /// Room for the dirty victims of a request.
+    /// Room for the victims of a request.
     victims: Box<[WrittenBack; MOST_LANES]>,
 }
 
@@ -180,20 +180,17 @@ impl BackCache {
     ) {
         let Self { lines_of, lines, sets, victims, .. } = self;
         let number = lines_of.line(key);
-        let (mut evicted, mut evicted_dirty, mut dirty_victims) = (0, 0, 0);
-        // A branch on whether the victim is dirty could not be predicted, so there is none. LRU sets call with no bit
-        // in a lane that no line leaves, for the same reason.
-        sets.put(key, missed, frames, |leaves, page| {
-            let victim = u64::from(page.0) << lines_of.log2 | number;
-            let [resident, dirty] = lines.get(victim);
-            debug_assert!(resident & leaves == leaves, "the occupant of a way lies there");
-            evicted |= leaves;
-            evicted_dirty |= dirty & leaves;
-            victims[dirty_victims % MOST_LANES] = (victim, leaves);
-            dirty_victims += usize::from(dirty & leaves != 0);
-            lines.set(victim, [resident & !leaves, dirty & !leaves]);
+        // The victims are found first, and taken afterwards: so a processor waits for the memory of several lanes at
+        // once. Sets call with no bit in a lane that no line leaves, because a branch could not be predicted.
+        let mut leaving = 0;
+        sets.put(key, missed, frames, |lanes, page| {
+            victims[leaving % MOST_LANES] = (page.0.into(), lanes);
+            leaving += usize::from(lanes != 0);
         });
-        written_back.extend_from_slice(&victims[..dirty_victims]);
+        let ([evicted, evicted_dirty], dirty_victims) = lines.take(number as usize, &mut victims[..leaving]);
+        let dirty =
+            victims[..dirty_victims].iter().map(|&(page, lanes)| (page << lines_of.log2 | number, lanes));
+        written_back.extend(dirty);
         if evicted != 0 {
             self.evictions.add(evicted);
         }

@@ -48,9 +48,8 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         occupants.lose(lane, lines, take(&mut policies[lane]));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
-    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
-    /// bit, or is not called.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the page of each line that must leave,
+    /// and the lanes that it must leave. `evicted` may also be called without lanes, and with any page.
     #[inline]
     fn put(&mut self, key: u64, lanes: Mask, frames: &LaneFrames, mut evicted: impl FnMut(Mask, PageId)) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
@@ -65,10 +64,8 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
                     put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1).unwrap_or(0)
                 }
             };
-            // Sets are empty long enough that this branch saves more than it costs.
-            if victim != 0 {
-                evicted(bit, PageId(victim - 1));
-            }
+            let leaves = victim != 0;
+            evicted(if leaves { bit } else { 0 }, PageId(victim.wrapping_sub(1)));
         });
     }
 
@@ -208,9 +205,8 @@ impl LaneSets {
         on_sets!(self, sets => sets.touch(key));
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
-    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
-    /// bit, or is not called.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the page of each line that must leave,
+    /// and the lanes that it must leave. `evicted` may also be called without lanes, and with any page.
     #[inline]
     pub(super) fn put(
         &mut self,

@@ -3,7 +3,7 @@
 
 use binhop_base::PageId;
 
-use super::{LinesOf, Mask, page_rows::PageRows};
+use super::{LinesOf, Mask, WrittenBack, page_rows::PageRows};
 
 macro_rules! line_masks {
     ($($variant:ident($word:ty),)*) => {
@@ -52,6 +52,35 @@ macro_rules! line_masks {
                 match self {
                     $(Self::$variant(words) => words.set(key, masks.map(|mask| mask as $word)),)*
                 }
+            }
+
+            /// Takes lines of one line number within the page from the lanes that lose them. `victims` holds the pages
+            /// of the lines, each with its lanes. Returns the lanes that lose a line and the lanes that lose a dirty
+            /// line. The dirty lines come first in `victims` now, each with the lanes in which it was dirty; their
+            /// number is also returned.
+            #[inline]
+            pub(super) fn take(&mut self, number: usize, victims: &mut [WrittenBack]) -> ([Mask; 2], usize) {
+                let (mut taken, mut taken_dirty, mut dirty_victims) = (0, 0, 0);
+                match self {
+                    $(Self::$variant(words) => {
+                        let row = words.row_mut(number);
+                        // The number of pages is a power of two. The mask tells the compiler that no page is too large.
+                        let pages = row.len() - 1;
+                        for at in 0..victims.len() {
+                            let (page, lanes) = victims[at];
+                            let words = &mut row[page as usize & pages];
+                            let [resident, dirty] = words.map(Mask::from);
+                            debug_assert!(resident & lanes == lanes, "the occupant of a way lies there");
+                            taken |= lanes;
+                            taken_dirty |= dirty & lanes;
+                            *words = [resident & !lanes, dirty & !lanes].map(|mask| mask as $word);
+                            // A branch on whether the victim is dirty could not be predicted, so there is none.
+                            victims[dirty_victims] = (page, dirty & lanes);
+                            dirty_victims += usize::from(dirty & lanes != 0);
+                        }
+                    })*
+                }
+                ([taken, taken_dirty], dirty_victims)
             }
 
             /// Returns the number of pages that there is room for.

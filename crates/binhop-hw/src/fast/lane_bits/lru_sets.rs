@@ -8,7 +8,7 @@
 use binhop_base::PageId;
 
 use super::{
-    LinesOf, Mask,
+    LinesOf, MOST_LANES, Mask,
     frames::LaneFrames,
     line_masks::LineMasks,
     occupants::{Occupants, SetPages},
@@ -27,6 +27,10 @@ pub(super) struct LruSets<const W: usize> {
     times: PageRows<u32>,
     /// The time of the last request for any line of each line number.
     clocks: Vec<u32>,
+    /// Room for the victims of one request: the lanes that each line leaves, by the number of its page plus 1, and the
+    /// lines. The same line is the oldest of its set in many lanes.
+    leaving: Vec<Mask>,
+    victims: Box<[u32; MOST_LANES]>,
 }
 
 impl<const W: usize> LruSets<W> {
@@ -37,12 +41,17 @@ impl<const W: usize> LruSets<W> {
             occupants: Occupants::new(cache, lines_of, lanes, false),
             times: PageRows::new(lines_of),
             clocks: vec![0; 1 << lines_of.log2],
+            leaving: Vec::new(),
+            victims: Box::new([0; MOST_LANES]),
         }
     }
 
     /// Places a page in a frame in one lane. `lines` says which lines the lane holds.
     pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32, lines: &LineMasks) {
         self.times.make_room(page.index() + 1);
+        if self.leaving.len() < self.times.pages() {
+            self.leaving.resize(self.times.pages(), 0);
+        }
         self.occupants.put((lane, page, lower), lines, |ways, _, occupant| {
             let way = ways.iter().position(|&occupant| occupant == 0);
             ways[way.expect("no set was full in a roomy bin")] = occupant;
@@ -60,9 +69,8 @@ impl<const W: usize> LruSets<W> {
         self.times.row_mut(number)[page.index() + 1] = self.clocks[number];
     }
 
-    /// Puts a line into its set in some lanes that lack it. Calls `evicted` for each such lane where a set may be
-    /// full, with the lane's bit and the page of the line that must leave. If no line must leave, `evicted` gets no
-    /// bit, and the page of the line that comes.
+    /// Puts a line into its set in some lanes that lack it. Calls `evicted` with the page of each line that must leave,
+    /// and the lanes that it must leave.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -71,15 +79,24 @@ impl<const W: usize> LruSets<W> {
         _frames: &LaneFrames,
         mut evicted: impl FnMut(Mask, PageId),
     ) {
-        let Self { lines_of, occupants, times, .. } = self;
+        let Self { lines_of, occupants, times, leaving, victims, .. } = self;
         let times = times.row(lines_of.line(key) as usize);
         let page = lines_of.page(key);
+        let mut found = 0;
         occupants.miss(key, lanes, |_, bit, ways| {
             let way = oldest(ways, times);
             let victim = std::mem::replace(&mut ways[way], page.0 + 1);
-            let leaves = victim != 0;
-            evicted(if leaves { bit } else { 0 }, PageId(if leaves { victim - 1 } else { page.0 }));
+            let lanes = &mut leaving[victim as usize];
+            victims[found % MOST_LANES] = victim;
+            found += usize::from(*lanes == 0);
+            *lanes |= bit;
         });
+        for &victim in &victims[..found] {
+            let lanes = std::mem::take(&mut leaving[victim as usize]);
+            if victim != 0 {
+                evicted(lanes, PageId(victim - 1));
+            }
+        }
     }
 
     /// Cannot be called: no lane loses a page.
@@ -116,9 +133,14 @@ fn oldest(ways: &[u32], times: &[u32]) -> usize {
     // The number of times is a power of two, and every occupant is smaller. The mask tells this to the compiler, which
     // then omits the check of bounds.
     let mask = times.len() - 1;
-    let age = |(way, &occupant): (usize, &u32)| u64::from(times[occupant as usize & mask]) << 32 | way as u64;
-    let oldest = ways.iter().enumerate().map(age).min().expect("a set has a way");
-    oldest as u32 as usize
+    let (mut oldest, mut first) = (0, u32::MAX);
+    for (way, &occupant) in ways.iter().enumerate() {
+        let time = times[occupant as usize & mask];
+        let is_older = time < first;
+        oldest = if is_older { way } else { oldest };
+        first = if is_older { time } else { first };
+    }
+    oldest
 }
 
 /// Replaces times by smaller times in the same order. Returns the latest.
