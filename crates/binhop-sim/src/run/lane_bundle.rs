@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use binhop_base::{LineAddr, MappingId, Result, Rng, Translation};
-use binhop_hw::{Access, BitsAccess, LaneBits, MOST_LANES};
+use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES};
 
 use super::bundle_walks::BundleWalks;
 use super::lane::{Lane, PageInFrame};
@@ -21,7 +21,7 @@ const FEWEST_LANES: usize = 16;
 pub(super) const PIECE: usize = 4096;
 
 /// The most accesses that wait until they are simulated together: see [`LaneBundle::pending`].
-pub(super) const PENDING: usize = 1 << 15;
+pub(super) const PENDING: usize = 1 << 17;
 
 /// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
 const CONTROL: usize = 256;
@@ -48,9 +48,9 @@ pub(super) struct LaneBundle {
     /// True if some backs are not simulated in bits.
     has_other_backs: bool,
     /// The accesses that wait: the requests of a shared front, or the accesses of rows and walks. A page that is new to
-    /// the lanes changes nothing for the accesses before it. So accesses wait until a control reads their counts, or
-    /// until there are [`PENDING`] of them. The more accesses are simulated together, the more accesses fall into one
-    /// row of the bits' tables.
+    /// the lanes changes nothing for the accesses before it. So accesses wait until a control reads their counts or
+    /// flushes a page, or until there are [`PENDING`] of them. The more accesses are simulated together, the more
+    /// accesses fall into one row of the bits' tables.
     pending: Vec<BitsAccess>,
 }
 
@@ -121,12 +121,14 @@ impl LaneBundle {
                 _ => {}
             }
             check(self.lanes.len() * CONTROL)?;
-            let Self { lanes, bits, walks, has_other_backs, .. } = self;
+            let Self { lanes, bits, walks, has_other_backs, pending } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(block, number, tables, recency, (bits, place, walks.as_ref()))?;
                 let Some(PageInFrame { page, frame, flushed }) = placed else { continue };
                 if let Some(held) = flushed {
+                    // The accesses before the flush find the lines of the page.
+                    replay(bits, pending);
                     bits.flush_page(place, held);
                     if *has_other_backs {
                         lane.flush_behind(held, bits.requests(place), tables);
@@ -188,40 +190,35 @@ impl LaneBundle {
 
     /// Simulates the accesses that wait.
     fn replay_pending(&mut self) {
-        if self.bits.has_fronts() {
-            self.bits.access_pages(&self.pending);
-        } else {
-            self.bits.replay(&self.pending);
-        }
-        self.pending.clear();
+        replay(&mut self.bits, &mut self.pending);
     }
 
     /// Simulates rows.
     fn access(&mut self, rows: &[Row], tables: &Tables) {
         let translation = LaneTranslation { tables, frames: None };
         let page_of = |mapping| translation.page(MappingId(mapping));
-        if let Some(walks) = &mut self.walks {
-            for rows in rows.chunks(PENDING) {
-                if self.pending.len() + rows.len() > PENDING {
-                    self.bits.access_pages(&self.pending);
-                    self.pending.clear();
+        if self.has_other_backs {
+            let Self { lanes, bits, .. } = self;
+            for rows in rows.chunks(PIECE) {
+                bits.access_all(rows, page_of);
+                for (place, lane) in lanes.iter_mut().enumerate() {
+                    lane.answer_bundle(bits.requests(place), tables);
                 }
-                self.pending.extend(rows.iter().map(|row| {
-                    let LineAddr { id, line } = row.at();
-                    let by = walks.of_row();
-                    BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false }
-                }));
             }
             return;
         }
-        let Self { lanes, bits, has_other_backs, .. } = self;
-        if !*has_other_backs {
-            return bits.access_all(rows, page_of);
-        }
-        for rows in rows.chunks(PIECE) {
-            bits.access_all(rows, page_of);
-            for (place, lane) in lanes.iter_mut().enumerate() {
-                lane.answer_bundle(bits.requests(place), tables);
+        let mut left = rows;
+        while !left.is_empty() {
+            let (now, later) = left.split_at(left.len().min(PENDING - self.pending.len()));
+            let walks = &mut self.walks;
+            self.pending.extend(now.iter().map(|row| {
+                let LineAddr { id, line } = row.at();
+                let by = walks.as_mut().map_or(By::User, BundleWalks::of_row);
+                BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false }
+            }));
+            left = later;
+            if self.pending.len() == PENDING {
+                self.replay_pending();
             }
         }
     }
@@ -244,4 +241,14 @@ impl LaneBundle {
         }
         lanes
     }
+}
+
+/// Simulates the accesses that wait.
+fn replay(bits: &mut LaneBits, pending: &mut Vec<BitsAccess>) {
+    if bits.has_fronts() {
+        bits.access_pages(pending);
+    } else {
+        bits.replay(pending);
+    }
+    pending.clear();
 }

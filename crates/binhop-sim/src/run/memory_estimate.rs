@@ -76,8 +76,6 @@ const NAMED: u64 = 8;
 /// The bytes of a page of the program in what preparation knows of protection.
 const PROTECTED: u64 = 64;
 
-/// The bytes of an access while the accesses of a block are sorted.
-const SORTED_ACCESS: u64 = 12;
 /// The bytes of a line of level 1 where lanes are bits.
 const LINE_OF_LEVEL1: u64 = 24;
 
@@ -349,11 +347,11 @@ impl MemoryEstimate {
         let takes_back = |machine: &Machine| has_bundles && LaneBits::takes_back(machine.tree(), !in_bits);
         if has_bundles {
             self.placements_in_bundles += 1;
-            // Requests wait, and are sorted.
-            let of_requests = 2 * (PENDING * size_of::<BitsAccess>()) as u64;
-            let fixed = if in_bits { BLOCK_ROWS as u64 * SORTED_ACCESS } else { of_requests };
-            self.bundle.add(Sum { fixed, ..Sum::default() });
+            // Accesses wait, and are sorted. In front of other backs, pieces of rows are sorted and no access waits.
             let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
+            let sorted = if in_bits && others { PIECE } else { 2 * PENDING };
+            let fixed = (sorted * size_of::<BitsAccess>()) as u64;
+            self.bundle.add(Sum { fixed, ..Sum::default() });
             // A row makes two requests at most. Lists of requests double.
             let waiting = if in_bits && others { 4 * PIECE * size_of::<Request>() } else { 0 };
             self.seed.add(Sum { fixed: waiting as u64, page: size_of::<u32>() as u64, ..Sum::default() });
@@ -470,8 +468,9 @@ impl MemoryEstimate {
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine, shared_front: bool) {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
-        let of_frames = size_of::<[u64; 2]>() as u64;
-        let page = of_frames + lines.div_ceil(8) + lines * LaneBits::bytes_of_order(cache);
+        // The lanes of a page, those in which its bin is crowded, and those that a line of it leaves.
+        let of_lanes = size_of::<[u64; 3]>() as u64;
+        let page = of_lanes + lines.div_ceil(8) + lines * LaneBits::bytes_of_order(cache);
         self.bundle.add(Sum { page, ..Sum::default() });
         let SetsBytes { fixed, page, crowding, most } =
             LaneBits::lane_bytes(cache, machine.memory().page, shared_front);
