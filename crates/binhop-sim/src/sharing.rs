@@ -40,7 +40,7 @@ use binhop_hw::{
 use crate::machine::{Machine, WalkEntry};
 use crate::occasion::Subscription;
 use crate::prepare::Needs;
-use equality::why_lanes_differ;
+use equality::lanes_are_equal;
 
 /// `FrontSharing` is the reason why the first-level caches can, or cannot, be simulated once for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl FrontSharing {
     /// Returns what a machine that is simulated alone under these seeds allows, if stages may be shared.
     #[must_use]
     pub(crate) fn alone(machine: &Machine, seeds: usize, subscription: Option<&Subscription>) -> Self {
-        let are_equal = why_lanes_differ(machine, seeds, true, subscription).is_none();
+        let are_equal = lanes_are_equal(machine, seeds, true, subscription);
         Self::of(machine, seeds, subscription).with_lanes(are_equal)
     }
 
@@ -340,7 +340,7 @@ impl FrontGroup {
         // What a unit or a walk does in one back makes it differ from other backs.
         let first = &machines[cells[0]];
         let injects = subscription.is_some() || first.translation().is_some() || first.protection().is_some();
-        let are_equal = |cell: usize| why_lanes_differ(&machines[cell], seeds, share, subscription).is_none();
+        let are_equal = |cell: usize| lanes_are_equal(&machines[cell], seeds, share, subscription);
         let equal = |a: usize, b: usize| {
             share
                 && !injects

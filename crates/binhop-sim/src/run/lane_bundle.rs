@@ -24,7 +24,7 @@ pub(super) const PIECE: usize = 4096;
 pub(super) const PENDING: usize = 1 << 17;
 
 /// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
-const CONTROL: usize = 256;
+pub(super) const CONTROL: usize = 256;
 
 /// The cost of a walk in all lanes, in entries.
 const WALK: usize = 8;
@@ -69,7 +69,7 @@ impl LaneBundle {
         };
         let walks = lanes[0].translation().map(|(config, first)| BundleWalks::new(config, first, trees[0].0));
         assert!(walks.is_none() || !has_other_backs, "walks are made in the bits alone");
-        Self { walks, lanes, bits, has_other_backs, pending: Vec::new() }
+        Self { walks, lanes, bits, has_other_backs, pending: Vec::with_capacity(PENDING) }
     }
 
     /// Returns whether the bundle must end before this block, because a front is no longer shared or each lane gets

@@ -13,8 +13,8 @@
 //!   number of lanes, for each line of each page in each cache behind level 1, 4 B more for the line where a set has
 //!   several ways, and room for the accesses of a block. Where the sharing of a front or of TLBs ends, each lane gets caches
 //!   of its own beside the bundle's.
-//! - *Equal lanes* take memory for the caches of one lane, which is counted as a bundle. Each lane gets caches of its
-//!   own where its placement may evict pages.
+//! - *Equal lanes* take memory for the caches of one lane in each group. Each lane gets caches of its own where its
+//!   placement may evict pages.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
 //!   preparation, and what each worker must know of pages.
 //! - *Translation* takes memory where it is active: TLBs and page tables exist once, and each lane has TLBs of its own
@@ -31,6 +31,7 @@
 use binhop_base::{Bytes, Problem, counted};
 use binhop_hw::{BitsAccess, CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
+use super::lane::equal_lanes_together;
 use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
@@ -240,6 +241,8 @@ pub(crate) struct MemoryEstimate {
     page_tables: Vec<WhenFull>,
     /// `bundle` is the memory of each bundle of lanes.
     bundle: Sum,
+    /// `equal` is the memory of the caches of each group of equal lanes.
+    equal: Sum,
     /// The lines of a page in the caches of a bundle behind level 1.
     lines_in_bundle: u64,
     /// The number of placements whose lanes stand in bundles.
@@ -458,7 +461,7 @@ impl MemoryEstimate {
         if !cells.are_equal {
             return self.seed.add(sum);
         }
-        self.bundle.add(sum);
+        self.equal.add(sum);
         let ends =
             |safe| WhenFull { safe: if machine.reuses_frames() { 0 } else { safe }, sum, most: u64::MAX };
         self.when_full.extend(machine.safe_frames().map(ends));
@@ -468,7 +471,7 @@ impl MemoryEstimate {
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine, shared_front: bool) {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
-        // The lanes of a page, those in which its bin is crowded, and those that a line of it leaves.
+        // The lanes of a page, the lanes in which its bin is crowded, and the lanes that a line of it leaves.
         let of_lanes = size_of::<[u64; 3]>() as u64;
         let page = of_lanes + lines.div_ceil(8) + lines * LaneBits::bytes_of_order(cache);
         self.bundle.add(Sum { page, ..Sum::default() });
@@ -517,9 +520,11 @@ impl MemoryEstimate {
         let shared = self.page_tables.iter().map(|part| part.of(growth.pages, growth));
         let shared = shared.fold(self.shared.of(all_pages).saturating_add(tables), u64::saturating_add);
         let bundles = bundles(seeds, self.workers.max(1)) as u64;
+        let groups = seeds.div_ceil(equal_lanes_together(seeds, self.workers)) as u64;
         let page = self.lines_in_bundle.saturating_mul(self.line_bytes(seeds));
         shared
             .saturating_add(self.bundle.of(all_pages).saturating_mul(bundles))
+            .saturating_add(self.equal.of(all_pages).saturating_mul(groups))
             .saturating_add(Sum { page, ..Sum::default() }.of(all_pages))
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))
     }

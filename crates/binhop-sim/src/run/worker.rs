@@ -7,7 +7,7 @@ use binhop_hw::Request;
 use binhop_os::PoolPolicy;
 use binhop_trace::export::MemoryAccess;
 
-use super::lane::{EqualLanes, Lane, LaneSetup};
+use super::lane::{EqualLanes, Lane, LaneSetup, equal_lanes_together};
 use super::lane_bundle::{LaneBundle, lanes_of_bundle};
 use super::recency::BlockRecency;
 use crate::frame_map::Tables;
@@ -37,8 +37,7 @@ pub(crate) fn lanes(
     reporter: &ProgressReporter<'_>,
 ) -> Result<Vec<GroupedLane>> {
     let spill = Arc::new(Spill::default());
-    // Lanes that may differ later are divided among threads from the start.
-    let together = lanes_of_bundle(options.seeds.len(), options.threads);
+    let together = equal_lanes_together(options.seeds.len(), options.threads);
     let mut lanes = Vec::new();
     for (number, group) in sharing_plan.preparations.iter().flat_map(|stream| &stream.groups).enumerate() {
         for cells in &group.lanes {
@@ -212,9 +211,9 @@ impl WorkerGroup {
             bundle.run(block, tables, recency, &mut check)?;
         }
         for (number, equal) in equal.iter_mut().enumerate() {
-            check(block.entries() + equal.count() * block.controls.len())?;
+            check(block.entries())?;
             recency.begin(lanes.len() + bundles.len() + number < last);
-            equal.run(block, tables, recency, requests)?;
+            equal.run(block, tables, recency, requests, &mut check)?;
         }
         recency.end(&block.controls);
         Ok(())

@@ -9,31 +9,23 @@
 use crate::machine::Machine;
 use crate::occasion::Subscription;
 
-/// Returns the reason why lanes of several seeds may differ before a page is evicted; `None` if all of them have equal
-/// caches, and equal counts of accesses.
-pub(super) fn why_lanes_differ(
+/// Returns whether the lanes of several seeds have equal caches, and equal counts of accesses, until a page may be
+/// evicted. Units act in each lane for itself.
+pub(super) fn lanes_are_equal(
     machine: &Machine,
     seeds: usize,
     share: bool,
     subscription: Option<&Subscription>,
-) -> Option<&'static str> {
+) -> bool {
     let tree = machine.tree();
     let is_identity = machine.memory().frames.is_none();
-    if !share {
-        Some("sharing is switched off")
-    } else if seeds == 1 {
-        Some("there is one seed")
-    } else if subscription.is_some() {
-        Some("units act in each lane for itself")
-    } else if tree.depends_on_seed() {
-        Some("a cache draws random victims")
-    } else if tree.depends_on_placement() && !is_identity {
-        Some("a frame chooses the set of a line")
-    } else if machine.translation().is_some_and(|translation| translation.depends_on_frames())
-        || machine.softvm().is_some_and(|config| config.huge_log2.is_some())
-    {
-        Some("each placement's frames decide which entries a walk reads")
-    } else {
-        None
-    }
+    let frames_decide_walks =
+        machine.translation().is_some_and(|translation| translation.depends_on_frames())
+            || machine.softvm().is_some_and(|config| config.huge_log2.is_some());
+    share
+        && seeds > 1
+        && subscription.is_none()
+        && !tree.depends_on_seed()
+        && (is_identity || !tree.depends_on_placement())
+        && !frames_decide_walks
 }

@@ -222,7 +222,7 @@ impl BackModel {
             BackKind::Own { back, .. } => &**back,
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!(
-                    "neither stacks nor bits hold lines with virtual tags where copies are looked for"
+                    "only a lane's own back holds lines with virtual tags where copies are looked for"
                 )
             }
         };
@@ -241,7 +241,7 @@ impl BackModel {
             BackKind::Own { back, .. } => Counted::memory(&**back).accesses.demand(),
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
                 unreachable!(
-                    "stacks do not stand where addresses are translated, and bits count by themselves"
+                    "only a lane's own back is asked here: bits and the leading lane count by themselves"
                 )
             }
         }
@@ -252,7 +252,7 @@ impl BackModel {
         match &mut self.kind_of_back {
             BackKind::Own { back, .. } => (&self.tree, back),
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
-                unreachable!("neither stacks nor bits stand where a unit acts")
+                unreachable!("no unit acts on stacks, on bits, or in a led lane")
             }
         }
     }
@@ -262,7 +262,7 @@ impl BackModel {
         match &self.kind_of_back {
             BackKind::Own { waited, .. } => *waited,
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
-                unreachable!("a lane of one cell with a front of its own has no stack and no bits")
+                unreachable!("a lane of one cell with a front of its own has a back of its own")
             }
         }
     }
@@ -271,7 +271,7 @@ impl BackModel {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
-                unreachable!("neither stacks nor bits answer at once, or stand behind a direct-mapped filter")
+                unreachable!("only a lane's own back answers at once, or stands behind a direct-mapped filter")
             }
         }
     }
@@ -303,7 +303,7 @@ impl BackModel {
             (Some(front), _) => front.repeats(cache),
             (None, BackKind::Own { back, .. }) => back.repeats(cache),
             (None, BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_)) => {
-                unreachable!("a cache that is watched is in no stack and in no bits")
+                unreachable!("a cache that is watched is in a lane's own back")
             }
         };
         Some((misses, bins))

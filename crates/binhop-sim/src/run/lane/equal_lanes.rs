@@ -6,14 +6,21 @@
 //! equal.
 
 use binhop_base::Result;
-use binhop_hw::Request;
+use binhop_hw::{MOST_LANES, Request};
 
 use super::Lane;
 use super::control::Here;
 use crate::frame_map::Tables;
 use crate::prepare::{Block, Control};
+use crate::run::lane_bundle::CONTROL;
 use crate::run::recency::BlockRecency;
 use crate::translation::TlbEvent;
+
+/// Returns the largest number of equal lanes of which one simulates the caches. Lanes may differ later, so they are
+/// divided among all threads from the start.
+pub(crate) fn equal_lanes_together(seeds: usize, workers: usize) -> usize {
+    seeds.div_ceil(workers.max(1)).clamp(1, MOST_LANES)
+}
 
 /// `EqualLanes` holds lanes whose caches are equal.
 pub(crate) struct EqualLanes {
@@ -27,11 +34,6 @@ impl EqualLanes {
     pub(crate) fn new(first: Lane, led: Vec<Lane>) -> Self {
         debug_assert!(!first.led && led.iter().all(|lane| lane.led));
         Self { first, led }
-    }
-
-    /// Returns the number of lanes.
-    pub(crate) fn count(&self) -> usize {
-        1 + self.led.len()
     }
 
     /// Returns whether lanes may begin to differ in this block.
@@ -49,13 +51,15 @@ impl EqualLanes {
         std::iter::once(first).chain(led)
     }
 
-    /// Simulates a block in all lanes. `requests` is room for the requests that the front lets through.
+    /// Simulates a block in all lanes. `requests` is room for the requests that the front lets through. `check` is told
+    /// of work other than entries, as the number of entries that would cost as much. An error of `check` ends the run.
     pub(crate) fn run(
         &mut self,
         block: &Block,
         tables: &Tables,
         recency: &mut BlockRecency,
         requests: &mut Vec<Request>,
+        check: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<()> {
         let Self { first, led } = self;
         let controls = &*block.controls;
@@ -75,6 +79,7 @@ impl EqualLanes {
             ) {
                 continue;
             }
+            check(led.len() * CONTROL)?;
             for lane in &mut *led {
                 let first = Some(&*first);
                 let here = Here { controls, number, tables, recency, bits: None, walks: None, first };

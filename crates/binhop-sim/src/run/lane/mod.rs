@@ -39,7 +39,7 @@ use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::sharing::LaneCells;
 use crate::unit::InLane;
-pub(crate) use equal_lanes::EqualLanes;
+pub(crate) use equal_lanes::{EqualLanes, equal_lanes_together};
 use in_bits::InBits;
 pub(crate) use in_bits::PageInFrame;
 use protection::LineProtection;
@@ -74,11 +74,11 @@ pub(crate) struct Lane {
     unit: Option<InLane>,
     /// What the lane knows of TLBs and page tables, if addresses are translated. Then the lane has one cell.
     translator: Option<Box<LaneTranslator>>,
-    /// The handlers, if software translates when the last level misses. Then the lane has one cell and a front of its
-    /// own.
+    /// The handlers, if software translates when the last level misses. Then the lane has one cell, and a front of its
+    /// own unless it is led.
     miss_handlers: Option<Box<MissHandlers>>,
-    /// The protection of lines, if lines keep protection on a machine without handlers. Then the lane has one cell and
-    /// a front of its own.
+    /// The protection of lines, if lines keep protection on a machine without handlers. Then the lane has one cell, and
+    /// a front of its own unless it is led.
     protection: Option<Box<LineProtection>>,
     /// True if the lane has just placed the page of the last [`Control::Place`].
     placed: bool,
