@@ -62,16 +62,16 @@ pub(crate) struct Contents {
     frames: usize,
     /// The contents of frames that were used, and empty entries. The table uses open addressing with linear probing, and
     /// is at most three quarters full.
-    table: Vec<Entry>,
+    table: Vec<ContentEntry>,
     /// The number of frames in the table.
     used: usize,
     /// The content of each frame, once `table` would take too much memory. The table is empty then.
     all: Vec<Content>,
 }
 
-/// `Entry` is an entry of the table of contents.
+/// `ContentEntry` is an entry of the table of contents.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct ContentEntry {
     /// The frame plus one; 0 in an empty entry.
     frame: u32,
     content: Content,
@@ -156,7 +156,7 @@ impl Contents {
             old.for_each(|entry| self.all[entry.frame as usize - 1] = entry.content);
             return;
         }
-        self.table = vec![Entry::default(); size];
+        self.table = vec![ContentEntry::default(); size];
         for entry in old {
             let place = self.place(entry.frame - 1);
             self.table[place] = entry;
@@ -212,7 +212,7 @@ mod tests {
         let mut contents = Contents::new(frames as usize);
         for number in 0..frames {
             *contents.of_mut((number * stride) % frames) = Content::of(PageId(number));
-            let table = contents.table.capacity() * size_of::<Entry>();
+            let table = contents.table.capacity() * size_of::<ContentEntry>();
             let bytes = table + contents.all.capacity() * size_of::<Content>();
             let most = (44 * (number as usize + 1) + 12).min(8 * frames as usize);
             assert!(bytes <= most, "{bytes} B for {} pages", number + 1);

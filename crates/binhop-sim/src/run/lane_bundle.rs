@@ -6,7 +6,7 @@ use binhop_base::{LineAddr, MappingId, Result, Rng, Translation};
 use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES};
 
 use super::bundle_walks::BundleWalks;
-use super::lane::{Lane, PageInFrame};
+use super::lane::{CONTROL, Lane, PageInFrame};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries, Row};
@@ -22,9 +22,6 @@ pub(super) const PIECE: usize = 4096;
 
 /// The most accesses that wait until they are simulated together: see [`LaneBundle::pending`].
 pub(super) const PENDING: usize = 1 << 17;
-
-/// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
-pub(super) const CONTROL: usize = 256;
 
 /// The cost of a walk in all lanes, in entries.
 const WALK: usize = 8;

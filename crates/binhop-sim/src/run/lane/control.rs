@@ -12,6 +12,9 @@ use crate::run::bundle_walks::BundleWalks;
 use crate::run::recency::BlockRecency;
 use crate::synonyms::WatchedAccess;
 
+/// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
+pub(crate) const CONTROL: usize = 256;
+
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
 pub(super) struct Here<'a> {
     /// All controls of the block.

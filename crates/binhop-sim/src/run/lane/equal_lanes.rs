@@ -9,10 +9,9 @@ use binhop_base::Result;
 use binhop_hw::{MOST_LANES, Request};
 
 use super::Lane;
-use super::control::Here;
+use super::control::{CONTROL, Here};
 use crate::frame_map::Tables;
 use crate::prepare::{Block, Control};
-use crate::run::lane_bundle::CONTROL;
 use crate::run::recency::BlockRecency;
 use crate::translation::TlbEvent;
 

@@ -39,6 +39,7 @@ use crate::run::front_tap::FrontTap;
 use crate::run::private::PrivateCaches;
 use crate::sharing::LaneCells;
 use crate::unit::InLane;
+pub(crate) use control::CONTROL;
 pub(crate) use equal_lanes::{EqualLanes, equal_lanes_together};
 use in_bits::InBits;
 pub(crate) use in_bits::PageInFrame;
