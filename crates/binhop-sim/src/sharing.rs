@@ -20,8 +20,8 @@
 //!   shared front, up to 64 lanes of a machine are simulated together, one bit for each lane
 //!   ([`LaneBits`](binhop_hw::LaneBits)), until the sharing ends.
 //!
-//! Where no set depends on a frame and nothing is drawn, all lanes of a placement have equal caches until a page may be
-//! evicted. Then the first lane simulates front and back for all of them, and each lane places pages only.
+//! All lanes of a placement have equal caches, until a page may be evicted, if no set depends on a frame and nothing is
+//! drawn. Then the first lane simulates front and back for all of them, and each lane places pages only.
 //!
 //! A machine with a write buffer or an inclusive cache, or under cachegrind's rules, has lanes of its own,
 //! because each of its requests must be answered before the next access.
@@ -405,7 +405,7 @@ impl FrontGroup {
         // Where lanes are bits, no lane has a front of its own.
         let bits = paths.takes(FastPath::LaneBits);
         let shared_front = paths.takes(FastPath::BackBits);
-        // Where bits hold the caches of some lanes, they hold the caches of all lanes of the group.
+        // If bits hold the caches of some lanes, they hold the caches of all lanes of the group.
         let are_equal = |cell: usize| are_equal(cell) && !bits;
         let in_bits =
             |cell: usize| LaneBits::takes_back(machines[cell].tree(), shared_front) && !are_equal(cell);

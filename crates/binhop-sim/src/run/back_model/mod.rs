@@ -271,7 +271,9 @@ impl BackModel {
         match &mut self.kind_of_back {
             BackKind::Own { back, waited } => (back, waited),
             BackKind::Stacked { .. } | BackKind::Bits(_) | BackKind::Led(_) => {
-                unreachable!("only a lane's own back answers at once, or stands behind a direct-mapped filter")
+                unreachable!(
+                    "only a lane's own back answers at once, or stands behind a direct-mapped filter"
+                )
             }
         }
     }
