@@ -1,6 +1,6 @@
 //! `Table` is a hash table from a small key to a dense number.
 //!
-//! Nobody iterates over the table, so its order shows in no result.
+//! The order of the table shows in no result.
 
 use alloc::{vec, vec::Vec};
 use core::num::NonZeroU32;
@@ -44,6 +44,13 @@ impl Key for PageId {
     }
 }
 
+impl Key for u32 {
+    #[inline]
+    fn number(self) -> u64 {
+        self.into()
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Entry<K> {
     key: K,
@@ -57,14 +64,20 @@ pub(crate) struct Table<K> {
     len: usize,
 }
 
+/// The number of entries of the smallest table.
+const FEWEST: usize = 2;
+
 impl<K: Key> Table<K> {
+    /// The bytes of the entries of the smallest table.
+    pub(crate) const FEWEST_BYTES: usize = FEWEST * size_of::<Entry<K>>();
+
     pub(crate) fn new() -> Self {
         Self::with_room(48)
     }
 
     /// Makes an empty table that holds `pairs` pairs before it grows.
     pub(crate) fn with_room(pairs: usize) -> Self {
-        let entries = (pairs * 4).div_ceil(3).next_power_of_two().max(2);
+        let entries = (pairs * 4).div_ceil(3).next_power_of_two().max(FEWEST);
         Self { entries: vec![Entry::default(); entries], len: 0 }
     }
 
@@ -99,6 +112,17 @@ impl<K: Key> Table<K> {
         }
         self.len += 1;
         self.put(Entry { key, value: NonZeroU32::new(value + 1) });
+    }
+
+    /// Returns each key with its value, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, u32)> {
+        self.entries.iter().filter_map(|entry| Some((entry.key, entry.value?.get() - 1)))
+    }
+
+    /// Returns the bytes that the table takes.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry<K>>()
     }
 
     /// Removes all pairs, and keeps the capacity.

@@ -4,6 +4,8 @@ use alloc::{vec, vec::Vec};
 
 use binhop_base::PageId;
 
+use crate::table::Table;
+
 /// `Content` is the page that a frame holds, or held last. For a frame that was never used, it says only that
 /// the frame holds nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,34 +58,26 @@ impl Content {
 /// `Contents` holds the content of each frame.
 ///
 /// Of a large memory a run often uses few frames, and a lane would pay more for a place for each frame than for its
-/// caches. So contents are in a hash table until between 3/16 and 3/8 of the frames were used. From then on they are in a
-/// list of all frames. The order of the contents shows in no result.
+/// caches. So only the frames that were used have a content, until a fifth of the frames were used. From then on
+/// each frame has a content. The order of the contents shows in no result.
 pub(crate) struct Contents {
     frames: usize,
-    /// The contents of frames that were used, and empty entries. The table uses open addressing with linear probing, and
-    /// is at most three quarters full.
-    table: Vec<ContentEntry>,
-    /// The number of frames in the table.
-    used: usize,
-    /// The content of each frame, once `table` would take too much memory. The table is empty then.
-    all: Vec<Content>,
+    /// The place of each used frame in `contents`. The table is empty once each frame has a content.
+    places: Table<u32>,
+    /// The contents of the used frames in the order of their first use, or of all frames by number.
+    contents: Vec<Content>,
 }
 
-/// `ContentEntry` is an entry of the table of contents.
-#[derive(Clone, Copy, Debug, Default)]
-struct ContentEntry {
-    /// The frame plus one; 0 in an empty entry.
-    frame: u32,
-    content: Content,
-}
-
-/// The number of entries of the smallest table. A memory of fewer than twice as many frames is a list.
-const FEWEST: usize = 4;
+/// Places are in the table as long as fewer than one frame in so many was used.
+const FRAMES_FOR_EACH_USED: usize = 5;
 
 impl Contents {
+    /// The bytes that the contents of a list of frames take at the start, beside their struct.
+    pub(crate) const START: usize = Table::<u32>::FEWEST_BYTES;
+
     /// Makes frames that were never used.
     pub(crate) fn new(frames: usize) -> Self {
-        Self { frames, table: Vec::new(), used: 0, all: Vec::new() }
+        Self { frames, places: Table::with_room(0), contents: Vec::new() }
     }
 
     /// Returns the content of a frame, if the frame exists.
@@ -99,14 +93,10 @@ impl Contents {
     #[inline]
     pub(crate) fn of(&self, frame: u32) -> Content {
         assert!((frame as usize) < self.frames, "frame {frame} of {}", self.frames);
-        if let Some(&content) = self.all.get(frame as usize) {
-            return content;
+        match self.place(frame) {
+            Some(place) => self.contents[place],
+            None => Content::default(),
         }
-        if self.table.is_empty() {
-            return Content::default();
-        }
-        // An empty entry has an empty content.
-        self.table[self.place(frame)].content
     }
 
     /// Returns the content of a frame, to be changed. The frame counts as used from now on.
@@ -116,56 +106,38 @@ impl Contents {
     #[inline]
     pub(crate) fn of_mut(&mut self, frame: u32) -> &mut Content {
         assert!((frame as usize) < self.frames, "frame {frame} of {}", self.frames);
-        if self.all.is_empty() && (self.used + 1) * 4 > self.table.len() * 3 {
-            self.grow();
-        }
-        if !self.all.is_empty() {
-            return &mut self.all[frame as usize];
-        }
-        let place = self.place(frame);
-        let entry = &mut self.table[place];
-        self.used += usize::from(entry.frame == 0);
-        entry.frame = frame + 1;
-        &mut entry.content
+        let place = self.place(frame).unwrap_or_else(|| self.use_first(frame));
+        &mut self.contents[place]
     }
 
-    /// Returns the place of a frame in the table, or the place of the empty entry that the frame would take.
+    /// Returns the place of a frame's content, if the frame has one.
     #[inline]
-    fn place(&self, frame: u32) -> usize {
-        let mask = self.table.len() - 1;
-        // Fibonacci hashing: neighbouring frames spread over the upper bits.
-        let mixed = u64::from(frame).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut place = (mixed >> 32) as usize & mask;
-        loop {
-            let held = self.table[place].frame;
-            if held == frame + 1 || held == 0 {
-                return place;
-            }
-            place = (place + 1) & mask;
+    fn place(&self, frame: u32) -> Option<usize> {
+        match self.contents.len() == self.frames {
+            true => Some(frame as usize),
+            false => self.places.get(frame).map(|place| place as usize),
         }
     }
 
-    /// Doubles the table, or makes a list of all frames.
-    #[cold]
-    fn grow(&mut self) {
-        let size = (2 * self.table.len()).max(FEWEST);
-        let old = core::mem::take(&mut self.table);
-        let old = old.into_iter().filter(|entry| entry.frame > 0);
-        if size > self.frames / 2 {
-            self.all = vec![Content::default(); self.frames];
-            old.for_each(|entry| self.all[entry.frame as usize - 1] = entry.content);
-            return;
+    /// Gives a content to a frame that had none. Returns its place.
+    fn use_first(&mut self, frame: u32) -> usize {
+        let used = self.contents.len();
+        if used < self.frames / FRAMES_FOR_EACH_USED {
+            self.contents.push(Content::default());
+            self.places.insert(frame, used as u32);
+            return used;
         }
-        self.table = vec![ContentEntry::default(); size];
-        for entry in old {
-            let place = self.place(entry.frame - 1);
-            self.table[place] = entry;
+        let mut all = vec![Content::default(); self.frames];
+        for (frame, place) in self.places.iter() {
+            all[frame as usize] = self.contents[place as usize];
         }
+        (self.places, self.contents) = (Table::with_room(0), all);
+        frame as usize
     }
 
     /// Returns the contents of all frames that were ever used and some empty contents, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Content> {
-        self.table.iter().map(|entry| entry.content).chain(self.all.iter().copied())
+        self.contents.iter().copied()
     }
 }
 
@@ -212,9 +184,8 @@ mod tests {
         let mut contents = Contents::new(frames as usize);
         for number in 0..frames {
             *contents.of_mut((number * stride) % frames) = Content::of(PageId(number));
-            let table = contents.table.capacity() * size_of::<ContentEntry>();
-            let bytes = table + contents.all.capacity() * size_of::<Content>();
-            let most = (44 * (number as usize + 1) + 12).min(8 * frames as usize);
+            let bytes = contents.places.bytes() + contents.contents.capacity() * size_of::<Content>();
+            let most = (44 * (number as usize + 1) + 12).min(8 * frames as usize) + Contents::START;
             assert!(bytes <= most, "{bytes} B for {} pages", number + 1);
         }
     }

@@ -70,7 +70,7 @@ impl Followed {
 impl LruList {
     /// The bytes of a list, without the bytes for each frame and for the pool. They dominate in a list with few
     /// frames.
-    pub(crate) const BYTES: usize = core::mem::size_of::<Self>();
+    pub(crate) const BYTES: usize = size_of::<Self>() + Contents::START;
     /// The further bytes of a small list once recency is read.
     pub(crate) const BYTES_FOLLOWED: usize = 128;
 
