@@ -28,18 +28,19 @@
 //! Every part is taken at its maximum: a vector that doubles counts twice. What a policy in Python keeps is
 //! not estimated.
 
-use binhop_base::{Bytes, Problem, counted};
+mod fit;
+mod sum;
+
 use binhop_hw::{BitsAccess, CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
 use super::lane::equal_lanes_together;
 use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
-use crate::memory_limit::{MemoryLimit, readable_bytes};
 use crate::occasion::Subscription;
 use crate::options::RunOptions;
 use crate::prepare::{BLOCK_CONTROLS, BLOCK_ROWS, Control, Growth, Row, SegmentNeeds};
-use crate::results::meter::{OF_STREAM, SLOTS};
+use crate::results::meter::OF_STREAM;
 use crate::results::spill::CHUNK;
 use crate::results::tally::Tally;
 use crate::sharing::{FEWEST_SEEDS_IN_BITS, FrontGroup, FrontSharing};
@@ -47,6 +48,8 @@ use crate::sharing::{LaneCells, SharingPlan};
 use crate::softvm::PageEntries;
 use crate::synonyms::{HeldCopy, WatchedAccess};
 use crate::translation::{HUGE_PAGE, RUN, TranslationBytes};
+use fit::{LargestSetting, SettingBytes};
+use sum::{Sum, WhenFull};
 
 /// The number of blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
@@ -101,94 +104,6 @@ pub(crate) fn guess(options: &RunOptions) -> Growth {
     let intervals =
         options.interval.zip(options.instructions.or(options.length)).map_or(0, |(each, all)| all / each);
     Growth { pages: (1 << 14).min(end.unwrap_or(u64::MAX)), processes: 1, intervals }
-}
-
-/// `Sum` is a sum of bytes, divided by what each part depends on. A sum or product that would overflow stays
-/// at the maximum.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    fixed: u64,
-    page: u64,
-    process: u64,
-    /// The bytes of a process, as long as the table of a meter has room for it.
-    slot: u64,
-    interval: u64,
-    /// The most bytes that pages take in the private caches of a process, and the bytes of each page in them. The
-    /// smaller of both sums counts.
-    private_of_process: u64,
-    private_of_page: u64,
-    /// The bytes of a page in no list that doubles.
-    page_alone: u64,
-}
-
-impl Sum {
-    fn of(&self, growth: Growth) -> u64 {
-        let private = self.private_of_process.saturating_mul(growth.processes);
-        let parts = [
-            private.min(self.private_of_page.saturating_mul(growth.pages.max(1))),
-            self.page_alone.saturating_mul(growth.pages),
-            self.fixed,
-            self.page.saturating_mul(growth.pages.max(1).checked_next_power_of_two().unwrap_or(u64::MAX)),
-            self.process.saturating_mul(growth.processes),
-            self.slot.saturating_mul(growth.processes.min(SLOTS as u64)),
-            self.interval.saturating_mul(growth.intervals),
-        ];
-        parts.into_iter().fold(0, u64::saturating_add)
-    }
-
-    fn add(&mut self, other: Self) {
-        self.fixed = self.fixed.saturating_add(other.fixed);
-        self.page = self.page.saturating_add(other.page);
-        self.process = self.process.saturating_add(other.process);
-        self.slot = self.slot.saturating_add(other.slot);
-        self.interval = self.interval.saturating_add(other.interval);
-        self.private_of_process = self.private_of_process.saturating_add(other.private_of_process);
-        self.private_of_page = self.private_of_page.saturating_add(other.private_of_page);
-        self.page_alone = self.page_alone.saturating_add(other.page_alone);
-    }
-}
-
-/// `WhenFull` is the memory that a lane takes in addition once `safe` pages are placed. From then on the
-/// order of its frames must be known, and the front is no longer shared.
-#[derive(Clone, Copy, Debug)]
-struct WhenFull {
-    safe: u64,
-    sum: Sum,
-    /// The maximum of this part.
-    most: u64,
-}
-
-impl WhenFull {
-    /// Returns the bytes of this part. `placed` is the number of pages of the trace, and `growth` counts all pages.
-    fn of(&self, placed: u64, growth: Growth) -> u64 {
-        if placed < self.safe { 0 } else { self.sum.of(growth).min(self.most) }
-    }
-}
-
-/// `LargestSetting` is the memory that one setting of a machine costs a lane.
-#[derive(Clone, Debug)]
-struct LargestSetting {
-    key: String,
-    size: u64,
-    bytes: SettingBytes,
-}
-
-/// `SettingBytes` is what a setting costs a lane: bytes at the start, and bytes of each page, up to a maximum.
-#[derive(Clone, Copy, Debug, Default)]
-struct SettingBytes {
-    fixed: u64,
-    page: u64,
-    most: u64,
-}
-
-impl SettingBytes {
-    fn fixed(fixed: u64) -> Self {
-        Self { fixed, ..Self::default() }
-    }
-
-    fn of(self, pages: u64) -> u64 {
-        self.fixed.saturating_add(self.page.saturating_mul(pages).min(self.most))
-    }
 }
 
 /// Returns the bytes of one cache of a lane.
@@ -549,114 +464,5 @@ impl MemoryEstimate {
     /// Counts the pages that are no pages of the trace, too.
     fn with_own_pages(&self, growth: Growth) -> Growth {
         Growth { pages: growth.pages.saturating_add(self.own_pages), ..growth }
-    }
-
-    /// Returns how many seeds of `all` fit at once, as far as the trace is known.
-    pub(crate) fn fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> usize {
-        let (mut fit, mut over) = (0, all + 1);
-        while over - fit > 1 {
-            let middle = fit + (over - fit) / 2;
-            if self.bytes(middle, all, growth) <= memory.bytes {
-                fit = middle;
-            } else {
-                over = middle;
-            }
-        }
-        fit
-    }
-
-    /// Returns how many seeds of `all` a run starts with: as many as fit if the trace is as guessed. If none
-    /// fits then, the run starts with one seed if one fits what the trace is known to hold.
-    pub(crate) fn start(
-        &self,
-        memory: &MemoryLimit,
-        all: usize,
-        options: &RunOptions,
-        seen: Growth,
-    ) -> usize {
-        let fit = self.fit(memory, all, guess(options).max(seen));
-        fit.max(self.fit(memory, all, seen).min(1))
-    }
-
-    /// Returns the setting that takes the most memory, as a machine file writes it. Its value is halved until
-    /// a seed would fit.
-    fn would_fit(&self, memory: &MemoryLimit, all: usize, growth: Growth) -> Option<String> {
-        let LargestSetting { key, size, bytes } = self.largest.as_ref()?;
-        let bytes = bytes.of(growth.pages);
-        let rest = self.bytes(1, all, growth).saturating_sub(bytes);
-        let room = memory.bytes.checked_sub(rest)?;
-        (1..64)
-            .map(|halved| (size >> halved, bytes >> halved))
-            .find(|&(_, bytes)| bytes <= room)
-            .filter(|&(size, _)| size > 0)
-            .map(|(size, _)| format!("{key}={}", Bytes(size)))
-    }
-
-    /// Returns the problem that one seed does not fit, with a remedy.
-    pub(crate) fn too_large(
-        &self,
-        machines: &[Machine],
-        memory: &MemoryLimit,
-        all: usize,
-        growth: Growth,
-    ) -> Box<Problem> {
-        if let Some(few) = &self.without_bits {
-            return few.too_large(machines, memory, all, growth);
-        }
-        let estimated_memory = self.bytes(1, all, growth);
-        let names: Vec<&str> = machines.iter().map(Machine::name).collect();
-        let after = if growth.pages > 0 {
-            format!(
-                ", having touched {} in {}",
-                counted(growth.pages, ["page", "pages"]),
-                counted(growth.processes, ["address space", "address spaces"])
-            )
-        } else {
-            String::new()
-        };
-        let tables = self.tables.of(growth).saturating_mul(all as u64);
-        let remedy = match self.would_fit(memory, all, growth) {
-            Some(fits) => format!("with this memory {fits} would fit; or make room"),
-            None if tables > memory.bytes / 2 => {
-                format!("its tables take {}: ask for fewer seeds", readable_bytes(tables))
-            }
-            None => "make room, or allow more".to_string(),
-        };
-        Problem::request(
-            &format!("{} of memory", readable_bytes(estimated_memory)),
-            &format!("machine {}", names.join(", ")),
-            &format!(
-                "one placement needs {}{after}, and a run may take {} ({})",
-                readable_bytes(estimated_memory),
-                readable_bytes(memory.bytes),
-                memory.source
-            ),
-            &remedy,
-        )
-    }
-
-    /// Returns the problem that the seeds do not fit at once, where a trace can be read only once.
-    pub(crate) fn only_once(
-        &self,
-        name: &str,
-        memory: &MemoryLimit,
-        all: usize,
-        fit: usize,
-        growth: Growth,
-    ) -> Box<Problem> {
-        Problem::request(
-            &format!("{all} seeds"),
-            &format!("trace {name}"),
-            &format!(
-                "at once they need {} of memory and there are {} ({}); rounds would read the trace again, and this trace can be read only once",
-                readable_bytes(self.bytes(all, all, growth)),
-                readable_bytes(memory.bytes),
-                memory.source
-            ),
-            &format!(
-                "ask for {}, or write the trace to a file first (binhop import)",
-                counted(fit as u64, ["seed", "seeds or fewer"])
-            ),
-        )
     }
 }
