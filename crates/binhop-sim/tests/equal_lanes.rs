@@ -150,9 +150,9 @@ fn many_lanes_in_two_threads_are_each_lane_alone() {
             Event::Data { op, page: page as u8, offset: (number * 328 % 4088) as u16, size: 8 }
         })
         .collect();
-    compare(&shape.machine().unwrap(), &events, 35);
+    compare(&shape.machine().unwrap(), &events, 70);
     let identity = SMALL.iter().position(|(name, _)| *name == "physical = virtual").unwrap();
-    compare(&machine(identity), &events, 35);
+    compare(&machine(identity), &events, 70);
 }
 
 fn compare_drawn(shape: &Shape, events: &[Event], seeds: u64) {

@@ -130,9 +130,9 @@ impl BackModel {
     }
 
     /// Takes a copy of the back that stood for this back.
-    pub(crate) fn continue_from(&mut self, first: &Self) {
-        self.kind_of_back = first.kind_of_back.clone();
-        self.synonyms = first.synonyms;
+    pub(crate) fn continue_from(&mut self, leading: &Self) {
+        self.kind_of_back = leading.kind_of_back.clone();
+        self.synonyms = leading.synonyms;
     }
 
     /// Simulates requests that a front has let through. A back in a stack is simulated by the stack.

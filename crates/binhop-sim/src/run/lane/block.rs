@@ -6,7 +6,7 @@ use binhop_base::Result;
 use binhop_hw::Request;
 
 use super::Lane;
-use super::control::Here;
+use super::control::{CONTROL, Here, concerns_led_lanes};
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries};
 use crate::run::recency::BlockRecency;
@@ -21,6 +21,20 @@ impl Lane {
         recency: &mut BlockRecency,
         requests: &mut Vec<Request>,
     ) -> Result<()> {
+        self.lead(&mut [], block, tables, recency, requests, &mut |_| Ok(()))
+    }
+
+    /// Simulates a block in this lane, and in the lanes `led` whose caches this lane's caches stand for. `check` is told
+    /// of the work in the led lanes, as the number of entries that would cost as much. An error of `check` ends the run.
+    pub(super) fn lead(
+        &mut self,
+        led: &mut [Self],
+        block: &Block,
+        tables: &Tables,
+        recency: &mut BlockRecency,
+        requests: &mut Vec<Request>,
+        check: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
         let controls = &*block.controls;
         let mut at = 0;
         for (number, (position, control)) in controls.iter().enumerate() {
@@ -30,17 +44,23 @@ impl Lane {
             }
             self.advance(block, number, at..*position as usize, tables, requests)?;
             at = *position as usize;
-            self.control(
-                control,
-                Here { controls, number, tables, recency, bits: None, walks: None, first: None },
-                requests,
-            )?;
+            let here = Here { controls, number, tables, recency, bits: None, walks: None, leader: None };
+            self.control(control, here, requests)?;
+            if led.is_empty() || !concerns_led_lanes(control) {
+                continue;
+            }
+            check(led.len() * CONTROL)?;
+            for lane in &mut *led {
+                let leader = Some(&*self);
+                let here = Here { controls, number, tables, recency, bits: None, walks: None, leader };
+                lane.control(control, here, requests)?;
+            }
         }
         self.advance(block, controls.len(), at..block.entries(), tables, requests)
     }
 
     /// Simulates the entries before control number `span`, or after the last control.
-    pub(super) fn advance(
+    fn advance(
         &mut self,
         block: &Block,
         span: usize,

@@ -12,8 +12,14 @@ use crate::run::bundle_walks::BundleWalks;
 use crate::run::recency::BlockRecency;
 use crate::synonyms::WatchedAccess;
 
-/// The cost of a control in one lane, in entries: most controls place a page, which takes some microseconds.
+/// The cost of a control in one lane, in entries: most controls place a page, which takes up to a microsecond.
 pub(crate) const CONTROL: usize = 256;
+
+/// Returns whether a led lane carries out a control, too. It has no caches, so it needs to know of its pages and of marks
+/// alone.
+pub(super) fn concerns_led_lanes(control: &Control) -> bool {
+    matches!(control, Control::Place { .. } | Control::Died(_) | Control::Footprint(..) | Control::Mark(..))
+}
 
 /// `Here` is the place of a control in its block, with the parts of the block that all lanes read alike.
 pub(super) struct Here<'a> {
@@ -28,7 +34,7 @@ pub(super) struct Here<'a> {
     /// The walks of the bundle with their counts, if addresses are translated.
     pub(super) walks: Option<&'a BundleWalks>,
     /// The lane whose caches stand for the caches of this lane, if the lane is led.
-    pub(super) first: Option<&'a Lane>,
+    pub(super) leader: Option<&'a Lane>,
 }
 
 impl Lane {
@@ -122,11 +128,11 @@ impl Lane {
                 self.clock.reach(stream.instructions);
                 let mut backs = std::mem::take(&mut self.backs);
                 // The lane with the caches of this lane.
-                let caches = here.first.unwrap_or(self);
+                let caches = here.leader.unwrap_or(self);
                 let common = Common {
                     front: caches.front.as_ref(),
                     shared: shared.as_deref(),
-                    leading: here.first.map(|first| &*first.backs),
+                    leading: here.leader.map(|leader| &*leader.backs),
                     stacks: &caches.stacks,
                     bits: here.bits,
                     stream: **stream,

@@ -1,15 +1,15 @@
-//! `EqualLanes` simulates lanes whose caches are equal. The caches of the first lane stand for the caches of all.
+//! `EqualLanes` simulates lanes whose caches are equal. The first lane *leads* the others: its caches stand for the
+//! caches of all.
 //!
-//! Each lane places pages in frames of its own, and keeps its own meters. Everything else that a lane counts is what
-//! the first lane counts. Where a placement may evict a page, lanes begin to differ: each lane takes a copy of the
-//! first lane's caches and counts, and continues by itself. The sharing plan ([`crate::sharing`]) says which lanes are
+//! Each lane places pages in frames of its own, and keeps its own meters. Everything else that a led lane counts is what
+//! the leader counts. Lanes begin to differ where a placement may evict a page: each led lane takes a copy of the
+//! leader's caches and counts, and continues by itself. The sharing plan ([`crate::sharing`]) says which lanes are
 //! equal.
 
 use binhop_base::Result;
 use binhop_hw::{MOST_LANES, Request};
 
 use super::Lane;
-use super::control::{CONTROL, Here};
 use crate::frame_map::Tables;
 use crate::prepare::{Block, Control};
 use crate::run::recency::BlockRecency;
@@ -24,15 +24,15 @@ pub(crate) fn equal_lanes_together(seeds: usize, workers: usize) -> usize {
 /// `EqualLanes` holds lanes whose caches are equal.
 pub(crate) struct EqualLanes {
     /// The lane that simulates the caches.
-    first: Lane,
+    leader: Lane,
     led: Vec<Lane>,
 }
 
 impl EqualLanes {
     /// Makes the group of a lane and the lanes that it leads, each in its initial state.
-    pub(crate) fn new(first: Lane, led: Vec<Lane>) -> Self {
-        debug_assert!(!first.led && led.iter().all(|lane| lane.led));
-        Self { first, led }
+    pub(crate) fn new(leader: Lane, led: Vec<Lane>) -> Self {
+        debug_assert!(!leader.led && led.iter().all(|lane| lane.led));
+        Self { leader, led }
     }
 
     /// Returns whether lanes may begin to differ in this block.
@@ -45,9 +45,9 @@ impl EqualLanes {
 
     /// Ends the group. Each lane continues by itself.
     pub(crate) fn split(self) -> impl Iterator<Item = Lane> {
-        let Self { first, mut led } = self;
-        led.iter_mut().for_each(|lane| lane.continue_from(&first));
-        std::iter::once(first).chain(led)
+        let Self { leader, mut led } = self;
+        led.iter_mut().for_each(|lane| lane.continue_from(&leader));
+        std::iter::once(leader).chain(led)
     }
 
     /// Simulates a block in all lanes. `requests` is room for the requests that the front lets through. `check` is told
@@ -60,37 +60,12 @@ impl EqualLanes {
         requests: &mut Vec<Request>,
         check: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<()> {
-        let Self { first, led } = self;
-        let controls = &*block.controls;
-        let mut at = 0;
-        for (number, (position, control)) in controls.iter().enumerate() {
-            if matches!(control, Control::Watch(_)) && !first.backs[0].has_virtual_tags() {
-                continue;
-            }
-            first.advance(block, number, at..*position as usize, tables, requests)?;
-            at = *position as usize;
-            let here = Here { controls, number, tables, recency, bits: None, walks: None, first: None };
-            first.control(control, here, requests)?;
-            // A led lane has no caches, and needs to know of its pages alone, and of marks.
-            if !matches!(
-                control,
-                Control::Place { .. } | Control::Died(_) | Control::Footprint(..) | Control::Mark(..)
-            ) {
-                continue;
-            }
-            check(led.len() * CONTROL)?;
-            for lane in &mut *led {
-                let first = Some(&*first);
-                let here = Here { controls, number, tables, recency, bits: None, walks: None, first };
-                lane.control(control, here, requests)?;
-            }
-        }
-        first.advance(block, controls.len(), at..block.entries(), tables, requests)
+        self.leader.lead(&mut self.led, block, tables, recency, requests, check)
     }
 
     /// Ends the simulation. Returns the lanes with their final counts.
     pub(crate) fn into_lanes(self) -> impl Iterator<Item = Lane> {
-        std::iter::once(self.first).chain(self.led)
+        std::iter::once(self.leader).chain(self.led)
     }
 }
 
@@ -101,19 +76,19 @@ impl Lane {
     }
 
     /// Takes a copy of the caches that stood for this lane's caches, and of everything that was counted there.
-    fn continue_from(&mut self, first: &Self) {
+    fn continue_from(&mut self, leader: &Self) {
         self.led = false;
-        self.front.clone_from(&first.front);
-        self.stacks.clone_from(&first.stacks);
-        self.known_hits.clone_from(&first.known_hits);
-        for (own, back) in self.backs.iter_mut().zip(&first.backs) {
+        self.front.clone_from(&leader.front);
+        self.stacks.clone_from(&leader.stacks);
+        self.known_hits.clone_from(&leader.known_hits);
+        for (own, back) in self.backs.iter_mut().zip(&leader.backs) {
             own.continue_from(back);
         }
-        (self.clock, self.waited) = (first.clock, first.waited);
-        if let (Some(own), Some(translator)) = (&mut self.translator, &first.translator) {
+        (self.clock, self.waited) = (leader.clock, leader.waited);
+        if let (Some(own), Some(translator)) = (&mut self.translator, &leader.translator) {
             own.continue_from(translator);
         }
-        self.miss_handlers.clone_from(&first.miss_handlers);
-        self.protection.clone_from(&first.protection);
+        self.miss_handlers.clone_from(&leader.miss_handlers);
+        self.protection.clone_from(&leader.protection);
     }
 }

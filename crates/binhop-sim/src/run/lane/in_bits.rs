@@ -53,7 +53,7 @@ impl Lane {
         (bits, place, walks): (&LaneBits, usize, Option<&BundleWalks>),
     ) -> Result<Option<PageInFrame>> {
         let controls = &*block.controls;
-        let here = Here { controls, number, tables, recency, bits: Some((bits, place)), walks, first: None };
+        let here = Here { controls, number, tables, recency, bits: Some((bits, place)), walks, leader: None };
         self.control(&controls[number].1, here, &mut Vec::new())?;
         Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
     }

@@ -266,7 +266,7 @@ impl Lane {
             handlers.check(&self.frame_map, tables, self.seed)?;
         }
         if self.led {
-            // The lane that leads this one checks the caches.
+            // The leading lane checks the caches.
             return self.backs.iter().try_for_each(|back| back.check_counts(self.seed));
         }
         if let Some(InBits { front, backs, .. }) = &mut self.bits {

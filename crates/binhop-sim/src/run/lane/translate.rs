@@ -126,9 +126,9 @@ impl LaneTranslator {
         self.passing
     }
 
-    /// Takes over what another lane's translator, which stood for this one, has and has counted.
-    pub(super) fn continue_from(&mut self, first: &Self) {
-        let Self { tlbs, counts, passing, before, .. } = first;
+    /// Takes a copy of the TLBs and the counts of the leading lane's translator, which stood for this translator.
+    pub(super) fn continue_from(&mut self, leader: &Self) {
+        let Self { tlbs, counts, passing, before, .. } = leader;
         self.tlbs.clone_from(tlbs);
         (self.counts, self.passing, self.before) = (*counts, *passing, *before);
     }
