@@ -6,7 +6,7 @@ mod common;
 #[path = "../../binhop-trace/tests/counting/mod.rs"]
 mod counting;
 
-use binhop_sim::{Machine, RunOptions, SwitchOptions, estimated_memory, simulate};
+use binhop_sim::{Machine, RunOptions, SwitchOptions, estimated_memory, simulate_all};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
 use common::Fixed;
@@ -31,29 +31,35 @@ fn options(seeds: u64, interval: Option<u64>) -> RunOptions {
 }
 
 /// Returns the most bytes that a run holds at any time.
-fn peak(machine: &Machine, events: &EventBatch, options: &RunOptions) -> u64 {
+fn peak(machines: &[Machine], events: &EventBatch, options: &RunOptions) -> u64 {
     let source = Box::new(Fixed::new(events.clone(), 1000));
-    cost(|| drop(simulate(machine, source, options, None, &mut |_| Ok(())).unwrap())).peak as u64
+    cost(|| drop(simulate_all(machines, source, options, None, &mut |_| Ok(())).unwrap())).peak as u64
+}
+
+fn machine(name: &str, settings: &[&str]) -> Machine {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
+    Machine::load(name, &settings).unwrap()
 }
 
 /// Compares the measured and the estimated bytes of each seed and of the whole run.
 fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
+    compare_all(&[machine(name, settings)], &format!("{name} {settings:?}"), pages, interval);
+}
+
+/// Compares the bytes of a run of several machines with pages of one size.
+fn compare_all(machines: &[Machine], name: &str, pages: u64, interval: Option<u64>) {
     let _turn = turn();
-    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_string()).collect();
-    let machine = Machine::load(name, &settings).unwrap();
     let events = events(pages);
     // Each of two processes has pages of its own, unless physical = virtual.
     let intervals = interval.map_or(0, |each| 16 * pages / each);
-    let spaces = if machine.safe_frames().is_some() { 2 } else { 1 };
-    let growth = [spaces * (pages << 12 >> machine.memory().page.log2()), 2, intervals];
-    let machines = std::slice::from_ref(&machine);
+    let spaces = if machines[0].safe_frames().is_some() { 2 } else { 1 };
+    let growth = [spaces * (pages << 12 >> machines[0].memory().page.log2()), 2, intervals];
     let (few, many) = (2, 10);
-    let measured = [few, many].map(|seeds| peak(&machine, &events, &options(seeds, interval)));
+    let measured = [few, many].map(|seeds| peak(machines, &events, &options(seeds, interval)));
     let estimated = [few, many]
         .map(|seeds| estimated_memory(machines, &options(seeds, interval), seeds as usize, growth));
     let of_a_seed = [measured, estimated].map(|[less, more]| (more - less) / (many - few));
-    let what =
-        format!("{name} {settings:?}, {pages} pages: {measured:?}, {estimated:?}, a seed {of_a_seed:?}");
+    let what = format!("{name}, {pages} pages: {measured:?}, {estimated:?}, a seed {of_a_seed:?}");
     println!("{what}");
     assert!(measured[0] <= estimated[0] && measured[1] <= estimated[1], "more than estimated: {what}");
     assert!(of_a_seed[0] <= of_a_seed[1], "a seed takes more than estimated: {what}");
@@ -70,6 +76,13 @@ fn machines_of_today_take_what_is_estimated() {
 fn small_machines_under_many_pages_take_what_is_estimated() {
     compare("two-level", &[], 30_000, None);
     compare("kh90", &["memory.size=64MiB", "placement.pool=1MiB"], 20_000, None);
+}
+
+/// Lanes of one preparation end to share where a page may be evicted from the smallest memory.
+#[test]
+fn machines_of_several_memories_take_what_is_estimated() {
+    let memory = |size: &str| machine("softvm", &[&format!("memory.size={size}")]);
+    compare_all(&[memory("1GiB"), memory("16MiB")], "softvm with two memories", 2000, None);
 }
 
 #[test]
@@ -162,7 +175,7 @@ fn with_switches(number: u64, turns: u64, seeds: u64) -> (u64, u64) {
     };
     let growth = [number * PAGES_OF_A_PROCESS, number, 0];
     let estimated = estimated_memory(std::slice::from_ref(&machine), &options, seeds as usize, growth);
-    (peak(&machine, &events, &options), estimated)
+    (peak(std::slice::from_ref(&machine), &events, &options), estimated)
 }
 
 #[test]
@@ -237,7 +250,7 @@ fn watched_accesses_take_what_is_estimated() {
         let options = options(1, None);
         let growth = [4 * pages, 2, 0];
         let estimated = estimated_memory(std::slice::from_ref(machine), &options, 1, growth);
-        [peak(machine, &events, &options), estimated]
+        [peak(std::slice::from_ref(machine), &events, &options), estimated]
     };
     let [watched, plain] = [of(&by_asid), of(&physical)];
     let of_watches = [0, 1].map(|at| watched[at].saturating_sub(plain[at]));
@@ -278,7 +291,7 @@ fn segments_take_what_is_estimated() {
             let (machine, options) = (machine(tag), options(1, None));
             let growth = [2 * pages, 2, 0];
             let estimated = estimated_memory(std::slice::from_ref(&machine), &options, 1, growth);
-            [peak(&machine, &events, &options), estimated]
+            [peak(std::slice::from_ref(&machine), &events, &options), estimated]
         };
         let [global, asid] = [of("global"), of("asid")];
         let of_segments = [0, 1].map(|at| global[at].saturating_sub(asid[at]) / (2 * pages));

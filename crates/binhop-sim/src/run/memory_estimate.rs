@@ -224,7 +224,8 @@ impl MemoryEstimate {
                 let watches = if stream.looks_for_synonyms { of_watches(machines, group) } else { 0 };
                 let (fixed, page) = (blocks * (block + walks + watches), KNOWN * (workers + 1));
                 estimate.shared.add(Sum { fixed, page, ..Sum::default() });
-                group.lanes.iter().for_each(|cells| estimate.add_lane(machines, cells, group, options));
+                let lanes = group.lanes.iter();
+                lanes.for_each(|cells| estimate.add_lane(machines, cells, (group, stream.safe), options));
             }
         }
         all.iter().for_each(|machine| estimate.add_tables(machine, options));
@@ -252,11 +253,13 @@ impl MemoryEstimate {
         BLOCK_CONTROLS as u64 * (2 * size_of::<(u32, Control)>() as u64 + bytes.walk)
     }
 
+    /// Adds what a seed takes for a lane of a group. `safe` is the number of pages that may be placed before a page may
+    /// be evicted in some lane of the preparation: there lanes end to share.
     fn add_lane(
         &mut self,
         machines: &[Machine],
         cells: &LaneCells,
-        group: &FrontGroup,
+        (group, safe): (&FrontGroup, Option<u64>),
         options: &RunOptions,
     ) {
         let sharing = group.sharing;
@@ -279,19 +282,18 @@ impl MemoryEstimate {
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
         let sum = Sum { page_alone: frames.page, ..Sum::default() };
         self.when_full.push(WhenFull { safe: 0, sum, most: frames.all_pages });
-        if let Some(safe) = first.safe_frames() {
+        if let Some(own_safe) = first.safe_frames() {
             // An entry for each frame in use, and what the pool takes.
             let sum = Sum { page: frames.entry, ..Sum::default() };
-            self.when_full.push(WhenFull { safe, sum, most: frames.full });
+            self.when_full.push(WhenFull { safe: own_safe, sum, most: frames.full });
             let sum = Sum { fixed: frames.once, ..Sum::default() };
-            self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
+            self.when_full.push(WhenFull { safe: own_safe, sum, most: u64::MAX });
             if let Some(translation) = first.translation() {
                 let TranslationBytes { tlbs, told_in_lane, run, most_in_runs, .. } =
                     TranslationBytes::of(translation);
                 let sum = Sum { fixed: tlbs, page_alone: told_in_lane, ..Sum::default() };
                 // Each lane has TLBs of its own once a page may be evicted, or from the start with huge pages.
-                let safe = if run > 0 { 0 } else { safe };
-                self.when_full.push(WhenFull { safe, sum, most: u64::MAX });
+                self.add_at_eviction(safe, run > 0, sum);
                 let sum = Sum { page_alone: run, ..Sum::default() };
                 self.when_full.push(WhenFull { safe: 0, sum, most: most_in_runs });
             }
@@ -308,11 +310,8 @@ impl MemoryEstimate {
         let of_page = 16 + frames.placed + if options.log { LOGGED } else { 0 };
         self.seed.add(Sum { fixed: frames.start, page: of_page, process: frames.owner, ..Sum::default() });
         for stack in &cells.stacks {
-            self.add_caches(
-                first,
-                cells,
-                Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() },
-            );
+            let sum = Sum { fixed: stack.shape.bytes(stack.ways), page: 8, ..Sum::default() };
+            self.add_caches(first, (cells, safe), sum);
         }
         for &cell in &cells.machines {
             let machine = &machines[cell];
@@ -322,7 +321,7 @@ impl MemoryEstimate {
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
             self.seed.add(Sum { fixed: 3 * tally, ..Sum::default() });
-            self.add_caches(machine, cells, Sum { fixed: buffers, ..Sum::default() });
+            self.add_caches(machine, (cells, safe), Sum { fixed: buffers, ..Sum::default() });
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             if options.switches.is_some() {
                 self.seed.add(of_private(machine));
@@ -333,14 +332,13 @@ impl MemoryEstimate {
                 if !machine.tree().in_front(number) {
                     if !stacked && takes_back(machine) {
                         self.add_bits(cache, machine, !in_bits);
-                        let safe = machine.safe_frames();
-                        let split = |safe| WhenFull { safe, sum, most: u64::MAX };
-                        let splits = !in_bits || machine.translation().is_some();
-                        self.when_full.extend(safe.filter(|_| splits).map(split));
+                        if !in_bits || machine.translation().is_some() {
+                            self.add_at_eviction(safe, false, sum);
+                        }
                         continue;
                     }
                     // A machine in a stack has no back of its own.
-                    self.add_caches(machine, cells, if stacked { Sum::default() } else { sum });
+                    self.add_caches(machine, (cells, safe), if stacked { Sum::default() } else { sum });
                 } else if in_bits && cell == cells.machines[0] {
                     // A lane holds at most one line of each set.
                     let lines = LINE_OF_LEVEL1 * cache.sets();
@@ -352,19 +350,20 @@ impl MemoryEstimate {
                     let page = sum.page + u64::from(bins.ilog2()) * size_of::<u64>() as u64;
                     self.bundle.add(Sum { fixed: slots, page, ..Sum::default() });
                     if machine.translation().is_some() {
-                        let split = |safe| WhenFull { safe, sum, most: u64::MAX };
-                        self.when_full.extend(machine.safe_frames().map(split));
+                        self.add_at_eviction(safe, false, sum);
                     }
                 } else if cell == cells.machines[0] && sharing == FrontSharing::Shared {
                     // The front exists once for all lanes, until a frame changes hands.
                     self.shared.add(sum);
                     // A unit may end the sharing at once.
-                    let early = machine.reuses_frames() || options.units.is_some();
-                    let safe = machine.safe_frames().or(options.units.as_ref().map(|_| 0));
-                    let ends = |safe| WhenFull { safe: if early { 0 } else { safe }, sum, most: u64::MAX };
-                    self.when_full.extend(safe.map(ends));
+                    let of_units = options.units.as_ref().map(|_| 0);
+                    self.add_at_eviction(
+                        safe.or(of_units),
+                        machine.reuses_frames() || of_units.is_some(),
+                        sum,
+                    );
                 } else if cell == cells.machines[0] {
-                    self.add_caches(machine, cells, sum);
+                    self.add_caches(machine, (cells, safe), sum);
                 }
                 self.note(format!("cache.{}.size", cache.name), cache.size.0, SettingBytes::fixed(sum.fixed));
             }
@@ -372,14 +371,19 @@ impl MemoryEstimate {
     }
 
     /// Adds caches that each lane has for itself, or that the first of equal lanes has until a page may be evicted.
-    fn add_caches(&mut self, machine: &Machine, cells: &LaneCells, sum: Sum) {
+    fn add_caches(&mut self, machine: &Machine, (cells, safe): (&LaneCells, Option<u64>), sum: Sum) {
         if !cells.are_equal {
             return self.seed.add(sum);
         }
         self.equal.add(sum);
-        let ends =
-            |safe| WhenFull { safe: if machine.reuses_frames() { 0 } else { safe }, sum, most: u64::MAX };
-        self.when_full.extend(machine.safe_frames().map(ends));
+        self.add_at_eviction(safe, machine.reuses_frames(), sum);
+    }
+
+    /// Adds what a seed takes once its lanes end to share: where more pages are placed than are safe from eviction, or
+    /// from the start.
+    fn add_at_eviction(&mut self, safe: Option<u64>, from_the_start: bool, sum: Sum) {
+        let safe = safe.map(|safe| if from_the_start { 0 } else { safe });
+        self.when_full.extend(safe.map(|safe| WhenFull { safe, sum, most: u64::MAX }));
     }
 
     /// Adds the cache behind level 1 of a machine, where lanes are bits.
