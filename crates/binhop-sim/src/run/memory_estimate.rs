@@ -254,7 +254,7 @@ impl MemoryEstimate {
     }
 
     /// Adds what a seed takes for a lane of a group. `safe` is the number of pages that may be placed before a page may
-    /// be evicted in some lane of the preparation: there lanes end to share.
+    /// be evicted in some lane of the preparation: there lanes stop sharing.
     fn add_lane(
         &mut self,
         machines: &[Machine],
@@ -379,7 +379,7 @@ impl MemoryEstimate {
         self.add_at_eviction(safe, machine.reuses_frames(), sum);
     }
 
-    /// Adds what a seed takes once its lanes end to share: where more pages are placed than are safe from eviction, or
+    /// Adds what a seed takes once its lanes stop sharing: where more pages are placed than are safe from eviction, or
     /// from the start.
     fn add_at_eviction(&mut self, safe: Option<u64>, from_the_start: bool, sum: Sum) {
         let safe = safe.map(|safe| if from_the_start { 0 } else { safe });
