@@ -63,12 +63,10 @@ macro_rules! line_masks {
                 let (mut taken, mut taken_dirty, mut dirty_victims) = (0, 0, 0);
                 match self {
                     $(Self::$variant(words) => {
-                        let row = words.row_mut(number);
-                        // The number of pages is a power of two. The mask tells the compiler that no page is too large.
-                        let pages = row.len() - 1;
+                        let (row, of_number) = words.group_mut(number);
                         for at in 0..victims.len() {
                             let (page, lanes) = victims[at];
-                            let words = &mut row[page as usize & pages];
+                            let words = &mut row[of_number.place(page as usize)];
                             let [resident, dirty] = words.map(Mask::from);
                             debug_assert!(resident & lanes == lanes, "the occupant of a way lies there");
                             taken |= lanes;

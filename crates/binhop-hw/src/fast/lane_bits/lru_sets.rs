@@ -39,7 +39,7 @@ impl<const W: usize> LruSets<W> {
             lines_of,
             // The ways need no order: the victim is the oldest line, in whichever way it lies.
             occupants: Occupants::new(cache, lines_of, lanes, false),
-            times: PageRows::new(lines_of),
+            times: PageRows::in_slices(lines_of),
             clocks: vec![0; 1 << lines_of.log2],
             leaving: Vec::new(),
             victims: Box::new([0; MOST_LANES]),

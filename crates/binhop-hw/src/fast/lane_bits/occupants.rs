@@ -10,7 +10,11 @@
 
 use binhop_base::PageId;
 
-use super::{LinesOf, Mask, line_masks::LineMasks, page_rows::PageRows};
+use super::{
+    LinesOf, Mask,
+    line_masks::LineMasks,
+    page_rows::{Groups, PageRows},
+};
 use crate::CacheConfig;
 
 /// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways
@@ -47,8 +51,9 @@ pub(super) struct Occupants<const W: usize> {
 struct Block {
     /// The number of places in this block. It is a power of two, except in the last block.
     places: usize,
-    /// For each line number within the page, each place and each way, the page whose line lies there. The value is one
-    /// more than the page's number, and 0 for an empty way.
+    groups: Groups,
+    /// For each line number within the page, each place and each way, the page whose line lies there: see [`Groups`].
+    /// The value is one more than the page's number, and 0 for an empty way.
     ways: Vec<u32>,
 }
 
@@ -56,13 +61,13 @@ impl Block {
     /// Returns the ways of a set, by the line number and the place within the block.
     #[inline(always)]
     fn of(&self, number: usize, place: usize, ways: usize) -> &[u32] {
-        &self.ways[(number * self.places + place) * ways..][..ways]
+        &self.ways[self.groups.place(number, self.places, place) * ways..][..ways]
     }
 
     /// Returns what [`Block::of`] returns, to be changed.
     #[inline(always)]
     fn of_mut(&mut self, number: usize, place: usize, ways: usize) -> &mut [u32] {
-        &mut self.ways[(number * self.places + place) * ways..][..ways]
+        &mut self.ways[self.groups.place(number, self.places, place) * ways..][..ways]
     }
 }
 
@@ -217,7 +222,8 @@ impl<const W: usize> Occupants<W> {
         let (place, ways) = (self.places, self.ways());
         if self.place(place).0 == self.blocks.len() {
             let places = (self.bins.len() - place).min(1 << self.block_log2);
-            self.blocks.push(Block { places, ways: vec![0; (places * ways) << self.lines_of.log2] });
+            let groups = Groups::new(self.lines_of, ways * size_of::<u32>());
+            self.blocks.push(Block { places, groups, ways: vec![0; (places * ways) << self.lines_of.log2] });
         }
         self.places += 1;
         let (block, within) = self.place(place);
