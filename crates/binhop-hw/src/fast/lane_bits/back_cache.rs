@@ -4,7 +4,7 @@ use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
     By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames,
-    lane_sets::LaneSets, line_masks::LineMasks,
+    front_requests::RequestCounts, lane_sets::LaneSets, line_masks::LineMasks,
 };
 use crate::{
     AgentCounters, CacheConfig, CacheCounters, Resident,
@@ -133,6 +133,30 @@ impl BackCache {
         }
         self.replace((key, by), missed, frames, written_back);
         missed
+    }
+
+    /// Counts accesses.
+    pub(super) fn count_accesses(&mut self, counts: &RequestCounts) {
+        for (own, counts) in self.by_agent.iter_mut().zip(counts) {
+            for (own, count) in
+                own.accesses.0.iter_mut().zip(&counts.0).filter(|(_, count)| !count.is_clear())
+            {
+                own.add_all(count);
+            }
+        }
+    }
+
+    /// Returns whether a request of some lanes hits in all of them and changes nothing. The replacement ignores hits.
+    #[inline(always)]
+    pub(super) fn ignores(&self, key: u64, kind: Kind, lanes: Mask) -> bool {
+        let [resident, dirty] = self.lines.get(key);
+        lanes & !(if is_data(kind) { dirty } else { resident }) == 0
+    }
+
+    /// Reads the words of a line, which the processor then has at hand when the line is requested.
+    #[inline(always)]
+    pub(super) fn read_ahead(&self, key: u64) -> Mask {
+        self.lines.get(key)[0]
     }
 
     /// Counts an access of some lanes.

@@ -6,11 +6,15 @@ use super::{
     By, LinesOf, Mask, WrittenBack,
     back_cache::{BackCache, BitsRequest},
     frames::LaneFrames,
+    front_requests::{FrontRequest, FrontRequests},
 };
 use crate::{
     AgentCounters, AgentMemoryCounters, CacheCounters, CostRule, MemoryCounters, Tree, WritebackOrder,
     request::is_data,
 };
+
+/// The number of requests by which a cache reads the words of lines ahead. So the processor need not wait for each.
+const AHEAD: usize = 8;
 
 /// `BackChain` holds caches that ask each other; the last asks memory. Each cache counts the requests of some lanes,
 /// and then makes the requests that follow from them of the next cache, in the stepper's order.
@@ -48,20 +52,36 @@ impl BackChain {
         Self { tree: tree.clone(), levels: chain.iter().map(level).collect(), agent_asks }
     }
 
-    /// Handles a request of some lanes for a line of level 1, or with its data. `all` are all lanes, and `above` names
-    /// the lines of level 1. Returns the lanes in which memory is read.
-    #[inline]
-    pub(super) fn request(
+    /// Handles requests of level 1 in order. `all` are all lanes, and `lines_of` names the lines of level 1 that a kind
+    /// of request is for. Calls `served` with each request, and the lanes in which memory is read. No replacement of
+    /// the chain remembers hits, because level 1 is simulated in bits, too.
+    pub(super) fn requests(
         &mut self,
-        (key, above): (u64, LinesOf),
-        (kind, by): (Kind, By),
-        lanes: Mask,
+        requests: &FrontRequests,
+        lines_of: impl Fn(Kind) -> LinesOf,
         all: Mask,
         frames: &LaneFrames,
-    ) -> Mask {
-        let smaller = self.levels[0].cache.lines_of.line_log2 - above.line_log2;
-        let request = BitsRequest { key: key >> smaller, kind, by, is_part: smaller > 0 };
-        ask(&mut self.levels, request, lanes, all, frames)
+        mut served: impl FnMut(&FrontRequest, Mask),
+    ) {
+        let first = &mut self.levels[0].cache;
+        first.count_accesses(requests.counts());
+        let own = first.lines_of.line_log2;
+        let smaller = |kind| own - lines_of(kind).line_log2;
+        let requests = requests.all();
+        for (at, request) in requests.iter().enumerate() {
+            let first = &self.levels[0].cache;
+            if let Some(FrontRequest { key, kind, .. }) = requests.get(at + AHEAD) {
+                std::hint::black_box(first.read_ahead(key >> smaller(*kind)));
+            }
+            let &FrontRequest { key, lanes, kind, by } = request;
+            let smaller = smaller(kind);
+            let line = BitsRequest { key: key >> smaller, kind, by, is_part: smaller > 0 };
+            let at_memory = match first.ignores(line.key, kind, lanes) {
+                true => 0,
+                false => handle(&mut self.levels, line, lanes, all, frames),
+            };
+            served(request, at_memory);
+        }
     }
 
     /// Handles a request that every lane, `all`, makes of the first cache. Returns the lanes in which memory is read.

@@ -7,6 +7,8 @@ const WAITING: usize = 1 << LOWER;
 const LOWER: usize = 4;
 /// The number of bits of a count that are kept in planes. Full planes are added to the totals.
 const PLANES: usize = 16;
+/// The number of lists that fill the planes.
+const MOST_ADDED: u32 = (1 << (PLANES - LOWER)) - 1;
 
 /// `LaneCounter` holds a count for each lane. Plane `p` holds bit `p` of the counts of all lanes. Events wait in a
 /// list. When the list is full, carry-save adders add all of its events to the lower planes, without a branch. One
@@ -66,7 +68,7 @@ impl LaneCounter {
         }
         debug_assert_eq!(carried, 0, "the planes are emptied before they overflow");
         (self.waits, self.added) = (0, self.added + 1);
-        if self.added == (1 << (PLANES - LOWER)) - 1 {
+        if self.added == MOST_ADDED {
             self.empty();
         }
     }
@@ -76,6 +78,38 @@ impl LaneCounter {
         let counts: [u64; MOST_LANES] = std::array::from_fn(|lane| self.get(lane));
         *self.totals = counts;
         (self.planes, self.added) = ([0; PLANES], 0);
+    }
+
+    /// Adds the counts of another counter, which has counted few events.
+    pub(super) fn add_all(&mut self, other: &Self) {
+        debug_assert!(other.totals.iter().all(|&count| count == 0), "its planes were never full");
+        other.waiting[..other.waits].iter().for_each(|&lanes| self.add(lanes));
+        if other.added == 0 {
+            return;
+        }
+        if self.added + other.added >= MOST_ADDED {
+            // The events that wait stay in the list.
+            let waits = std::mem::take(&mut self.waits);
+            self.empty();
+            self.waits = waits;
+        }
+        let mut carried = 0;
+        for (plane, &word) in self.planes.iter_mut().zip(&other.planes) {
+            carried = carry(plane, word, carried);
+        }
+        debug_assert_eq!(carried, 0, "the planes are emptied before they overflow");
+        self.added += other.added;
+    }
+
+    /// Forgets all events.
+    pub(super) fn clear(&mut self) {
+        debug_assert!(self.totals.iter().all(|&count| count == 0), "its planes were never full");
+        (self.waits, self.added, self.planes) = (0, 0, [0; PLANES]);
+    }
+
+    /// Returns whether no event was counted.
+    pub(super) fn is_clear(&self) -> bool {
+        self.waits == 0 && self.added == 0
     }
 
     /// Returns the count of a lane.
@@ -102,6 +136,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_counter_takes_the_counts_of_another(
+            events in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..300), 1..4),
+            before in 0..(2 * MOST_ADDED) << LOWER,
+        ) {
+            let (mut counter, mut other) = (LaneCounter::default(), LaneCounter::default());
+            (0..before).for_each(|_| counter.add(Mask::MAX));
+            for events in &events {
+                events.iter().for_each(|&lanes| other.add(lanes));
+                counter.add_all(&other);
+                other.clear();
+                prop_assert!(other.is_clear());
+            }
+            for lane in 0..MOST_LANES {
+                let expected = events.iter().flatten().filter(|&&lanes| lanes >> lane & 1 == 1).count();
+                prop_assert_eq!(counter.get(lane), u64::from(before) + expected as u64);
+            }
+        }
+
         #[test]
         fn every_lane_counts_its_own_events(events in prop::collection::vec(any::<u64>(), 0..300)) {
             let mut counter = LaneCounter::default();

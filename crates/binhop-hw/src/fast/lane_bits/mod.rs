@@ -19,6 +19,8 @@
 //!   full. The lanes that miss make one request of the next cache together.
 //! - One agent beside the user may make accesses, in every lane the same: a page walk, or a handler. Counts of accesses
 //!   are kept for each agent, and the level is counted that serves an access of the user after a walk ([`By`]).
+//! - Level 1 does not depend on the backs. So its requests wait in a list, and each back handles many of them in turn:
+//!   see `front_requests.rs`.
 //! - Counts are sums over accesses, and lines of different line numbers never meet. A policy decides about each set by
 //!   itself. So accesses of different line numbers may be simulated in any order.
 //!
@@ -36,6 +38,7 @@ mod counter;
 mod counts;
 mod frames;
 mod front_cache;
+mod front_requests;
 mod lane_sets;
 mod line_masks;
 mod lru_sets;
@@ -58,6 +61,7 @@ pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
 use frames::LaneFrames;
 use front_cache::{FrontCache, WrittenBack};
+use front_requests::{FrontRequest, FrontRequests};
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
 pub use occupants::SetsBytes;
@@ -164,6 +168,8 @@ pub struct LaneBits {
     /// The requests of each lane; empty if every back is one of `backs`.
     requests: Vec<Vec<Request>>,
     bucket: BucketOf,
+    /// The requests of level 1 that the backs have not handled yet.
+    asked: FrontRequests,
     /// Room for the lines that an access writes back, and for the accesses of a block by bucket.
     written_back: Vec<WrittenBack>,
     starts: Vec<u32>,
@@ -230,6 +236,7 @@ impl LaneBits {
             fronts,
             backs: own.iter().map(back).collect(),
             requests: if others.is_empty() { Vec::new() } else { vec![Vec::new(); lanes] },
+            asked: FrontRequests::default(),
             written_back: Vec::new(),
             starts: Vec::new(),
             sorted: Vec::new(),
@@ -268,6 +275,7 @@ impl LaneBits {
             fronts: Vec::new(),
             backs,
             requests: Vec::new(),
+            asked: FrontRequests::default(),
             written_back: Vec::new(),
             starts: Vec::new(),
             sorted: Vec::new(),
@@ -340,9 +348,11 @@ impl LaneBits {
             BitsAccess { page: page_of(id), line, kind: row.kind(), by: By::User, is_part: false }
         };
         let Some(mut sorted) = self.sort_by_port(rows, |row| (row.at().line, row.kind()), access) else {
-            return rows.iter().for_each(|row| self.access(access(row)));
+            rows.iter().for_each(|row| self.access(access(row)));
+            return self.ask_backs();
         };
         sorted.iter().for_each(|&access| self.access(access));
+        self.ask_backs();
         sorted.clear();
         self.sorted = sorted;
     }
@@ -352,9 +362,11 @@ impl LaneBits {
         let Some(mut sorted) =
             self.sort_by_port(accesses, |access| (access.line, access.kind), |&access| access)
         else {
-            return accesses.iter().for_each(|&access| self.access_by(access));
+            accesses.iter().for_each(|&access| self.access_by(access));
+            return self.ask_backs();
         };
         sorted.iter().for_each(|&access| self.access_by(access));
+        self.ask_backs();
         sorted.clear();
         self.sorted = sorted;
     }
@@ -404,7 +416,9 @@ impl LaneBits {
                 let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
                 let at_memory = back.request_in_all(BitsRequest { key, kind, by, is_part }, *all, frames);
                 if by == By::UserAfterWalk {
-                    note_served(&mut served[kind as usize], *all, at_memory);
+                    let served = &mut served[kind as usize];
+                    served.all += 1;
+                    note_missed(served, *all, at_memory);
                 }
             }
         }
@@ -442,39 +456,36 @@ impl LaneBits {
         self.access_line((page, line), kind, By::User);
     }
 
-    /// Makes an access of any agent. Counts the level that serves an access after a walk.
+    /// Makes an access of any agent. The level that serves an access after a walk is counted.
     #[inline]
     fn access_by(&mut self, BitsAccess { page, line, kind, by, .. }: BitsAccess) {
-        let (missed, at_memory) = self.access_line((page, line), kind, by);
         if by == By::UserAfterWalk {
-            note_served(&mut self.served[kind as usize], missed, at_memory);
+            self.served[kind as usize].all += 1;
         }
+        self.access_line((page, line), kind, by);
     }
 
-    /// Makes an access. Returns the lanes that miss level 1, and the lanes in which a back reads memory.
+    /// Makes an access in level 1. Its requests wait for the backs.
     #[inline(always)]
-    fn access_line(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) -> (Mask, Mask) {
-        let Self { all, frames, fronts, ports, backs, requests, written_back, .. } = self;
+    fn access_line(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) {
+        let Self { all, frames, fronts, ports, backs, requests, asked, written_back, .. } = self;
         let port = ports[usize::from(kind != Kind::Fetch)];
         let lines_of = port.lines_of;
         let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
         let missed = fronts[port.front].access((key, kind, by), *all, frames, written_back);
         if missed == 0 {
-            return (0, 0);
+            return;
         }
-        let mut at_memory = 0;
-        for back in backs {
-            let writes = |back: &mut BackChain| {
-                for &(key, lanes) in &*written_back {
-                    back.request((key, lines_of), (Kind::Writeback, by), lanes, *all, frames);
-                }
-            };
-            if port.writes_first {
-                writes(back);
-            }
-            at_memory |= back.request((key, lines_of), (kind, by), missed, *all, frames);
+        if !backs.is_empty() {
+            let read = FrontRequest { key, lanes: missed, kind, by };
             if !port.writes_first {
-                writes(back);
+                asked.push(read);
+            }
+            for &(key, lanes) in &*written_back {
+                asked.push(FrontRequest { key, lanes, kind: Kind::Writeback, by });
+            }
+            if port.writes_first {
+                asked.push(read);
             }
         }
         if !requests.is_empty() {
@@ -482,14 +493,35 @@ impl LaneBits {
             send(requests, port, (key, kind, missed), written_back);
         }
         written_back.clear();
-        (missed, at_memory)
+        if self.asked.are_many() {
+            self.ask_backs();
+        }
+    }
+
+    /// Makes the requests of level 1 that wait, of each back.
+    fn ask_backs(&mut self) {
+        let Self { all, frames, ports, backs, asked, served, .. } = self;
+        let lines_of = |kind: Kind| ports[usize::from(kind != Kind::Fetch)].lines_of;
+        for back in backs {
+            back.requests(
+                asked,
+                lines_of,
+                *all,
+                frames,
+                |&FrontRequest { lanes, kind, by, .. }, at_memory| {
+                    if by == By::UserAfterWalk && kind != Kind::Writeback {
+                        note_missed(&mut served[kind as usize], lanes, at_memory);
+                    }
+                },
+            );
+        }
+        asked.clear();
     }
 }
 
-/// Counts an access after a walk, of which these lanes missed level 1, and these read memory.
+/// Counts an access after a walk that missed level 1 in some lanes, and read memory in some of them.
 #[inline]
-fn note_served(served: &mut Served, missed: Mask, at_memory: Mask) {
-    served.all += 1;
+fn note_missed(served: &mut Served, missed: Mask, at_memory: Mask) {
     served.behind.add(missed & !at_memory);
     served.memory.add(at_memory);
 }

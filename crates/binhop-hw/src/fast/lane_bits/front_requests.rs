@@ -1,0 +1,59 @@
+//! `FrontRequests` holds the requests that level 1 makes, until the backs handle them.
+//!
+//! A back handles many requests before the next back does. So its tables for one line number stay in the processor's
+//! caches meanwhile: together, the tables of all backs take more memory than these caches have.
+
+use binhop_base::{Kind, PerKind};
+
+use super::{By, Mask, counter::LaneCounter};
+
+/// The number of requests that wait before the backs handle them. Tests make few requests, and check assertions.
+const WAITING: usize = if cfg!(debug_assertions) { 16 } else { 2048 };
+
+/// `FrontRequest` is a request of level 1 in some lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrontRequest {
+    /// The line of level 1.
+    pub(super) key: u64,
+    pub(super) lanes: Mask,
+    pub(super) kind: Kind,
+    pub(super) by: By,
+}
+
+/// `FrontRequests` holds requests in the order in which level 1 made them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FrontRequests {
+    requests: Vec<FrontRequest>,
+    /// The number of these requests, by the place of the agent. Every back counts the same.
+    counts: RequestCounts,
+}
+
+/// `RequestCounts` holds the number of requests by the place of the agent (see [`By::agent`]), by kind and lane.
+pub(super) type RequestCounts = [PerKind<LaneCounter>; 2];
+
+impl FrontRequests {
+    #[inline(always)]
+    pub(super) fn push(&mut self, request: FrontRequest) {
+        self.requests.push(request);
+        self.counts[request.by.agent()][request.kind].add(request.lanes);
+    }
+
+    /// Returns whether the backs should handle the requests now.
+    #[inline(always)]
+    pub(super) fn are_many(&self) -> bool {
+        self.requests.len() >= WAITING
+    }
+
+    pub(super) fn all(&self) -> &[FrontRequest] {
+        &self.requests
+    }
+
+    pub(super) fn counts(&self) -> &RequestCounts {
+        &self.counts
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.counts.iter_mut().flat_map(|counts| &mut counts.0).for_each(LaneCounter::clear);
+    }
+}
