@@ -152,6 +152,12 @@ pub(crate) trait Policy {
     /// Returns the way whose line leaves. The set is full.
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize;
 
+    /// Reads what the policy keeps of a set, and returns a number that depends on it. A caller that asks for victims of
+    /// several sets reads their memory ahead.
+    fn read_ahead(&self, _set: usize) -> u64 {
+        0
+    }
+
     /// Notes that the line at `way` was removed, and the way is empty.
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 

@@ -64,6 +64,11 @@ impl Policy for Random {
         self.next_victim(set, ways.len() as u64)
     }
 
+    #[inline]
+    fn read_ahead(&self, set: usize) -> u64 {
+        self.victims[set] ^ u64::from(self.next[set])
+    }
+
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
     fn victims(&self, set: usize) -> u64 {

@@ -56,6 +56,7 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         let lower = frames.lower(page);
         let Self { policies, occupants, .. } = self;
         let sets = occupants.sets();
+        occupants.read_ahead(key, lanes, |lane| policies[lane].read_ahead(sets.of(lower[lane], number)));
         occupants.miss(key, lanes, |lane, bit, ways| {
             let victim = match W {
                 // The only way is empty or holds the victim, whatever the policy.

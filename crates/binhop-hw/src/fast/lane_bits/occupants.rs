@@ -75,6 +75,9 @@ impl Block {
 /// together. A cache with one way has one block, because all of its bins are crowded sooner or later.
 const BLOCKS: usize = 16;
 
+/// The fewest lanes for which the memory of a visit is read ahead.
+const FEWEST_AHEAD: u32 = 3;
+
 /// `BinPages` says which pages lie in a bin of a lane.
 #[derive(Clone, Copy, Debug)]
 enum BinPages {
@@ -272,6 +275,28 @@ impl<const W: usize> Occupants<W> {
         if let (Some(arrivals), 2..) = (&self.arrivals, held.len()) {
             held.sort_unstable_by_key(|&page| arrivals.before.get(key(page)));
         }
+    }
+
+    /// Reads the ways that [`Occupants::miss`] will visit, and what `read_more` reads for a lane. So a processor waits
+    /// for the memory of many lanes at once. A visit to a set of one way is so short that the processor begins the next
+    /// visits by itself.
+    #[inline]
+    pub(super) fn read_ahead(&self, key: u64, lanes: Mask, read_more: impl Fn(usize) -> u64) {
+        let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        let mut lanes = lanes & self.placed[page.index()][1];
+        if W == 1 || lanes.count_ones() < FEWEST_AHEAD {
+            return;
+        }
+        let places = &self.pages[page.index() * self.lanes..][..self.lanes];
+        let mut read = 0;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let (block, within) = self.place(places[lane] as usize);
+            let first = self.blocks[block].of(number, within, self.ways())[0];
+            read ^= u64::from(first) ^ read_more(lane);
+        }
+        std::hint::black_box(read);
     }
 
     /// Visits lanes that miss a line. Calls `visit` for each of these lanes in which the page's bin is crowded,
