@@ -121,14 +121,19 @@ prop_compose! {
     }
 }
 
-/// Draws a machine of direct-mapped caches with lines of one size. Preparation knows lines of its last level.
+/// Draws a machine of direct-mapped caches. Half of the machines have lines of one size and a last level that has at
+/// least the sets of level 1: preparation knows lines of their last level even where lanes may flush pages.
 pub fn direct_mapped() -> impl Strategy<Value = Design> {
     let sets = [(0..5u32, 0..6u32), (0..5u32, 0..6u32)];
-    (design(), sets, prop::bool::weighted(0.7)).prop_map(|(mut design, sets, large)| {
+    let kinds = (prop::bool::weighted(0.7), any::<bool>());
+    (design(), sets, kinds).prop_map(|(mut design, sets, (large, known))| {
         for (side, (first, more)) in design.sides.iter_mut().zip(sets) {
-            side.lines[1] = side.lines[0];
             side.ways = [1, 1];
-            side.sets = [1 << first, 1 << (first + more)];
+            side.sets = [1 << first, 1 << more];
+            if known {
+                side.lines[1] = side.lines[0];
+                side.sets[1] <<= first;
+            }
         }
         if large {
             design.memory = "1MiB";

@@ -53,7 +53,7 @@ pub use protection::ProtectionConfig;
 pub(crate) use protection::{ProtectionChanges, ProtectionViolations};
 pub use segments::StatedSegments;
 pub use softvm::SoftvmConfig;
-pub(crate) use softvm::{HANDLER_ALIGNMENT, LastLevelShape, Sharing, WriteBacks};
+pub(crate) use softvm::{DirectMappedChain, HANDLER_ALIGNMENT, LastLevelShape, Sharing, WriteBacks};
 pub(crate) use tlb::MOST_TLBS;
 use translation::Translates;
 pub use translation::TranslationConfig;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use binhop_base::{Agent, Agents, Problem, Result};
-use binhop_hw::{CacheConfig, IndexBy, Rules, TagBy, TreeConfig, WritePolicy};
+use binhop_hw::{CacheConfig, IndexBy, Rules, TagBy, TreeConfig, WritePolicy, WritebackOrder};
 use binhop_os::page_table::{DisjunctLayout, TableConfig, TableKind};
 
 use super::memory::Memory;
@@ -74,6 +74,37 @@ pub struct SoftvmConfig {
     /// For each chain, the sets of its caches, if they are two direct-mapped caches with lines of equal size, and the
     /// second cache has at least as many sets as the first.
     pub(crate) last_levels: [Option<LastLevelShape>; 2],
+    /// The shapes of both chains, if each is two direct-mapped caches.
+    pub(crate) direct_mapped: Option<[DirectMappedChain; 2]>,
+}
+
+/// `DirectMappedChain` is the shape of a chain of two direct-mapped caches. Preparation can simulate such a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirectMappedChain {
+    /// The sets of level 1 and of the last level.
+    pub(crate) sets: [u64; 2],
+    /// The logarithm of the lines of level 1 in a line of the last level.
+    pub(crate) wider: u32,
+    /// For each level, true if the victim leaves before the line is read.
+    pub(crate) evict_first: [bool; 2],
+}
+
+impl DirectMappedChain {
+    fn of(chain: &[usize], tree: &TreeConfig) -> Option<Self> {
+        let &[first, last] = chain else { return None };
+        let caches = [&tree.caches[first], &tree.caches[last]];
+        let [first, last] = caches.map(|cache| cache.line.log2());
+        caches.iter().all(|cache| is_direct_mapped(cache)).then(|| Self {
+            sets: caches.map(CacheConfig::sets),
+            wider: last - first,
+            evict_first: caches.map(|cache| cache.writeback_order == WritebackOrder::BeforeFill),
+        })
+    }
+}
+
+/// Returns whether a line has one place in a cache, which its number tells.
+fn is_direct_mapped(cache: &CacheConfig) -> bool {
+    cache.ways == 1 && !cache.hashed && cache.streams.is_none()
 }
 
 /// `LastLevelShape` is the shape of a last level whose contents preparation can follow.
@@ -88,9 +119,8 @@ impl LastLevelShape {
     fn of(chain: &[usize], tree: &TreeConfig) -> Option<Self> {
         let &[first, last] = chain else { return None };
         let [first, last] = [&tree.caches[first], &tree.caches[last]];
-        let simple = |cache: &CacheConfig| cache.ways == 1 && !cache.hashed && cache.streams.is_none();
         let [first_sets, sets] = [first.sets(), last.sets()];
-        (simple(first) && simple(last) && first.line == last.line && first_sets <= sets)
+        (is_direct_mapped(first) && is_direct_mapped(last) && first.line == last.line && first_sets <= sets)
             .then_some(Self { sets, first_sets })
     }
 }
@@ -126,6 +156,13 @@ impl SoftvmConfig {
             TableKind::Disjunct { segments, .. } => Some(segments),
             _ => None,
         }
+    }
+
+    /// Returns the bytes that preparation takes to know lines of the caches.
+    pub(crate) fn bytes_of_known_lines(&self) -> u64 {
+        let levels = self.direct_mapped.iter().flatten().flat_map(|chain| chain.sets);
+        let last_levels = self.last_levels.iter().flatten().map(|shape| shape.sets);
+        levels.map(|sets| 8 * sets).chain(last_levels.map(|sets| 12 * sets)).fold(0, u64::saturating_add)
     }
 
     /// Returns the agents that translation adds to a tree.
@@ -220,6 +257,10 @@ pub(super) fn check_softvm(keys: SoftvmKeys<'_>, tree: &TreeConfig, memory: &Mem
         sharing,
         huge_log2,
         last_levels: chains.each_ref().map(|chain| LastLevelShape::of(chain, tree)),
+        direct_mapped: match chains.each_ref().map(|chain| DirectMappedChain::of(chain, tree)) {
+            [Some(fetch), Some(data)] => Some([fetch, data]),
+            _ => None,
+        },
         chains,
         last_level_fills,
     })

@@ -23,6 +23,7 @@ mod block;
 mod cachegrind;
 mod cuts;
 mod devices;
+mod equal_caches;
 mod filter;
 mod global;
 mod growth;
@@ -290,7 +291,7 @@ impl Prepare {
                 .map(|config| {
                     let first = setup.pages_of_unit();
                     let stated = needs.segments.iter().flat_map(|segments| segments.stated.ids());
-                    MissTables::new(config, first, needs.shapes, stated).map(Box::new)
+                    MissTables::new(config, first, needs.shapes, stated, setup.collapse).map(Box::new)
                 })
                 .transpose()?,
             protection: needs.protection.as_ref().map(|config| Box::new(Protection::new(config))),

@@ -154,7 +154,7 @@ impl Prepare {
         self.forget_translated();
         if self.evicting {
             // A lane may flush the page whose frame it takes.
-            self.miss_tables.iter_mut().for_each(|tables| tables.forget_last_level());
+            self.miss_tables.iter_mut().for_each(|tables| tables.lanes_may_flush());
         }
         self.control(Control::Place { request, fault });
         self.horizon.one_more(page);

@@ -6,14 +6,17 @@
 //! they know a page of the segment by one name. Each space has a root entry of its own. So if a row belongs to another
 //! space than the row before, lanes are told the entries of this space first.
 //!
-//! A handler may run at each row that is passed, and its accesses go through level 1. So the filters forget what a
-//! handler may disturb:
+//! A handler may run at each row that is passed, and its accesses go through level 1. As long as preparation can
+//! simulate the caches (see [`super::equal_caches`]), it knows what the handlers do. Otherwise the filters forget what
+//! a handler may disturb:
 //! - the lines of the handlers' code, at every row;
 //! - the lines of the page's entries, if lines that go back to memory keep their translation;
 //! - otherwise every line of data, the row's own line included: the handler of write-backs runs behind the row, and
 //!   loads the entries of any page.
 //!
 //! Nothing is forgotten where surely no handler runs (see [`super::last_level`]). Such a row is marked for the lanes.
+//! Preparation does not simulate caches once a lane may flush a page, where one name of a page has several root
+//! entries, or where lanes decide which superpages have a run of frames.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,12 +26,13 @@ use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_os::Touch;
 use binhop_os::page_table::{PageTables, RegionSegment, Step};
 
+use super::equal_caches::{EqualCaches, Line};
 use super::filter::{Filters, Shape, SlotLine};
 use super::huge_pages::HugePages;
 use super::last_level::LastLevel;
 use super::{Control, FETCH, Prepare};
 use crate::machine::{SoftvmConfig, WriteBacks};
-use crate::softvm::{Entry, PageEntries, own_page_no};
+use crate::softvm::{Entry, PageEntries, own_code, own_page_no};
 
 /// No mapping has this number.
 const NO_MAPPING: MappingId = MappingId(u32::MAX);
@@ -47,7 +51,9 @@ pub(super) struct MissTables {
     told_of: BTreeMap<MappingId, MappingId>,
     /// The slots of the lines of the handlers' code.
     code: Vec<u32>,
-    /// The lines that the last levels surely hold.
+    /// The caches, as long as they are equal in all lanes.
+    equal_caches: Option<EqualCaches>,
+    /// The lines that the last levels surely hold, once the caches may differ.
     last_level: LastLevel,
     data_shape: Shape,
     page_log2: u32,
@@ -56,23 +62,32 @@ pub(super) struct MissTables {
 
 impl MissTables {
     /// Makes the table. `first` is the number of the first page of the tables. `stated` are the numbers of the segments
-    /// to which the user gives ids.
+    /// to which the user gives ids. If `simulates`, the caches are simulated where that is possible.
     pub(super) fn new(
         config: &Arc<SoftvmConfig>,
         first: u32,
         shapes: [Shape; 2],
         stated: impl Iterator<Item = u32>,
+        simulates: bool,
     ) -> Result<Self> {
         let page_log2 = config.table.page.log2();
         let code_page = own_page_no(config, config.layout.pages());
         let line_log2 = shapes[FETCH].line_log2;
         let mut code = Vec::new();
         let mut last_level = LastLevel::new(config.last_levels, shapes);
-        for bytes in config.handlers().into_iter().filter(|bytes| !bytes.is_empty()) {
+        let mut lines_of_code = [Vec::new(), Vec::new()];
+        for (bytes, lines_of_code) in config.handlers().into_iter().zip(&mut lines_of_code) {
+            if bytes.is_empty() {
+                continue;
+            }
             let start = code_page.0 << page_log2;
             let lines = (start + bytes.start) >> line_log2..=(start + bytes.end - 1) >> line_log2;
-            lines.clone().for_each(|line| last_level.of_handlers(FETCH, line));
-            code.extend(lines.map(|line| shapes[FETCH].slot_of(line)));
+            for line in lines {
+                last_level.of_handlers(FETCH, line);
+                code.push(shapes[FETCH].slot_of(line));
+                let mapping = own_code(config, first, (line << line_log2) - start).mapping;
+                lines_of_code.push(Line::new(mapping, line));
+            }
         }
         code.sort_unstable();
         code.dedup();
@@ -86,6 +101,10 @@ impl MissTables {
             told: Vec::new(),
             told_of: BTreeMap::new(),
             code,
+            equal_caches: config
+                .direct_mapped
+                .filter(|_| simulates && config.huge_log2.is_none())
+                .map(|chains| EqualCaches::new(chains, shapes, lines_of_code, config.write_backs)),
             last_level,
             data_shape: shapes[1],
             page_log2,
@@ -121,6 +140,7 @@ impl MissTables {
         }
         if name != touch.mapping {
             self.told_of.entry(name).or_insert(name);
+            self.equal_caches = None;
         }
         let changed = self.told[index] != entries;
         if let (true, Some(PageEntries { segment, root, user, .. })) = (changed, entries) {
@@ -129,6 +149,8 @@ impl MissTables {
                 let line = self.line_of(entry);
                 self.last_level.of_handlers(1, line);
             }
+            let lines = [segment, root, user].map(|entry| Line::new(entry.mapping, self.line_of(entry)));
+            self.equal_caches.iter_mut().for_each(|caches| caches.told(touch.mapping, lines));
         }
         if let (true, Some(last)) = (changed, self.told_of.get_mut(&name)) {
             // Lanes are told of this mapping now; they know its entries only if it is the name.
@@ -169,6 +191,12 @@ impl MissTables {
     #[inline]
     fn spares_handlers(&self, side: usize, line: u64, slot: SlotLine) -> bool {
         self.told_of.is_empty() && self.last_level.spares_handlers(side, line, slot, self.writes_back())
+    }
+
+    /// Notes that from now on a lane may flush a page: the page whose frame the next page gets.
+    pub(super) fn lanes_may_flush(&mut self) {
+        self.equal_caches = None;
+        self.last_level.forget();
     }
 
     /// Forgets what the last levels hold.
@@ -219,6 +247,9 @@ impl Prepare {
 
     /// Passes an access, behind whose miss a handler may run.
     pub(super) fn pass_handled(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
+        if self.pass_simulated(port, line, mapping, kind) {
+            return;
+        }
         let slot = self.filters.slot_line(port, line);
         let spared = self.miss_tables.as_ref().is_some_and(|tables| tables.spares_handlers(port, line, slot));
         self.before_handled_row(mapping, spared);
@@ -230,6 +261,27 @@ impl Prepare {
         } else {
             self.after_handled_row(port, line, slot);
         }
+    }
+
+    /// Passes an access if preparation simulates the caches. Returns whether it does.
+    #[inline]
+    fn pass_simulated(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> bool {
+        let of_row = Line::new(mapping, line);
+        let Some((caches, filters)) = self.equal_caches() else { return false };
+        let missed = caches.before_access(port, of_row, filters);
+        self.push(port, line, mapping, kind);
+        let Some((caches, filters)) = self.equal_caches() else { return true };
+        let wrote_back = caches.access(port, of_row, kind == Kind::Store, filters);
+        if let (false, Some(row)) = (missed || wrote_back, self.rows.last_mut()) {
+            *row = row.without_handlers();
+        }
+        true
+    }
+
+    /// Returns the caches that preparation simulates, and the filters beside them.
+    #[inline]
+    fn equal_caches(&mut self) -> Option<(&mut EqualCaches, &mut Filters)> {
+        Some((self.miss_tables.as_mut()?.equal_caches.as_mut()?, &mut self.filters))
     }
 
     /// Forgets what the handler of misses may disturb before an access that is passed, unless the access is spared all

@@ -69,8 +69,8 @@ const LOGGED: u64 = 192;
 const TABLE_ROW: u64 = 256;
 /// The bytes of a page of the tables that software reads at cache misses: its mapping, its frame, and its facts.
 const OWN_PAGE: u64 = 512;
-/// The bytes of a page of the program in these tables, and of the places of its entries.
-const MAPPED_AT_MISSES: u64 = 256;
+/// The bytes of a page of the program in these tables, of the places of its entries, and of their lines.
+const MAPPED_AT_MISSES: u64 = 304;
 /// The bytes of a page of the program in the regions that have segments, with its name. A page among many pages of a
 /// region was measured at up to 49 B, and the only page of a shared region at 352 B. A list that grows may be twice as
 /// long as it needs to be.
@@ -236,7 +236,7 @@ impl MemoryEstimate {
     fn add_translation(&mut self, machine: &Machine) -> u64 {
         if let Some(config) = machine.softvm() {
             // Every page of the tables has a frame, a mapping and its facts; every page of the program has an entry.
-            let fixed = OWN_PAGE * u64::from(config.pages());
+            let fixed = (OWN_PAGE * u64::from(config.pages())).saturating_add(config.bytes_of_known_lines());
             let huge = config.huge_log2.map_or(0, |_| HUGE_PAGE);
             self.shared.add(Sum { fixed, page_alone: MAPPED_AT_MISSES + huge, ..Sum::default() });
             return BLOCK_CONTROLS as u64 * size_of::<PageEntries>() as u64;
