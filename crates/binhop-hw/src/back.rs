@@ -20,8 +20,8 @@ use crate::{
 /// The caches behind the front, and memory.
 #[derive(Clone, Debug)]
 pub struct Back {
-    caches: Caches,
-    memory: Memory,
+    pub(crate) caches: Caches,
+    pub(crate) memory: Memory,
     /// Bytes of a page.
     page: PowerOfTwo,
     /// The caches of the back in the order in which they ask each other, if the back takes [`FastPath::Chain`].

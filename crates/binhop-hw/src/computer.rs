@@ -10,7 +10,7 @@ use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Rng, Transla
 
 use crate::{
     Access, AgentCounters, Answer, Back, CacheCounters, Front, Invalidation, Level, Origin, Resident, Rules,
-    SparseBytes, Tree, Witness,
+    SparseBytes, Tree, TwoLevels, Witness,
     cache::{Cache, cachegrind},
     witness::pass_on_lines,
 };
@@ -76,6 +76,22 @@ impl<F: BorrowMut<Front>, B: BorrowMut<Back>> Computer<F, B> {
     #[must_use]
     pub fn over(front: F, back: B, now: u64) -> Self {
         Self { front, back, now }
+    }
+
+    /// Returns the caches and the clock for accesses of the same results that cost less, if the front takes
+    /// [`FastPath::TwoLevels`](crate::FastPath::TwoLevels). The caller sets the computer's clock to the clock of
+    /// [`TwoLevels`] when the accesses are made. A back that is tapped takes the general path, because a request that
+    /// is kept has its own cycle.
+    pub fn two_levels(&mut self) -> Option<TwoLevels<'_>> {
+        let (front, back) = (self.front.borrow_mut(), self.back.borrow_mut());
+        (front.two_levels && back.memory.tap.is_none()).then_some(TwoLevels {
+            serving: front.serving,
+            front: &mut front.caches.caches,
+            add_costs: back.caches.add_costs,
+            back: &mut back.caches.caches,
+            memory: &mut back.memory,
+            now: self.now,
+        })
     }
 
     /// Makes an access of an agent to the cache that serves the processor's accesses of this kind (fetch, load or

@@ -21,6 +21,8 @@ pub struct Front {
     tree: Tree,
     /// True if the front takes [`FastPath::TwoPhase`].
     two_phase: bool,
+    /// True if the front takes [`FastPath::TwoLevels`].
+    pub(crate) two_levels: bool,
     /// Room for the misses of some rows, between the two phases that they go through.
     misses: Vec<Miss>,
 }
@@ -35,8 +37,10 @@ impl Front {
     /// The front of a tree, empty, that takes no fast paths besides `paths`.
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
-        let two_phase = paths.takes(FastPath::TwoPhase) && FastPath::of(tree).takes(FastPath::TwoPhase);
-        Self { two_phase, ..Self::stored(tree, rng, Storage::Dense) }
+        let allowed = FastPath::of(tree);
+        let [two_phase, two_levels] =
+            [FastPath::TwoPhase, FastPath::TwoLevels].map(|path| paths.takes(path) && allowed.takes(path));
+        Self { two_phase, two_levels, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
     /// Returns a front that holds, and has counted, what level 1 in bits holds and has counted in one lane. From now
@@ -54,7 +58,8 @@ impl Front {
     fn stored(tree: &Tree, rng: Rng, storage: Storage) -> Self {
         let serving = [tree.config().fetch, tree.config().data];
         let caches = Caches::new(tree, true, rng, storage);
-        Self { caches, serving, tree: tree.clone(), two_phase: false, misses: Vec::new() }
+        let (two_phase, two_levels) = (false, false);
+        Self { caches, serving, tree: tree.clone(), two_phase, two_levels, misses: Vec::new() }
     }
 
     /// The front of a tree, empty, that takes memory for the lines that it holds: the sets of a larger cache are

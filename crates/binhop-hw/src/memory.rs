@@ -32,6 +32,18 @@ impl Memory {
             tap: None,
         }
     }
+
+    /// Counts a request.
+    #[inline]
+    pub(crate) fn count(&mut self, agent: Agent, kind: Kind) {
+        if agent == Agent::User {
+            let MemoryCounters { accesses } = &mut self.counters;
+            accesses[kind] += 1;
+        } else {
+            let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+            self.by_agent[place].accesses[kind] += 1;
+        }
+    }
 }
 
 impl Witness for Memory {}
@@ -40,14 +52,7 @@ impl Below for Memory {
     #[inline]
     fn request(&mut self, request: Request, now: u64) -> u64 {
         debug_assert_eq!(request.to, MEMORY);
-        let agent = request.origin.agent();
-        if agent == Agent::User {
-            let MemoryCounters { accesses } = &mut self.counters;
-            accesses[request.kind] += 1;
-        } else {
-            let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
-            self.by_agent[place].accesses[request.kind] += 1;
-        }
+        self.count(request.origin.agent(), request.kind);
         if let Some(tap) = &mut self.tap {
             tap.push((request, now));
         }

@@ -44,7 +44,7 @@ fn prefetch(tree: &mut TreeConfig, cache: usize) {
 /// The cases are changes to the tree that allows every path, each with the paths that it leaves.
 #[test]
 fn each_path_refuses_the_trees_that_it_cannot_take() {
-    use FastPath::{BackBits, Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoPhase};
+    use FastPath::{BackBits, Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoLevels, TwoPhase};
     type Change = fn(&mut TreeConfig);
     let cases: &[(Change, &[FastPath])] = &[
         (|tree| tree.caches[1].inclusive = true, &[]),
@@ -56,9 +56,9 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             },
             &[],
         ),
-        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase, LaneBits, BackBits]),
-        (|tree| tree.agents = Agents::USER.with(Agent::Device), &[TwoPhase]),
-        (|tree| tree.agents = Agents::USER.with(Agent::Walk).with(Agent::Kernel), &[TwoPhase]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase, LaneBits, BackBits, TwoLevels]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Device), &[TwoPhase, TwoLevels]),
+        (|tree| tree.agents = Agents::USER.with(Agent::Walk).with(Agent::Kernel), &[TwoPhase, TwoLevels]),
         (|tree| prefetch(tree, 0), &[]),
         (|tree| prefetch(tree, 1), &[TwoPhase]),
         (
@@ -76,7 +76,10 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, BackBits],
         ),
         (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits, LaneBits, BackBits]),
-        (|tree| resize(&mut tree.caches[1], 1, 4), &[TwoPhase, Chain, KnownHits, LruStack, LaneBits]),
+        (
+            |tree| resize(&mut tree.caches[1], 1, 4),
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, TwoLevels],
+        ),
         (
             |tree| {
                 resize(&mut tree.caches[1], 2, 16);
@@ -114,7 +117,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l2d", 1024, 32, 1, Next::Memory));
                 tree.data = 2;
             },
-            &[TwoPhase, LaneBits],
+            &[TwoPhase, LaneBits, TwoLevels],
         ),
         // The data cache of level 1 asks memory.
         (
@@ -130,16 +133,16 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
                 tree.data = 2;
             },
-            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits],
+            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits, TwoLevels],
         ),
-        (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase]),
+        (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase, TwoLevels]),
         // Both caches know global addresses.
         (
             |tree| {
                 let caches = tree.caches.iter_mut();
                 caches.for_each(|cache| (cache.index, cache.tag) = (IndexBy::Virtual, TagBy::Global));
             },
-            &[TwoPhase],
+            &[TwoPhase, TwoLevels],
         ),
     ];
     for (number, (change, left)) in cases.iter().enumerate() {

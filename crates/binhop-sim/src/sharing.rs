@@ -368,6 +368,10 @@ impl FrontGroup {
                 Some(EQUAL_LANES)
             }
             FastPath::TwoPhase => allowed[0].why_not(path),
+            FastPath::TwoLevels if first.softvm().is_none() && first.protection().is_none() => {
+                Some("rows are simulated many at once")
+            }
+            FastPath::TwoLevels => by_all(path),
             FastPath::Chain | FastPath::LruStack => by_any(path),
             FastPath::DirectMapped if sharing != FrontSharing::Shared => Some("no front is shared"),
             FastPath::DirectMapped if subscription.is_some() => Some("units act in each lane for itself"),

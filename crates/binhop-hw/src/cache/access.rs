@@ -86,7 +86,7 @@ pub(crate) struct Transaction<'a, T, B> {
 
 /// Returns the cache `number`, which the stage must have.
 #[inline(always)]
-pub(super) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
+pub(crate) fn cache(caches: &mut [Option<Cache>], number: usize) -> &mut Cache {
     caches[number].as_mut().expect("the cache belongs to this stage")
 }
 

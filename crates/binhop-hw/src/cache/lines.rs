@@ -297,6 +297,28 @@ impl Lines {
             self.touch(set, key, dirty)
         }
     }
+
+    /// Does what [`Lines::put`] does, with direct-mapped caches inlined.
+    #[inline(always)]
+    pub(crate) fn put_hot(&mut self, set: usize, line: Word) -> Option<Word> {
+        if let Lines::Direct(array) = self { array.put(set, line) } else { self.put(set, line) }
+    }
+
+    /// Returns whether a set holds a line. Nothing changes.
+    #[inline]
+    pub(crate) fn holds(&self, set: usize, key: u64) -> bool {
+        if let Lines::Direct(array) = self {
+            return array.words(set..set + 1)[0] & !1 == Word::new(key, false).0;
+        }
+        self.state(set, key).is_some()
+    }
+
+    /// Returns whether a line of a set is dirty; `None` if the set does not hold the line. Nothing changes.
+    pub(crate) fn state(&self, set: usize, key: u64) -> Option<bool> {
+        let ways = self.ways(set);
+        let words = ways.iter().map(|&word| Word(word));
+        words.filter(|word| word.0 != EMPTY).find(|word| word.key() == key).map(Word::dirty)
+    }
 }
 
 #[cfg(test)]

@@ -179,7 +179,14 @@ impl Cache {
     /// Returns whether the cache holds a line that the processor asks for. Nothing changes.
     pub(crate) fn holds<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
         let Place { set, key } = self.place_of_mapping(at, translation);
-        self.set_holds(set, key)
+        self.lines.holds(set, key)
+    }
+
+    /// Returns whether the cache holds a line that a cache above asks for. Nothing changes.
+    #[inline]
+    pub(crate) fn holds_requested<T: Translation>(&self, at: LineAddr, translation: &T) -> bool {
+        let Place { set, key } = self.place_of_request(at, translation);
+        self.lines.holds(set, key)
     }
 
     /// Returns whether the cache holds a line, named as keys name it. Nothing changes.
@@ -191,9 +198,9 @@ impl Cache {
     pub(crate) fn line_state<T: Translation>(&self, at: LineAddr, translation: &T) -> Option<bool> {
         let key = self.key(at.id, at.line);
         if self.page_hides_set() {
-            return self.sets_of_offset(at.line).find_map(|set| self.state_in_set(set, key));
+            return self.sets_of_offset(at.line).find_map(|set| self.lines.state(set, key));
         }
-        self.state_in_set(self.set(self.upper_of_key(at.id, translation), at.line), key)
+        self.lines.state(self.set(self.upper_of_key(at.id, translation), at.line), key)
     }
 
     /// Returns every line with this number within its page, named as keys name it, and whether it is dirty. Nothing
@@ -203,16 +210,6 @@ impl Cache {
         let held = words.map(Word).filter(|word| word.0 != EMPTY);
         let named = held.map(|word| (self.line_of(word.key()), word.dirty()));
         named.filter(move |(at, _)| at.line == line)
-    }
-
-    fn set_holds(&self, set: usize, key: u64) -> bool {
-        self.state_in_set(set, key).is_some()
-    }
-
-    fn state_in_set(&self, set: usize, key: u64) -> Option<bool> {
-        let ways = self.lines.ways(set);
-        let words = ways.iter().map(|&word| Word(word));
-        words.filter(|word| word.0 != EMPTY).find(|word| word.key() == key).map(Word::dirty)
     }
 
     /// Returns whether the page in a key does not tell which virtual page chose the set.

@@ -6,13 +6,15 @@
 //!
 //! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
 //! cachegrind's rules): there the counts depend on the general path's order. The paths behind the front handle the
-//! user's requests alone, besides lanes that are bits: these count a second agent, too.
+//! user's requests alone, besides lanes that are bits: these count a second agent, too. The two-levels path makes
+//! accesses of every agent.
 
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
 pub(crate) mod known_hits;
 pub(crate) mod lane_bits;
 pub(crate) mod lru_stack;
+pub(crate) mod two_levels;
 pub(crate) mod two_phase;
 
 use binhop_base::{Agent, Agents};
@@ -54,11 +56,12 @@ paths! {
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
     LaneBits = "lane-bits", "Up to 64 lanes are simulated together, one bit for each lane; level 1 is direct-mapped.";
     BackBits = "back-bits", "Behind a shared front, the levels of up to 64 lanes are simulated together, one bit for each lane.";
+    TwoLevels = "two-levels", "Where accesses are made one by one, two direct-mapped levels have code of their own.";
 }
 
 /// A set of fast paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FastPathSet(u8);
+pub struct FastPathSet(u16);
 
 impl FastPathSet {
     /// The empty set.
@@ -132,6 +135,7 @@ impl FastPath {
                 FastPath::LruStack => lru_stack(tree).map(|_| ()),
                 FastPath::LaneBits => lane_bits(tree),
                 FastPath::BackBits => behind_shared_front(tree).map(|_| ()),
+                FastPath::TwoLevels => two_levels(tree),
             };
             allowed.err()
         })
@@ -256,6 +260,24 @@ fn is_simple(tree: &Tree, number: usize) -> Verdict {
     )?;
     let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
     refuse(!physical, "a cache behind level 1 has a virtual index")
+}
+
+/// Checks that each cache of level 1 asks a last level, that all caches are direct-mapped, write-back and allocating,
+/// and that the processor alone asks level 1.
+fn two_levels(tree: &Tree) -> Verdict {
+    may_wait(tree)?;
+    let config = tree.config();
+    for (number, cache) in config.caches.iter().enumerate() {
+        refuse(cache.ways != 1, "a cache is not direct-mapped")?;
+        is_plain(cache)?;
+        stores_stay(cache)?;
+        reads_no_stream(cache)?;
+        let is_last = cache.next == Next::Memory;
+        refuse(is_last == tree.in_front(number), "there are not two levels of caches")?;
+        let inside = matches!(cache.next, Next::Cache(next) if tree.in_front(next));
+        refuse(inside, "the processor and another cache ask the same cache")?;
+    }
+    Ok(())
 }
 
 fn by_the_user(tree: &Tree) -> Verdict {

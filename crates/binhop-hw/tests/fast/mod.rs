@@ -5,6 +5,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod bits;
+mod two_levels;
 
 use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
 use binhop_base::{Agent, Domain, Kind, LineAddr, PageId, PerKind, Rng, Stream};
@@ -475,6 +476,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
             bits::lane_bits_of_two_agents(draw, events);
         }
         FastPath::BackBits => bits::back_bits(draw, events),
+        FastPath::TwoLevels => two_levels::two_levels(draw, events),
     }
 }
 

@@ -9,9 +9,10 @@ use binhop_hw::{Access, Answer, Computer, RemovedLine, Witness};
 
 use super::Lane;
 use super::old_protection::OldProtection;
+use super::one_by_one::{RowStepper, SteppedCaches};
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{ProtectionChanges, ProtectionConfig};
-use crate::prepare::Block;
+use crate::prepare::{Block, Row};
 use crate::softvm::{ProtectionChange, SweepCounts};
 use crate::unit::SharedCaches;
 
@@ -198,23 +199,32 @@ impl LineProtection {
         self.old.left = left;
         answer
     }
+}
 
-    /// Makes an access of the program on a machine without handlers. Returns the cycles that the processor waits.
-    fn refer(
+/// On a machine without handlers, a row is an access of the program.
+impl RowStepper for LineProtection {
+    fn takes_two_levels(&self) -> bool {
+        self.is_current()
+    }
+
+    #[inline]
+    fn step<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
-        kind: Kind,
-        at: LineAddr,
+        caches: &mut C,
+        row: Row,
         translation: &LaneTranslation<'_>,
-    ) -> u64 {
-        if self.is_current() {
-            return computer.access(Agent::User, kind, at, translation, &mut ()).cycles;
+    ) -> Result<u64> {
+        let (kind, at) = (row.kind(), row.at());
+        if !self.is_current()
+            && let Some(computer) = caches.general()
+        {
+            self.forget_flushed(computer, translation);
+            let answer = self.access_beside_old(computer, (Agent::User, kind, at), translation, ());
+            let late = self.update_line(kind, at);
+            computer.now += late;
+            return Ok(answer.cycles + late);
         }
-        self.forget_flushed(computer, translation);
-        let answer = self.access_beside_old(computer, (Agent::User, kind, at), translation, ());
-        let late = self.update_line(kind, at);
-        computer.now += late;
-        answer.cycles + late
+        Ok(caches.access(Agent::User, kind, at, translation, &mut ()).cycles)
     }
 }
 
@@ -239,9 +249,7 @@ impl Lane {
         tables: &Tables,
     ) -> Result<()> {
         let mut protection = self.protection.take().expect("called where lines keep protection");
-        let done = self.access_one_by_one(block, entries, tables, |computer, row, translation| {
-            Ok(protection.refer(computer, row.kind(), row.at(), translation))
-        });
+        let done = self.access_one_by_one(block, entries, tables, &mut *protection);
         self.protection = Some(protection);
         done
     }

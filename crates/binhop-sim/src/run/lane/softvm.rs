@@ -10,13 +10,13 @@ use binhop_hw::{Access, Answer, CostRule, Level, RemovalCause, RemovedLine, Witn
 use binhop_os::page_table::PageTables;
 
 use super::Lane;
+use super::one_by_one::{RowStepper, SteppedCaches};
 use super::protection::LineProtection;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, SoftvmConfig, WriteBacks};
-use crate::prepare::{Block, own_page};
+use crate::prepare::{Block, Row, own_page};
 use crate::results::account::broken;
 use crate::softvm::{Entry, MissCause, PageEntries, SoftvmCounts, TagRegister, own_code, own_frame};
-use crate::unit::SharedCaches;
 
 /// `MissHandlers` are the handlers of a lane, and what they know.
 #[derive(Clone)]
@@ -176,43 +176,44 @@ impl MissHandlers {
 
     /// Makes an access of the program, with the handlers that it needs. Returns the cycles that the processor waits.
     #[inline]
-    fn refer(
+    fn refer<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
+        caches: &mut C,
         kind: Kind,
         at: LineAddr,
         translation: &LaneTranslation<'_>,
     ) -> Result<u64> {
-        let side = usize::from(kind != Kind::Fetch);
-        let front = self.config.chains[side][0];
-        if computer.front.holds(front, at, translation) {
-            let cycles = computer.access(Agent::User, kind, at, translation, &mut ()).cycles;
+        if caches.holds(kind, at, translation) {
+            let cycles = caches.access(Agent::User, kind, at, translation, &mut ()).cycles;
             if self.protection.is_current() {
                 return Ok(cycles);
             }
             return Ok(cycles + self.protection.update_line(kind, at));
         }
+        let side = usize::from(kind != Kind::Fetch);
         let mapping = MappingId(at.id);
-        let offset = at.line << self.line_log2[front];
+        let offset = at.line << self.line_log2[self.config.chains[side][0]];
         let mut cycles = 0;
         let mut line = Entry { mapping, offset };
-        if !self.protection.is_current() {
+        if !self.protection.is_current()
+            && let Some(computer) = caches.general()
+        {
             self.protection.forget_flushed(computer, translation);
         }
-        if !self.is_held(computer, side, line, translation) {
+        if !self.is_held_behind(caches, kind, line, translation) {
             self.counts.missed(kind);
             let cause = if kind == Kind::Fetch { MissCause::FetchMiss } else { MissCause::DataMiss };
-            cycles += self.handle(computer, mapping, Some(cause), translation)?;
+            cycles += self.handle(caches, mapping, Some(cause), translation)?;
             line = self.insert(line)?;
         }
-        cycles += self.access(computer, Agent::User, kind, line, translation).cycles;
+        cycles += self.access(caches, Agent::User, kind, line, translation).cycles;
         if !self.protection.is_current() {
             cycles += self.protection.update_line(kind, at);
         }
         let mut waiting = self.waiting.len() as u64;
         while let Some(mapping) = self.waiting.pop_front() {
             self.counts.wrote_back(waiting);
-            cycles += self.handle(computer, mapping, None, translation)?;
+            cycles += self.handle(caches, mapping, None, translation)?;
             waiting = self.waiting.len() as u64;
             if waiting > self.lines {
                 return Err(broken(
@@ -225,25 +226,36 @@ impl MissHandlers {
         Ok(cycles)
     }
 
-    /// Returns whether some cache holds the line of a byte.
+    /// Returns whether some cache behind level 1 holds the line of a byte.
     #[inline]
-    fn is_held(
+    fn is_held_behind<'a, C: SteppedCaches<'a>>(
         &self,
-        computer: &SharedCaches<'_>,
-        side: usize,
+        caches: &C,
+        kind: Kind,
+        Entry { mapping, offset }: Entry,
+        translation: &LaneTranslation<'_>,
+    ) -> bool {
+        let line = |cache: usize| LineAddr { id: mapping.0, line: offset >> self.line_log2[cache] };
+        caches.hold_behind(&self.config.chains[usize::from(kind != Kind::Fetch)], kind, line, translation)
+    }
+
+    /// Returns whether some cache holds the line of an entry.
+    #[inline]
+    fn is_held<'a, C: SteppedCaches<'a>>(
+        &self,
+        caches: &C,
         entry: Entry,
         translation: &LaneTranslation<'_>,
     ) -> bool {
-        self.config.chains[side].iter().any(|&cache| {
-            let at = LineAddr { id: entry.mapping.0, line: entry.offset >> self.line_log2[cache] };
-            computer.holds_line(cache, at, translation)
-        })
+        let line = entry.offset >> self.line_log2[self.config.chains[1][0]];
+        caches.holds(Kind::Load, LineAddr { id: entry.mapping.0, line }, translation)
+            || self.is_held_behind(caches, Kind::Load, entry, translation)
     }
 
     /// Runs the handler of misses with the cause of its instructions, or the handler of write-backs.
-    fn handle(
+    fn handle<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
+        caches: &mut C,
         mapping: MappingId,
         miss: Option<MissCause>,
         translation: &LaneTranslation<'_>,
@@ -254,25 +266,25 @@ impl MissHandlers {
         };
         let is_whole = entries.run.is_some_and(|run| self.whole.contains(&run));
         let mut user = if is_whole { entries.of_huge(&self.config) } else { entries.user };
-        let mut cycles = self.run_code(computer, miss, translation);
-        if !self.is_held(computer, 1, user, translation) {
+        let mut cycles = self.run_code(caches, miss, translation);
+        if !self.is_held(caches, user, translation) {
             self.counts.missed_entry();
-            cycles += self.run_code(computer, miss.map(|_| MissCause::DataMiss), translation);
+            cycles += self.run_code(caches, miss.map(|_| MissCause::DataMiss), translation);
             if miss.is_none() {
-                cycles += self.load(computer, entries.segment, [MissCause::WriteBack; 2], translation);
+                cycles += self.load(caches, entries.segment, [MissCause::WriteBack; 2], translation);
             }
             let causes = match miss {
                 Some(_) => [MissCause::HandlerData, MissCause::RootEntry],
                 None => [MissCause::WriteBack; 2],
             };
-            cycles += self.load(computer, entries.root, causes, translation);
+            cycles += self.load(caches, entries.root, causes, translation);
             user = self.insert(user)?;
         }
         let causes = match miss {
             Some(_) => [MissCause::HandlerData, MissCause::UserEntry],
             None => [MissCause::WriteBack; 2],
         };
-        Ok(cycles + self.load(computer, user, causes, translation))
+        Ok(cycles + self.load(caches, user, causes, translation))
     }
 
     /// Specifies the tag of a line, and returns the line into which LOAD&MAP then puts the data.
@@ -284,15 +296,15 @@ impl MissHandlers {
     }
 
     /// Executes the instructions of a handler. Returns the cycles.
-    fn run_code(
+    fn run_code<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
+        caches: &mut C,
         miss: Option<MissCause>,
         translation: &LaneTranslation<'_>,
     ) -> u64 {
         let instructions = self.config.handler;
         self.counts.waited(miss.unwrap_or(MissCause::WriteBack), instructions);
-        computer.now += instructions;
+        *caches.now() += instructions;
         let causes = match miss {
             Some(_) => [MissCause::HandlerCode, MissCause::HandlerCodeMemory],
             None => [MissCause::WriteBack; 2],
@@ -300,21 +312,21 @@ impl MissHandlers {
         let mut cycles = instructions;
         for number in 0..self.code[usize::from(miss.is_none())].len() {
             let line = self.code[usize::from(miss.is_none())][number];
-            let answer = self.access(computer, Agent::Handler, Kind::Fetch, line, translation);
+            let answer = self.access(caches, Agent::Handler, Kind::Fetch, line, translation);
             cycles += self.count(answer, causes);
         }
         cycles
     }
 
     /// Loads an entry. Returns the cycles.
-    fn load(
+    fn load<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
+        caches: &mut C,
         entry: Entry,
         causes: [MissCause; 2],
         translation: &LaneTranslation<'_>,
     ) -> u64 {
-        let answer = self.access(computer, Agent::Handler, Kind::Load, entry, translation);
+        let answer = self.access(caches, Agent::Handler, Kind::Load, entry, translation);
         self.count(answer, causes)
     }
 
@@ -331,9 +343,9 @@ impl MissHandlers {
     }
 
     /// Makes an access, and notes the lines that it lets leave for memory.
-    fn access(
+    fn access<'a, C: SteppedCaches<'a>>(
         &mut self,
-        computer: &mut SharedCaches<'_>,
+        caches: &mut C,
         agent: Agent,
         kind: Kind,
         Entry { mapping, offset }: Entry,
@@ -343,7 +355,9 @@ impl MissHandlers {
         let line = |cache: usize| LineAddr { id: mapping.0, line: offset >> self.line_log2[cache] };
         let at = line(self.config.chains[side][0]);
         let is_kept = self.config.write_backs == WriteBacks::Kept;
-        if !self.protection.is_current() {
+        if !self.protection.is_current()
+            && let Some(computer) = caches.general()
+        {
             let access = (agent, kind, at);
             if is_kept {
                 return self.protection.access_beside_old(computer, access, translation, ());
@@ -353,11 +367,30 @@ impl MissHandlers {
             return protection.access_beside_old(computer, access, translation, leaving);
         }
         if is_kept {
-            return computer.access(agent, kind, at, translation, &mut ());
+            return caches.access(agent, kind, at, translation, &mut ());
         }
         let Self { config, line_log2, waiting, .. } = self;
         let mut leaving = Leaving::of(config, line_log2, waiting, kind, Entry { mapping, offset });
-        computer.access(agent, kind, at, translation, &mut leaving)
+        caches.access(agent, kind, at, translation, &mut leaving)
+    }
+}
+
+impl RowStepper for MissHandlers {
+    fn takes_two_levels(&self) -> bool {
+        self.protection.is_current()
+    }
+
+    #[inline]
+    fn step<'a, C: SteppedCaches<'a>>(
+        &mut self,
+        caches: &mut C,
+        row: Row,
+        translation: &LaneTranslation<'_>,
+    ) -> Result<u64> {
+        if row.is_without_handlers() && self.protection.is_current() {
+            return Ok(caches.access(Agent::User, row.kind(), row.at(), translation, &mut ()).cycles);
+        }
+        self.refer(caches, row.kind(), row.at(), translation)
     }
 }
 
@@ -370,12 +403,7 @@ impl Lane {
         tables: &Tables,
     ) -> Result<()> {
         let mut handlers = self.miss_handlers.take().expect("called where software translates");
-        let done = self.access_one_by_one(block, entries, tables, |computer, row, translation| {
-            if row.is_without_handlers() && handlers.protection.is_current() {
-                return Ok(computer.access(Agent::User, row.kind(), row.at(), translation, &mut ()).cycles);
-            }
-            handlers.refer(computer, row.kind(), row.at(), translation)
-        });
+        let done = self.access_one_by_one(block, entries, tables, &mut *handlers);
         self.miss_handlers = Some(handlers);
         done
     }
