@@ -3,8 +3,12 @@
 use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
-    By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack, counter::LaneCounter, frames::LaneFrames,
-    front_requests::RequestCounts, lane_sets::LaneSets, line_masks::LineMasks,
+    By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack,
+    counter::LaneCounter,
+    frames::LaneFrames,
+    front_requests::{FrontRequest, RequestCounts},
+    lane_sets::LaneSets,
+    line_masks::LineMasks,
 };
 use crate::{
     AgentCounters, CacheConfig, CacheCounters, Resident,
@@ -146,11 +150,10 @@ impl BackCache {
         }
     }
 
-    /// Returns whether a request of some lanes hits in all of them and changes nothing. The replacement ignores hits.
-    #[inline(always)]
-    pub(super) fn ignores(&self, key: u64, kind: Kind, lanes: Mask) -> bool {
-        let [resident, dirty] = self.lines.get(key);
-        lanes & !(if is_data(kind) { dirty } else { resident }) == 0
+    /// Returns the number of requests before the first request that changes something. The replacement ignores hits.
+    #[inline]
+    pub(super) fn find_change(&self, requests: &[FrontRequest]) -> usize {
+        self.lines.find_change(requests, self.lines_of.line_log2)
     }
 
     /// Reads the words of a line, which the processor then has at hand when the line is requested.

@@ -52,13 +52,12 @@ impl BackChain {
         Self { tree: tree.clone(), levels: chain.iter().map(level).collect(), agent_asks }
     }
 
-    /// Handles requests of level 1 in order. `all` are all lanes, and `lines_of` names the lines of level 1 that a kind
-    /// of request is for. Calls `served` with each request, and the lanes in which memory is read. No replacement of
-    /// the chain remembers hits, because level 1 is simulated in bits, too.
+    /// Handles requests of level 1 in order. `all` are all lanes. Calls `served` with each request that serves an
+    /// access after a walk, and the lanes in which memory is read. No replacement of the chain remembers hits, because
+    /// level 1 is simulated in bits, too.
     pub(super) fn requests(
         &mut self,
         requests: &FrontRequests,
-        lines_of: impl Fn(Kind) -> LinesOf,
         all: Mask,
         frames: &LaneFrames,
         mut served: impl FnMut(&FrontRequest, Mask),
@@ -66,21 +65,25 @@ impl BackChain {
         let first = &mut self.levels[0].cache;
         first.count_accesses(requests.counts());
         let own = first.lines_of.line_log2;
-        let smaller = |kind| own - lines_of(kind).line_log2;
-        let requests = requests.all();
-        for (at, request) in requests.iter().enumerate() {
+        let mut left = requests.all();
+        loop {
             let first = &self.levels[0].cache;
-            if let Some(FrontRequest { key, kind, .. }) = requests.get(at + AHEAD) {
-                std::hint::black_box(first.read_ahead(key >> smaller(*kind)));
+            let (hits, others) = left.split_at(first.find_change(left));
+            if requests.are_after_walks {
+                hits.iter().filter(|hit| hit.is_after_walk()).for_each(|hit| served(hit, 0));
             }
-            let &FrontRequest { key, lanes, kind, by } = request;
-            let smaller = smaller(kind);
-            let line = BitsRequest { key: key >> smaller, kind, by, is_part: smaller > 0 };
-            let at_memory = match first.ignores(line.key, kind, lanes) {
-                true => 0,
-                false => handle(&mut self.levels, line, lanes, all, frames),
-            };
-            served(request, at_memory);
+            let Some((request, later)) = others.split_first() else { return };
+            if let Some(request) = later.get(AHEAD) {
+                std::hint::black_box(first.read_ahead(request.key(own)));
+            }
+            let &FrontRequest { line_log2, lanes, kind, by, .. } = request;
+            let is_part = own > u32::from(line_log2);
+            let line = BitsRequest { key: request.key(own), kind, by, is_part };
+            let at_memory = handle(&mut self.levels, line, lanes, all, frames);
+            if request.is_after_walk() {
+                served(request, at_memory);
+            }
+            left = later;
         }
     }
 

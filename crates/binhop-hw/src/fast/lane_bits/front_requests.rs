@@ -13,11 +13,26 @@ const WAITING: usize = if cfg!(debug_assertions) { 16 } else { 2048 };
 /// `FrontRequest` is a request of level 1 in some lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrontRequest {
-    /// The line of level 1.
+    /// The line of level 1, and the logarithm of its size.
     pub(super) key: u64,
-    pub(super) lanes: Mask,
+    pub(super) line_log2: u8,
     pub(super) kind: Kind,
     pub(super) by: By,
+    pub(super) lanes: Mask,
+}
+
+impl FrontRequest {
+    /// Returns the line that is asked for, in a cache with lines of at least this size.
+    #[inline(always)]
+    pub(super) fn key(&self, line_log2: u32) -> u64 {
+        self.key >> (line_log2 - u32::from(self.line_log2))
+    }
+
+    /// Returns whether the request serves an access of the user after a walk.
+    #[inline(always)]
+    pub(super) fn is_after_walk(&self) -> bool {
+        self.by == By::UserAfterWalk && self.kind != Kind::Writeback
+    }
 }
 
 /// `FrontRequests` holds requests in the order in which level 1 made them.
@@ -26,6 +41,8 @@ pub(super) struct FrontRequests {
     requests: Vec<FrontRequest>,
     /// The number of these requests, by the place of the agent. Every back counts the same.
     counts: RequestCounts,
+    /// True if one of these requests serves an access after a walk.
+    pub(super) are_after_walks: bool,
 }
 
 /// `RequestCounts` holds the number of requests by the place of the agent (see [`By::agent`]), by kind and lane.
@@ -36,6 +53,7 @@ impl FrontRequests {
     pub(super) fn push(&mut self, request: FrontRequest) {
         self.requests.push(request);
         self.counts[request.by.agent()][request.kind].add(request.lanes);
+        self.are_after_walks |= request.is_after_walk();
     }
 
     /// Returns whether the backs should handle the requests now.
@@ -54,6 +72,7 @@ impl FrontRequests {
 
     pub(super) fn clear(&mut self) {
         self.requests.clear();
+        self.are_after_walks = false;
         self.counts.iter_mut().flat_map(|counts| &mut counts.0).for_each(LaneCounter::clear);
     }
 }

@@ -3,7 +3,8 @@
 
 use binhop_base::PageId;
 
-use super::{LinesOf, Mask, WrittenBack, page_rows::PageRows};
+use super::{LinesOf, Mask, WrittenBack, front_requests::FrontRequest, page_rows::PageRows};
+use crate::request::is_data;
 
 macro_rules! line_masks {
     ($($variant:ident($word:ty),)*) => {
@@ -43,6 +44,21 @@ macro_rules! line_masks {
             pub(super) fn get(&self, key: u64) -> [Mask; 2] {
                 match self {
                     $(Self::$variant(words) => words.get(key).map(Mask::from),)*
+                }
+            }
+
+            /// Returns the number of requests before the first request that misses in one of its lanes, or that makes
+            /// its line dirty there. The lines of the cache have this size.
+            #[inline]
+            pub(super) fn find_change(&self, requests: &[FrontRequest], line_log2: u32) -> usize {
+                match self {
+                    $(Self::$variant(words) => {
+                        let changes = |request: &FrontRequest| {
+                            let [resident, dirty] = words.get(request.key(line_log2));
+                            request.lanes as $word & !(if is_data(request.kind) { dirty } else { resident }) != 0
+                        };
+                        requests.iter().position(changes).unwrap_or(requests.len())
+                    })*
                 }
             }
 

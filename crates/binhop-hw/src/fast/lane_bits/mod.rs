@@ -477,12 +477,13 @@ impl LaneBits {
             return;
         }
         if !backs.is_empty() {
-            let read = FrontRequest { key, lanes: missed, kind, by };
+            let line_log2 = lines_of.line_log2 as u8;
+            let read = FrontRequest { key, line_log2, kind, by, lanes: missed };
             if !port.writes_first {
                 asked.push(read);
             }
             for &(key, lanes) in &*written_back {
-                asked.push(FrontRequest { key, lanes, kind: Kind::Writeback, by });
+                asked.push(FrontRequest { key, line_log2, kind: Kind::Writeback, by, lanes });
             }
             if port.writes_first {
                 asked.push(read);
@@ -500,20 +501,11 @@ impl LaneBits {
 
     /// Makes the requests of level 1 that wait, of each back.
     fn ask_backs(&mut self) {
-        let Self { all, frames, ports, backs, asked, served, .. } = self;
-        let lines_of = |kind: Kind| ports[usize::from(kind != Kind::Fetch)].lines_of;
+        let Self { all, frames, backs, asked, served, .. } = self;
         for back in backs {
-            back.requests(
-                asked,
-                lines_of,
-                *all,
-                frames,
-                |&FrontRequest { lanes, kind, by, .. }, at_memory| {
-                    if by == By::UserAfterWalk && kind != Kind::Writeback {
-                        note_missed(&mut served[kind as usize], lanes, at_memory);
-                    }
-                },
-            );
+            back.requests(asked, *all, frames, |request, at_memory| {
+                note_missed(&mut served[request.kind as usize], request.lanes, at_memory);
+            });
         }
         asked.clear();
     }
