@@ -271,7 +271,7 @@ impl MemoryEstimate {
             // Accesses wait, and are sorted. In front of other backs, pieces of rows are sorted and no access waits.
             let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
             let sorted = if in_bits && others { PIECE } else { 2 * PENDING };
-            let fixed = (sorted * size_of::<BitsAccess>()) as u64;
+            let fixed = (sorted * size_of::<BitsAccess>()) as u64 + LaneBits::request_bytes();
             self.bundle.add(Sum { fixed, ..Sum::default() });
             // A row makes two requests at most. Lists of requests double.
             let waiting = if in_bits && others { 4 * PIECE * size_of::<Request>() } else { 0 };

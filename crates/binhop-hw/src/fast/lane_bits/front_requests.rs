@@ -5,7 +5,7 @@
 
 use binhop_base::{Kind, PerKind};
 
-use super::{By, Mask, counter::LaneCounter};
+use super::{By, MOST_LANES, Mask, counter::LaneCounter};
 
 /// The number of requests that wait before the backs handle them. Tests make few requests, and check assertions.
 const WAITING: usize = if cfg!(debug_assertions) { 16 } else { 2048 };
@@ -54,6 +54,14 @@ impl FrontRequests {
         self.requests.push(request);
         self.counts[request.by.agent()][request.kind].add(request.lanes);
         self.are_after_walks |= request.is_after_walk();
+    }
+
+    /// Returns the bytes that the requests and their numbers take at most.
+    pub(super) const fn bytes() -> u64 {
+        // A list doubles its room. Besides its own request, an access makes one for each line that it writes back.
+        let requests = 2 * (WAITING + MOST_LANES + 1) * size_of::<FrontRequest>();
+        let totals = 2 * Kind::ALL.len() * size_of::<[u64; MOST_LANES]>();
+        (requests + size_of::<RequestCounts>() + totals) as u64
     }
 
     /// Returns whether the backs should handle the requests now.

@@ -303,6 +303,12 @@ impl LaneBits {
         LineMasks::bytes(lanes)
     }
 
+    /// Returns the bytes that the requests of level 1 take here while they wait for the backs.
+    #[must_use]
+    pub const fn request_bytes() -> u64 {
+        FrontRequests::bytes()
+    }
+
     /// Returns the bytes that the order of lines takes here for each line of a page, in this cache behind level 1, for
     /// all lanes together.
     #[must_use]
