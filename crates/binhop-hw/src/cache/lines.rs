@@ -4,7 +4,7 @@
 mod array;
 mod narrow;
 mod packed;
-mod search;
+pub(crate) mod search;
 mod sparse;
 #[cfg(test)]
 mod steps;

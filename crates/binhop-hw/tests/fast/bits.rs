@@ -104,7 +104,8 @@ pub(super) fn back_bits(draw: &Draw, events: &[Event]) {
             }
             requests.extend(passed.iter().map(BitsAccess::of_request));
         }
-        bits.replay(&requests);
+        requests.iter().for_each(|&request| bits.wait(request));
+        bits.access_waiting();
         assert_equal_bits(&trees, &steppers, &bits);
         if at > events.len() / 2 {
             break;
@@ -299,6 +300,8 @@ pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
     let worlds: Vec<World> = (0..lanes as u64).map(world).collect();
     let mut steppers: Vec<Computer> = seeds.iter().map(|&rng| Computer::new(&tree, rng)).collect();
     let mut served = vec![Served::default(); lanes];
+    // Few accesses may wait, so that a full list is simulated between placements.
+    bits.let_wait(1 + events.len() % 23);
     let (mut placed, mut waiting, mut at) = (Placed::default(), Vec::new(), 0);
     while at <= events.len() {
         let event = events.get(at).copied().unwrap_or(Event::Replay);
@@ -308,7 +311,9 @@ pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
                 placed.place(page, &mut bits, &worlds);
                 let (page_id, line) = (PageId(page), (offset / 16) as u32);
                 let by = by(kind, page, offset);
-                waiting.push(BitsAccess { page: page_id, line, kind, by, is_part: false });
+                let access = BitsAccess { page: page_id, line, kind, by, is_part: false };
+                waiting.push(access);
+                bits.wait(access);
                 continue;
             }
             Event::FlushPage(_) => continue,
@@ -317,7 +322,7 @@ pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
         for ((stepper, world), served) in steppers.iter_mut().zip(&worlds).zip(&mut served) {
             waiting.iter().for_each(|access| step(stepper, agent, access, world, served));
         }
-        bits.access_pages(&waiting);
+        bits.access_waiting();
         waiting.clear();
         assert_equal_bits(std::slice::from_ref(&tree), std::slice::from_ref(&steppers), &bits);
         for (lane, served) in served.iter().enumerate() {

@@ -79,15 +79,14 @@ impl BundleWalks {
         counts
     }
 
-    /// Counts a walk. Appends its accesses, unless a shared front makes them. `lanes` is the number of lanes, and
-    /// `frame` returns the frame that a page of the tables has in a lane.
+    /// Counts a walk. Its accesses wait in the bits, unless a shared front makes them. `lanes` is the number of lanes,
+    /// and `frame` returns the frame that a page of the tables has in a lane.
     pub(super) fn walk(
         &mut self,
         walk: &Walk,
         (lanes, frame): (usize, impl Fn(usize, PageId) -> FrameNo),
         bits: &mut LaneBits,
         tables: &Tables,
-        into: &mut Vec<BitsAccess>,
     ) {
         let (spared, root, second) = match walk.decision {
             Some(Decision::Walk { spared, root, second }) => (spared, root, second),
@@ -119,7 +118,7 @@ impl BundleWalks {
             }
             if !by_front {
                 let line = (byte >> self.line_log2[usize::from(kind != Kind::Fetch)]) as u32;
-                into.push(BitsAccess { page, line, kind, by: By::Agent, is_part: false });
+                bits.wait(BitsAccess { page, line, kind, by: By::Agent, is_part: false });
             }
         }
     }

@@ -16,12 +16,18 @@ use crate::translation::TlbEvent;
 /// lanes have in common, which is done once for each bundle.
 const FEWEST_LANES: usize = 16;
 
+/// Returns the most accesses that wait in a bundle. If lanes have level 1 of their own, backs that are not bits handle
+/// the requests of each [`PIECE`] of rows.
+pub(super) fn most_waiting(shared_front: bool, has_other_backs: bool) -> usize {
+    if has_other_backs && !shared_front { PIECE } else { MOST_WAITING }
+}
+
 /// The number of rows that go through level 1 before backs that are not bits handle the requests of these rows. The
 /// requests of all lanes wait meanwhile.
 pub(super) const PIECE: usize = 4096;
 
-/// The most accesses that wait until they are simulated together: see [`LaneBundle::pending`].
-pub(super) const PENDING: usize = 1 << 17;
+/// The most accesses that wait until they are simulated together: see [`LaneBundle::bits`].
+const MOST_WAITING: usize = 1 << 17;
 
 /// The cost of a walk in all lanes, in entries.
 const WALK: usize = 8;
@@ -39,16 +45,15 @@ pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
 /// `LaneBundle` holds lanes whose caches are equal, under any placements, and these caches.
 pub(super) struct LaneBundle {
     pub(super) lanes: Vec<Lane>,
+    /// The caches of all lanes, and the accesses that wait: the requests of a shared front, or the accesses of rows and
+    /// walks. A page that is new to the lanes changes nothing for the accesses before it. So accesses wait until a
+    /// control reads their counts or flushes a page, or until there are [`MOST_WAITING`] of them. The more accesses are
+    /// simulated together, the more accesses fall into one row of the bits' tables.
     bits: LaneBits,
     /// The walks of all lanes, if addresses are translated.
     walks: Option<BundleWalks>,
     /// True if some backs are not simulated in bits.
     has_other_backs: bool,
-    /// The accesses that wait: the requests of a shared front, or the accesses of rows and walks. A page that is new to
-    /// the lanes changes nothing for the accesses before it. So accesses wait until a control reads their counts or
-    /// flushes a page, or until there are [`PENDING`] of them. The more accesses are simulated together, the more
-    /// accesses fall into one row of the bits' tables.
-    pending: Vec<BitsAccess>,
 }
 
 impl LaneBundle {
@@ -57,16 +62,17 @@ impl LaneBundle {
         let trees = lanes[0].trees_in_bits();
         let has_other_backs = trees.iter().any(|(_, in_bits)| !in_bits);
         let seeds: Vec<Rng> = lanes.iter().map(|lane| Rng::new(lane.seed)).collect();
-        let bits = if lanes[0].is_behind_shared_front() {
+        let mut bits = if lanes[0].is_behind_shared_front() {
             let own: Vec<_> = trees.iter().filter(|(_, in_bits)| *in_bits).map(|(tree, _)| *tree).collect();
             let asks = lanes[0].translation().is_some_and(|(config, _)| !config.reads_level_1());
             LaneBits::behind_shared_front(&own, &seeds, asks)
         } else {
             LaneBits::new(&trees, &seeds)
         };
+        bits.let_wait(most_waiting(lanes[0].is_behind_shared_front(), has_other_backs));
         let walks = lanes[0].translation().map(|(config, first)| BundleWalks::new(config, first, trees[0].0));
         assert!(walks.is_none() || !has_other_backs, "walks are made in the bits alone");
-        Self { walks, lanes, bits, has_other_backs, pending: Vec::with_capacity(PENDING) }
+        Self { walks, lanes, bits, has_other_backs }
     }
 
     /// Returns whether the bundle must end before this block, because a front is no longer shared or each lane gets
@@ -79,7 +85,7 @@ impl LaneBundle {
 
     /// Ends the bundle. Each lane continues by itself.
     pub(super) fn split(mut self) -> Vec<Lane> {
-        self.replay_pending();
+        self.bits.access_waiting();
         let Self { mut lanes, bits, walks, .. } = self;
         let leave = |(place, lane): (usize, &mut Lane)| lane.leave_bundle(&bits, place, walks.as_ref());
         lanes.iter_mut().enumerate().for_each(leave);
@@ -113,19 +119,19 @@ impl LaneBundle {
                 continue;
             }
             match control {
-                Control::Mark(..) => self.replay_pending(),
-                Control::Place { request, .. } if self.bits.knows(request.page) => self.replay_pending(),
+                Control::Mark(..) => self.bits.access_waiting(),
+                Control::Place { request, .. } if self.bits.knows(request.page) => self.bits.access_waiting(),
                 _ => {}
             }
             check(self.lanes.len() * CONTROL)?;
-            let Self { lanes, bits, walks, has_other_backs, pending } = self;
+            let Self { lanes, bits, walks, has_other_backs } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(block, number, tables, recency, (bits, place, walks.as_ref()))?;
                 let Some(PageInFrame { page, frame, flushed }) = placed else { continue };
                 if let Some(held) = flushed {
                     // The accesses before the flush find the lines of the page.
-                    replay(bits, pending);
+                    bits.access_waiting();
                     bits.flush_page(place, held);
                     if *has_other_backs {
                         lane.flush_behind(held, bits.requests(place), tables);
@@ -140,15 +146,11 @@ impl LaneBundle {
 
     /// Obeys a control that belongs to a walk. Returns false for other controls.
     fn walk(&mut self, control: &Control, tables: &Tables) -> bool {
-        let Self { lanes, bits, walks: Some(walks), pending, .. } = self else { return false };
+        let Self { lanes, bits, walks: Some(walks), .. } = self else { return false };
         match control {
             Control::Walk(walk) => {
                 let frame = |lane: usize, page| lanes[lane].frame_of_table(page);
-                walks.walk(walk, (lanes.len(), frame), bits, tables, pending);
-                // Rows that are skipped bring no accesses, so a trace may have walks alone.
-                if self.pending.len() >= PENDING {
-                    self.replay_pending();
-                }
+                walks.walk(walk, (lanes.len(), frame), bits, tables);
             }
             Control::WalkPassed(cycles) => walks.passed(*cycles),
             Control::AfterWalk(kind, missed) => walks.after_walk(*kind, *missed),
@@ -164,30 +166,16 @@ impl LaneBundle {
             Entries::Rows(rows) => self.access(&rows[range], tables),
             Entries::Requests(requests) => {
                 let requests = &requests[range];
-                let mut left = requests;
-                while !left.is_empty() {
-                    let (now, later) = left.split_at(left.len().min(PENDING - self.pending.len()));
-                    match &mut self.walks {
-                        Some(walks) => {
-                            self.pending.extend(now.iter().map(|request| walks.of_request(request)));
-                        }
-                        None => self.pending.extend(now.iter().map(BitsAccess::of_request)),
-                    }
-                    left = later;
-                    if self.pending.len() == PENDING {
-                        self.replay_pending();
-                    }
+                let Self { bits, walks, .. } = self;
+                match walks {
+                    Some(walks) => requests.iter().for_each(|request| bits.wait(walks.of_request(request))),
+                    None => requests.iter().for_each(|request| bits.wait(BitsAccess::of_request(request))),
                 }
                 if self.has_other_backs {
                     self.lanes.iter_mut().for_each(|lane| lane.replay_behind(requests, tables));
                 }
             }
         }
-    }
-
-    /// Simulates the accesses that wait.
-    fn replay_pending(&mut self) {
-        replay(&mut self.bits, &mut self.pending);
     }
 
     /// Simulates rows.
@@ -204,19 +192,11 @@ impl LaneBundle {
             }
             return;
         }
-        let mut left = rows;
-        while !left.is_empty() {
-            let (now, later) = left.split_at(left.len().min(PENDING - self.pending.len()));
-            let walks = &mut self.walks;
-            self.pending.extend(now.iter().map(|row| {
-                let LineAddr { id, line } = row.at();
-                let by = walks.as_mut().map_or(By::User, BundleWalks::of_row);
-                BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false }
-            }));
-            left = later;
-            if self.pending.len() == PENDING {
-                self.replay_pending();
-            }
+        let Self { bits, walks, .. } = self;
+        for row in rows {
+            let LineAddr { id, line } = row.at();
+            let by = walks.as_mut().map_or(By::User, BundleWalks::of_row);
+            bits.wait(BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false });
         }
     }
 
@@ -228,7 +208,7 @@ impl LaneBundle {
 
     /// Ends the simulation. Returns the lanes with their final counts.
     pub(super) fn into_lanes(mut self) -> Vec<Lane> {
-        self.replay_pending();
+        self.bits.access_waiting();
         let Self { mut lanes, bits, .. } = self;
         let in_bits = lanes[0].trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
         let mut backs: Vec<_> = (0..in_bits).map(|back| bits.backs(back).into_iter()).collect();
@@ -238,14 +218,4 @@ impl LaneBundle {
         }
         lanes
     }
-}
-
-/// Simulates the accesses that wait.
-fn replay(bits: &mut LaneBits, pending: &mut Vec<BitsAccess>) {
-    if bits.has_fronts() {
-        bits.access_pages(pending);
-    } else {
-        bits.replay(pending);
-    }
-    pending.clear();
 }

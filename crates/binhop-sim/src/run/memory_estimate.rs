@@ -31,10 +31,10 @@
 mod fit;
 mod sum;
 
-use binhop_hw::{BitsAccess, CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
+use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
 
 use super::lane::equal_lanes_together;
-use super::lane_bundle::{PENDING, PIECE, bundles, lanes_of_bundle};
+use super::lane_bundle::{PIECE, bundles, lanes_of_bundle, most_waiting};
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::occasion::Subscription;
@@ -81,7 +81,9 @@ const NAMED: u64 = 8;
 const PROTECTED: u64 = 64;
 
 /// The bytes of a line of level 1 where lanes are bits.
-const LINE_OF_LEVEL1: u64 = 24;
+const LINE_OF_LEVEL1: u64 = 32;
+/// The lines for which a slot of level 1 takes room at once.
+const LINES_OF_SLOT: u64 = 16;
 
 /// Returns the bytes of the accesses that a block tells lanes to watch, with the copies that a shared front holds. The
 /// list of controls may be twice as long as it needs to be.
@@ -268,10 +270,9 @@ impl MemoryEstimate {
         let takes_back = |machine: &Machine| has_bundles && LaneBits::takes_back(machine.tree(), !in_bits);
         if has_bundles {
             self.placements_in_bundles += 1;
-            // Accesses wait, and are sorted. In front of other backs, pieces of rows are sorted and no access waits.
             let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
-            let sorted = if in_bits && others { PIECE } else { 2 * PENDING };
-            let fixed = (sorted * size_of::<BitsAccess>()) as u64 + LaneBits::request_bytes();
+            let waiting = LaneBits::waiting_bytes(most_waiting(!in_bits, others)) as u64;
+            let fixed = waiting + LaneBits::request_bytes();
             self.bundle.add(Sum { fixed, ..Sum::default() });
             // A row makes two requests at most. Lists of requests double.
             let waiting = if in_bits && others { 4 * PIECE * size_of::<Request>() } else { 0 };
@@ -344,7 +345,8 @@ impl MemoryEstimate {
                     let lines = LINE_OF_LEVEL1 * cache.sets();
                     self.seed.add(Sum { fixed: lines.max(sum.fixed), ..Sum::default() });
                     // Each slot has a list, with room for some lines more.
-                    let slots = cache.sets() * (size_of::<Vec<u64>>() as u64 + 4 * LINE_OF_LEVEL1);
+                    let slots =
+                        cache.sets() * (size_of::<Vec<u64>>() as u64 + LINES_OF_SLOT * LINE_OF_LEVEL1);
                     // Each bit of the frame that chooses the set has a word for each page.
                     let bins = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
                     let page = sum.page + u64::from(bins.ilog2()) * size_of::<u64>() as u64;

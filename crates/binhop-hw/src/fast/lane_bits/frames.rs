@@ -40,13 +40,15 @@ impl LaneFrames {
         }
     }
 
+    /// Returns the lanes in which the frame of a page has its lowest bit set. Some cache asks for a bit.
+    #[inline(always)]
+    pub(super) fn lowest_bit(&self, page: PageId) -> Mask {
+        self.bits[page.index() * self.bin_bits as usize]
+    }
+
     /// Returns the lanes in which the frames of two pages agree in their `bits` lowest bits.
     #[inline]
     pub(super) fn agree(&self, one: PageId, other: PageId, bits: u32) -> Mask {
-        // In most machines one bit decides whether frames agree.
-        if self.bin_bits == 1 && bits == 1 {
-            return !(self.bits[one.index()] ^ self.bits[other.index()]);
-        }
         let words = |page: PageId| &self.bits[page.index() * self.bin_bits as usize..][..bits as usize];
         let differ = words(one).iter().zip(words(other)).fold(0, |differ, (one, other)| differ | one ^ other);
         !differ

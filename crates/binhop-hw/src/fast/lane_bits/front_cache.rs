@@ -2,30 +2,19 @@
 
 use binhop_base::{Kind, PageId, PerKind};
 
-use super::{By, LinesOf, LinesOfLanes, Mask, counter::LaneCounter, frames::LaneFrames};
+use super::{
+    By, LinesOf, LinesOfLanes, Mask, WrittenBack,
+    counter::LaneCounter,
+    frames::LaneFrames,
+    slot_lines::{Held, SlotLines},
+};
 use crate::{
     AgentCounters, CacheConfig, CacheCounters, Request, Resident,
-    cache::{Cache, is_first, lines::Word},
+    cache::{
+        Cache, is_first,
+        lines::{Word, search::Search},
+    },
 };
-
-/// The lines of one slot that some lane holds. An access makes its line resident in every lane, so a line that is not
-/// asked for again soon loses its lanes: few lines stand in a slot.
-type SlotLines = Vec<PresentLine>;
-
-/// The number of lines by which the room of a slot grows. There are many slots, so doubling the room would cost memory.
-const SPARE_LINES: usize = 4;
-
-/// A line that some lane holds.
-#[derive(Clone, Copy, Debug)]
-struct PresentLine {
-    key: u64,
-    /// The lanes that hold the line. `dirty` has the lanes in which the line is dirty.
-    resident: Mask,
-    dirty: Mask,
-}
-
-/// A line that is written back, and the lanes in which it is.
-pub(super) type WrittenBack = (u64, Mask);
 
 /// The accesses of one agent, and what followed from them.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +40,8 @@ pub(super) struct FrontCache {
     touched: Vec<u64>,
     /// By the place of the agent: see [`By::agent`].
     by_agent: [AccessesOfAgent; 2],
-    evictions: LaneCounter,
+    /// The lines that came to an empty set. Every other line that came has evicted a line.
+    filled: LaneCounter,
     dirtied: LaneCounter,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
@@ -64,10 +54,10 @@ impl FrontCache {
             number,
             lines_of,
             bin_bits: cache.sets().ilog2().saturating_sub(lines_of.log2),
-            slots: vec![SlotLines::new(); slots as usize],
+            slots: vec![SlotLines::default(); slots as usize],
             touched: Vec::new(),
             by_agent: Default::default(),
-            evictions: LaneCounter::default(),
+            filled: LaneCounter::default(),
             dirtied: LaneCounter::default(),
             purged: vec![[0; 2]; lanes],
         }
@@ -79,8 +69,8 @@ impl FrontCache {
     }
 
     /// Accesses a line in all lanes, `lanes`. Returns the lanes that miss, and appends the lines that are written back.
-    #[inline]
-    pub(super) fn access(
+    #[inline(always)]
+    pub(super) fn access<S: Search>(
         &mut self,
         (key, kind, by): (u64, Kind, By),
         lanes: Mask,
@@ -92,55 +82,35 @@ impl FrontCache {
         let slots = self.slots.len();
         let slot = &mut self.slots[key as usize & (slots - 1)];
         let stored = if kind == Kind::Store { lanes } else { 0 };
-        // The line that was accessed last stands first. It is often the line that is accessed next.
-        match slot.iter().position(|line| line.key == key) {
-            Some(0) => {}
-            Some(place) => slot.swap(0, place),
-            None => {
-                if slot.len() == slot.capacity() {
-                    slot.reserve_exact(SPARE_LINES);
-                }
-                slot.push(PresentLine { key, resident: 0, dirty: 0 });
-                let last = slot.len() - 1;
-                slot.swap(0, last);
-            }
+        let place = slot.place::<S>(key);
+        let own = slot.held(place);
+        if stored & !own.dirty != 0 {
+            self.dirtied.add(stored & !own.dirty);
         }
-        let PresentLine { resident, dirty, .. } = slot[0];
-        slot[0] = PresentLine { key, resident: lanes, dirty: dirty | stored };
-        if stored & !dirty != 0 {
-            self.dirtied.add(stored & !dirty);
-        }
-        let missed = lanes & !resident;
+        let missed = lanes & !own.resident;
         if missed == 0 {
+            slot.write(place, stored);
             return 0;
         }
         counts.misses[kind].add(missed);
         let page = self.lines_of.page(key);
-        let (mut evicted, mut evicted_dirty) = (0, 0);
-        let mut at = 1;
-        while let Some(line) = slot.get_mut(at) {
-            // Where the accessed line is resident, no other line is in its set.
-            let taken = line.resident & frames.agree(page, self.lines_of.page(line.key), self.bin_bits);
-            debug_assert_eq!(taken & !missed, 0, "two lines in one set");
-            evicted |= taken;
-            let taken_dirty = line.dirty & taken;
-            if taken_dirty != 0 {
-                evicted_dirty |= taken_dirty;
-                written_back.push((line.key, taken_dirty));
+        let bins = match self.bin_bits {
+            0 => 0,
+            1 => frames.lowest_bit(page),
+            bits => {
+                slot.note_meeting(|other| frames.agree(page, self.lines_of.page(other), bits));
+                Mask::MAX
             }
-            line.resident &= !taken;
-            line.dirty &= !taken;
-            if line.resident == 0 {
-                slot.swap_remove(at);
-            } else {
-                at += 1;
-            }
+        };
+        let evicted = slot.evict::<S>((place, own), bins, written_back);
+        slot.put(place, Held { key, resident: lanes, dirty: own.dirty | stored }, bins);
+        if missed & !evicted.lanes != 0 {
+            self.filled.add(missed & !evicted.lanes);
         }
-        self.evictions.add(evicted);
-        if evicted_dirty != 0 {
-            counts.written_back.add(evicted_dirty);
+        if evicted.dirty != 0 {
+            counts.written_back.add(evicted.dirty);
         }
-        if resident == 0 && is_first(&mut self.touched, key) {
+        if own.resident == 0 && is_first(&mut self.touched, key) {
             counts.compulsory[kind] += 1;
         }
         missed
@@ -152,17 +122,11 @@ impl FrontCache {
         let slots = self.slots.len();
         for key in self.lines_of.keys(page) {
             let slot = &mut self.slots[key as usize & (slots - 1)];
-            let Some(at) = slot.iter().position(|line| line.key == key) else { continue };
-            let line = &mut slot[at];
+            let Some(line) = slot.remove(key, lane) else { continue };
             self.purged[lane][0] += line.resident >> lane & 1;
             self.purged[lane][1] += line.dirty >> lane & 1;
             if let (Some(requests), true) = (&mut requests, line.dirty & bit != 0) {
                 requests.push(self.lines_of.written_by_system(key));
-            }
-            line.resident &= !bit;
-            line.dirty &= !bit;
-            if line.resident == 0 {
-                slot.swap_remove(at);
             }
         }
     }
@@ -220,6 +184,7 @@ impl FrontCache {
         let [purged, purged_dirty] = self.purged[lane];
         let written_back = user.written_back.get(lane);
         let evictions_dirty = written_back + other.written_back.get(lane);
+        let fills = misses.total() + of_lane(&other.misses).total();
         let mut sent = misses;
         (sent[Kind::Writeback], sent[Kind::System]) = (written_back, purged_dirty);
         CacheCounters {
@@ -227,8 +192,8 @@ impl FrontCache {
             misses,
             compulsory: user.compulsory,
             sent,
-            fills: misses.total() + of_lane(&other.misses).total(),
-            evictions: self.evictions.get(lane),
+            fills,
+            evictions: fills - self.filled.get(lane),
             evictions_dirty,
             purged,
             purged_dirty,
@@ -245,12 +210,13 @@ impl FrontCache {
 
     /// Returns for each lane how many lines it holds, and how many of them are dirty.
     pub(super) fn resident(&self) -> LinesOfLanes {
-        LinesOfLanes::of(self.slots.iter().flatten().map(|line| [line.resident, line.dirty]))
+        LinesOfLanes::of(self.slots.iter().flat_map(SlotLines::iter).map(|line| [line.resident, line.dirty]))
     }
 
     /// Visits the lines that a lane holds.
     pub(super) fn each(&self, lane: usize, mut visit: impl FnMut(Resident)) {
-        for line in self.slots.iter().flatten().filter(|line| line.resident >> lane & 1 == 1) {
+        for line in self.slots.iter().flat_map(SlotLines::iter).filter(|line| line.resident >> lane & 1 == 1)
+        {
             visit(self.lines_of.resident(line.key, line.dirty >> lane & 1 == 1));
         }
     }

@@ -45,11 +45,14 @@ mod lru_sets;
 mod occupants;
 mod page_rows;
 mod reading;
+mod slot_lines;
+mod waiting;
 
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
     Access, CacheConfig, FastPath, MEMORY, Next, Origin, Request, Resident, Tree, WritebackOrder,
+    cache::lines::search::{Instructions, Search, SearchVisitor},
     fast::{back_in_bits, behind_shared_front},
 };
 pub use access::{BitsAccess, By};
@@ -60,20 +63,21 @@ use counter::LaneCounter;
 pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
 use frames::LaneFrames;
-use front_cache::{FrontCache, WrittenBack};
+use front_cache::FrontCache;
 use front_requests::{FrontRequest, FrontRequests};
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
 pub use occupants::SetsBytes;
+use waiting::WaitingAccesses;
 
 /// A set of lanes.
 type Mask = u64;
 
+/// A line that is written back, and the lanes in which it is.
+type WrittenBack = (u64, Mask);
+
 /// The most lanes that one [`LaneBits`] simulates.
 pub const MOST_LANES: usize = Mask::BITS as usize;
-
-/// The fewest rows for each line number that are worth being sorted by line number.
-const FEWEST_IN_BUCKET: usize = 8;
 
 /// `LinesOf` names the lines of a cache by one number, the *key*: the page, then the line within the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,13 +171,11 @@ pub struct LaneBits {
     backs: Vec<BackChain>,
     /// The requests of each lane; empty if every back is one of `backs`.
     requests: Vec<Vec<Request>>,
-    bucket: BucketOf,
+    waiting: WaitingAccesses,
     /// The requests of level 1 that the backs have not handled yet.
     asked: FrontRequests,
-    /// Room for the lines that an access writes back, and for the accesses of a block by bucket.
+    /// Room for the lines that an access writes back.
     written_back: Vec<WrittenBack>,
-    starts: Vec<u32>,
-    sorted: Vec<BitsAccess>,
     /// The accesses of the user after walks: of fetches, loads and stores.
     served: [Served; 3],
 }
@@ -227,19 +229,18 @@ impl LaneBits {
             BackChain::new(tree, &chain, seeds, false)
         };
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
+        let ports = [config.fetch, config.data].map(port);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
         Self {
             all: Mask::MAX >> (MOST_LANES - lanes),
             frames: LaneFrames::new(lanes, bin_bits),
-            ports: [config.fetch, config.data].map(port),
-            bucket: BucketOf::new(all_caches(), config.page),
+            ports,
+            waiting: waiting(all_caches(), config.page, ports),
             fronts,
             backs: own.iter().map(back).collect(),
             requests: if others.is_empty() { Vec::new() } else { vec![Vec::new(); lanes] },
             asked: FrontRequests::default(),
             written_back: Vec::new(),
-            starts: Vec::new(),
-            sorted: Vec::new(),
             served: Default::default(),
         }
     }
@@ -264,21 +265,19 @@ impl LaneBits {
         let caches = backs
             .iter()
             .flat_map(|back| back.levels.iter().map(|level| &back.tree.config().caches[level.cache.number]));
-        // No access is made here, so the ports are never asked.
+        // No access is made here: the ports tell the size of lines alone.
         let first = backs[0].levels[0].cache.lines_of;
         let port = Port { lines_of: first, front: 0, writes_first: false, to: MEMORY, unit: first.line_log2 };
         Self {
             all: Mask::MAX >> (MOST_LANES - lanes),
             frames: LaneFrames::new(lanes, 0),
             ports: [port; 2],
-            bucket: BucketOf::new(caches, config.page),
+            waiting: waiting(caches, config.page, [port; 2]),
             fronts: Vec::new(),
             backs,
             requests: Vec::new(),
             asked: FrontRequests::default(),
             written_back: Vec::new(),
-            starts: Vec::new(),
-            sorted: Vec::new(),
             served: Default::default(),
         }
     }
@@ -349,69 +348,59 @@ impl LaneBits {
 
     /// Makes the accesses of `rows` in order, in every lane. `page_of` returns the page of a mapping.
     pub fn access_all<A: Access>(&mut self, rows: &[A], page_of: impl Fn(u32) -> PageId) {
-        let access = |row: &A| {
+        for row in rows {
             let LineAddr { id, line } = row.at();
-            BitsAccess { page: page_of(id), line, kind: row.kind(), by: By::User, is_part: false }
-        };
-        let Some(mut sorted) = self.sort_by_port(rows, |row| (row.at().line, row.kind()), access) else {
-            rows.iter().for_each(|row| self.access(access(row)));
-            return self.ask_backs();
-        };
-        sorted.iter().for_each(|&access| self.access(access));
-        self.ask_backs();
-        sorted.clear();
-        self.sorted = sorted;
-    }
-
-    /// Makes these accesses in order, in every lane.
-    pub fn access_pages(&mut self, accesses: &[BitsAccess]) {
-        let Some(mut sorted) =
-            self.sort_by_port(accesses, |access| (access.line, access.kind), |&access| access)
-        else {
-            accesses.iter().for_each(|&access| self.access_by(access));
-            return self.ask_backs();
-        };
-        sorted.iter().for_each(|&access| self.access_by(access));
-        self.ask_backs();
-        sorted.clear();
-        self.sorted = sorted;
-    }
-
-    /// Sorts accesses of level 1, unless they are too few.
-    fn sort_by_port<A>(
-        &mut self,
-        rows: &[A],
-        line_of: impl Fn(&A) -> (u32, Kind),
-        make: impl Fn(&A) -> BitsAccess,
-    ) -> Option<Vec<BitsAccess>> {
-        if rows.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
-            return None;
+            self.wait(BitsAccess { page: page_of(id), line, kind: row.kind(), by: By::User, is_part: false });
         }
-        let mut sorted = std::mem::take(&mut self.sorted);
-        let logs = self.ports.map(|port| port.lines_of.line_log2);
-        let bucket = self.bucket;
-        let number = |row: &A| {
-            let (line, kind) = line_of(row);
-            bucket.of(line, logs[usize::from(kind != Kind::Fetch)])
-        };
-        self.sort(rows, number, make, &mut sorted);
-        Some(sorted)
+        self.access_waiting();
     }
 
-    /// Makes these requests of the first cache of each back, in order and in every lane. They are the requests that the
-    /// shared front has let through, and the requests that the agent makes of the first cache itself.
-    pub fn replay(&mut self, requests: &[BitsAccess]) {
-        if requests.is_empty() {
+    /// Adds an access to those that wait. Accesses that wait are made later, in every lane. Level 1 is accessed; behind
+    /// a shared front, the access is a request of the first cache of each back, which the front has let through or
+    /// which the agent makes of this cache itself.
+    ///
+    /// A page that gets its first frame changes nothing for the accesses that wait. Before counts are read, and before
+    /// a page is flushed, [`LaneBits::access_waiting`] must be called.
+    #[inline]
+    pub fn wait(&mut self, access: BitsAccess) {
+        self.waiting.push(access);
+        if self.waiting.is_full() {
+            self.access_waiting();
+        }
+    }
+
+    /// Makes room for accesses that wait. When so many accesses wait, they are made.
+    pub fn let_wait(&mut self, most: usize) {
+        self.waiting.make_room(most);
+    }
+
+    /// Returns the bytes that so many waiting accesses take at most.
+    #[must_use]
+    pub fn waiting_bytes(accesses: usize) -> usize {
+        WaitingAccesses::bytes(accesses)
+    }
+
+    /// Makes the accesses that wait.
+    pub fn access_waiting(&mut self) {
+        if self.waiting.len() == 0 {
             return;
         }
-        if requests.len() < self.bucket.buckets() * FEWEST_IN_BUCKET {
-            return self.replay_all(requests);
-        }
-        let mut sorted = std::mem::take(&mut self.sorted);
-        let (bucket, log2) = (self.bucket, self.backs[0].levels[0].cache.lines_of.line_log2);
-        self.sort(requests, |request| bucket.of(request.line, log2), |&request| request, &mut sorted);
-        self.replay_all(&sorted);
-        self.sorted = sorted;
+        let fastest = Instructions::here().next().unwrap_or(Instructions::Portable);
+        self.access_waiting_with(fastest);
+    }
+
+    fn access_waiting_with(&mut self, instructions: Instructions) {
+        let nothing = WaitingAccesses::new(BucketOf::ONE, [0; 2]);
+        let mut waiting = std::mem::replace(&mut self.waiting, nothing);
+        waiting.take_all(|accesses| {
+            if self.fronts.is_empty() {
+                self.replay_all(accesses);
+            } else {
+                instructions.run(AccessesVisitor { bits: self, accesses });
+            }
+        });
+        self.waiting = waiting;
+        self.ask_backs();
     }
 
     fn replay_all(&mut self, requests: &[BitsAccess]) {
@@ -430,55 +419,23 @@ impl LaneBits {
         }
     }
 
-    /// Sorts items by the bucket that `bucket_of` returns, and leaves the items of one bucket in their order.
-    fn sort<A, T: Copy>(
-        &mut self,
-        items: &[A],
-        bucket_of: impl Fn(&A) -> usize,
-        make: impl Fn(&A) -> T,
-        sorted: &mut Vec<T>,
-    ) {
-        let Self { starts, bucket, .. } = self;
-        starts.clear();
-        starts.resize(bucket.buckets() + 1, 0);
-        for item in items {
-            starts[bucket_of(item) + 1] += 1;
-        }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        sorted.clear();
-        sorted.resize(items.len(), make(&items[0]));
-        for item in items {
-            let start = &mut starts[bucket_of(item)];
-            sorted[*start as usize] = make(item);
-            *start += 1;
-        }
-    }
-
-    /// Makes an access of the user.
-    #[inline]
-    fn access(&mut self, BitsAccess { page, line, kind, .. }: BitsAccess) {
-        self.access_line((page, line), kind, By::User);
-    }
-
     /// Makes an access of any agent. The level that serves an access after a walk is counted.
-    #[inline]
-    fn access_by(&mut self, BitsAccess { page, line, kind, by, .. }: BitsAccess) {
+    #[inline(always)]
+    fn access_by<S: Search>(&mut self, BitsAccess { page, line, kind, by, .. }: BitsAccess) {
         if by == By::UserAfterWalk {
             self.served[kind as usize].all += 1;
         }
-        self.access_line((page, line), kind, by);
+        self.access_line::<S>((page, line), kind, by);
     }
 
     /// Makes an access in level 1. Its requests wait for the backs.
     #[inline(always)]
-    fn access_line(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) {
+    fn access_line<S: Search>(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) {
         let Self { all, frames, fronts, ports, backs, requests, asked, written_back, .. } = self;
         let port = ports[usize::from(kind != Kind::Fetch)];
         let lines_of = port.lines_of;
         let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
-        let missed = fronts[port.front].access((key, kind, by), *all, frames, written_back);
+        let missed = fronts[port.front].access::<S>((key, kind, by), *all, frames, written_back);
         if missed == 0 {
             return;
         }
@@ -514,6 +471,31 @@ impl LaneBits {
             });
         }
         asked.clear();
+    }
+}
+
+/// Makes room for accesses of caches that lie behind these ports.
+fn waiting<'a>(
+    caches: impl Iterator<Item = &'a CacheConfig>,
+    page: PowerOfTwo,
+    ports: [Port; 2],
+) -> WaitingAccesses {
+    WaitingAccesses::new(BucketOf::new(caches, page), ports.map(|port| port.lines_of.line_log2))
+}
+
+/// `AccessesVisitor` makes accesses with the instructions that it is compiled for.
+struct AccessesVisitor<'a> {
+    bits: &'a mut LaneBits,
+    accesses: &'a [BitsAccess],
+}
+
+impl SearchVisitor for AccessesVisitor<'_> {
+    #[inline(always)]
+    fn visit<S: Search>(self) {
+        // A function that takes the loop's body would not be compiled for these instructions.
+        for &access in self.accesses {
+            self.bits.access_by::<S>(access);
+        }
     }
 }
 
