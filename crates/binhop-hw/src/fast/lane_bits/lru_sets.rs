@@ -4,6 +4,10 @@
 //! Whether a request hits or misses, the requested line becomes the most recently used line of its set. So every lane
 //! that holds a line used it last at the same request. One time for each line serves all lanes, and a request that
 //! hits in every lane stores one time. A lane that misses looks for the oldest of its lines.
+//!
+//! A set's ways are sorted by time now and then. Lines that no request asked for since then are older than all
+//! others, and still stand in order. So the victim is the first of them, and a lane seldom looks at more than one or
+//! two ways. When no such line is left, the ways are sorted anew, once for about as many misses as the set has ways.
 
 use binhop_base::PageId;
 
@@ -11,10 +15,13 @@ use super::{
     LinesOf, MOST_LANES, Mask,
     frames::LaneFrames,
     line_masks::LineMasks,
-    occupants::{Occupants, SetPages},
+    occupants::{Occupants, SetPages, WayOrder},
     page_rows::PageRows,
 };
 use crate::CacheConfig;
+
+/// The number of ways for which the sort has a form of its own.
+const FEW_WAYS: usize = 16;
 
 /// `LruSets` holds the ways of one LRU cache in every lane. `W` = 0 means a number of ways that is known only at
 /// run time.
@@ -64,6 +71,7 @@ impl<const W: usize> LruSets<W> {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         if self.clocks[number] == u32::MAX {
             self.clocks[number] = renumber(self.times.row_mut(number));
+            self.occupants.forget_order(number);
         }
         self.clocks[number] += 1;
         self.times.row_mut(number)[page.index() + 1] = self.clocks[number];
@@ -83,8 +91,8 @@ impl<const W: usize> LruSets<W> {
         let times = times.row(lines_of.line(key) as usize);
         let page = lines_of.page(key);
         let mut found = 0;
-        occupants.miss(key, lanes, |_, bit, ways| {
-            let way = oldest(ways, times);
+        occupants.miss_in_order(key, lanes, |bit, ways, order| {
+            let way = oldest(ways, times, order);
             let victim = std::mem::replace(&mut ways[way], page.0 + 1);
             let lanes = &mut leaving[victim as usize];
             victims[found % MOST_LANES] = victim;
@@ -127,20 +135,48 @@ impl<const W: usize> LruSets<W> {
     }
 }
 
-/// Returns the way whose line was used longest ago, or an empty way.
+/// Returns the way whose line was used longest ago, or an empty way. A new line takes this way.
 #[inline(always)]
-fn oldest(ways: &[u32], times: &[u32]) -> usize {
+fn oldest(ways: &mut [u32], times: &[u32], order: &mut WayOrder) -> usize {
     // The number of times is a power of two, and every occupant is smaller. The mask tells this to the compiler, which
     // then omits the check of bounds.
     let mask = times.len() - 1;
-    let (mut oldest, mut first) = (0, u32::MAX);
-    for (way, &occupant) in ways.iter().enumerate() {
-        let time = times[occupant as usize & mask];
-        let is_older = time < first;
-        oldest = if is_older { way } else { oldest };
-        first = if is_older { time } else { first };
+    let mut way = order.next as usize;
+    while way < ways.len() {
+        if times[ways[way] as usize & mask] <= order.sorted {
+            order.next = way as u32 + 1;
+            return way;
+        }
+        way += 1;
     }
-    oldest
+    sort(ways, times, order);
+    order.next = 1;
+    0
+}
+
+/// Sorts the ways of a full set by time.
+#[inline(never)]
+fn sort(ways: &mut [u32], times: &[u32], order: &mut WayOrder) {
+    let mask = times.len() - 1;
+    let time = |occupant: u32| times[occupant as usize & mask];
+    debug_assert!(ways.iter().all(|&occupant| occupant != 0), "an empty way is found without an order");
+    if let Ok(ways) = <&mut [u32; FEW_WAYS]>::try_from(&mut *ways) {
+        // No two lines were asked for at the same time, so the number of older lines is a line's place. Comparisons of
+        // all lines with all lines need no branch, and vectors make several of them at once.
+        let (before, times_of_ways) = (*ways, ways.map(time));
+        let mut places = [0_u32; FEW_WAYS];
+        for other in times_of_ways {
+            for (place, own) in places.iter_mut().zip(times_of_ways) {
+                *place += u32::from(other < own);
+            }
+        }
+        for (place, occupant) in places.into_iter().zip(before) {
+            ways[place as usize % FEW_WAYS] = occupant;
+        }
+    } else {
+        ways.sort_unstable_by_key(|&occupant| time(occupant));
+    }
+    order.sorted = ways.last().map_or(0, |&occupant| time(occupant));
 }
 
 /// Replaces times by smaller times in the same order. Returns the latest.
@@ -156,7 +192,30 @@ fn renumber(times: &mut [u32]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_victim_is_an_empty_way_or_the_line_used_longest_ago(
+            few in any::<bool>(),
+            requests in prop::collection::vec(1..64_u32, 1..300),
+        ) {
+            let (mut ways, mut order) = (vec![0; if few { 4 } else { 16 }], WayOrder::default());
+            let mut times = vec![0; 64];
+            for (&page, time) in requests.iter().zip(1..) {
+                times[page as usize] = time;
+                if ways.contains(&page) {
+                    continue;
+                }
+                let least = ways.iter().map(|&occupant: &u32| times[occupant as usize]).min();
+                let way = oldest(&mut ways, &times, &mut order);
+                prop_assert_eq!(Some(times[ways[way] as usize]), least);
+                ways[way] = page;
+            }
+        }
+    }
 
     #[test]
     fn renumbered_times_keep_their_order() {

@@ -44,6 +44,7 @@ mod line_masks;
 mod lru_sets;
 mod occupants;
 mod page_rows;
+mod port;
 mod reading;
 mod slot_lines;
 mod waiting;
@@ -68,6 +69,7 @@ use front_requests::{FrontRequest, FrontRequests};
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
 pub use occupants::SetsBytes;
+use port::{Port, send};
 use waiting::WaitingAccesses;
 
 /// A set of lanes.
@@ -129,32 +131,6 @@ struct Served {
     all: u64,
     behind: LaneCounter,
     memory: LaneCounter,
-}
-
-/// `Port` says which cache serves a kind of access, and what this cache asks of the level behind it.
-#[derive(Clone, Copy, Debug)]
-struct Port {
-    lines_of: LinesOf,
-    /// The cache, among the caches of level 1.
-    front: usize,
-    /// True if a victim is written back before the new line is read.
-    writes_first: bool,
-    /// The level that is asked, and the logarithm of the bytes of the lines that it is asked for.
-    to: u8,
-    unit: u32,
-}
-
-impl Port {
-    fn request(self, key: u64, kind: Kind) -> Request {
-        let line = self.lines_of.line(key) >> (self.unit - self.lines_of.line_log2);
-        Request {
-            at: LineAddr { id: self.lines_of.page(key).0, line: line as u32 },
-            to: self.to,
-            kind,
-            origin: Origin::new(Agent::User, self.unit as u8),
-            data: self.lines_of.line_log2 as u8,
-        }
-    }
 }
 
 /// `LaneBits` holds level 1 of up to [`MOST_LANES`] lanes, and any number of backs that stand behind it, each for
@@ -504,30 +480,4 @@ impl SearchVisitor for AccessesVisitor<'_> {
 fn note_missed(served: &mut Served, missed: Mask, at_memory: Mask) {
     served.behind.add(missed & !at_memory);
     served.memory.add(at_memory);
-}
-
-/// Appends the requests of an access to those of each lane that makes them: a read, and the lines that are written
-/// back.
-fn send(
-    requests: &mut [Vec<Request>],
-    port: Port,
-    (key, kind, missed): (u64, Kind, Mask),
-    written_back: &[WrittenBack],
-) {
-    let mut to_lanes = |request: Request, mut lanes: Mask| {
-        while lanes != 0 {
-            requests[lanes.trailing_zeros() as usize].push(request);
-            lanes &= lanes - 1;
-        }
-    };
-    let read = port.request(key, kind);
-    if !port.writes_first {
-        to_lanes(read, missed);
-    }
-    for &(key, lanes) in written_back {
-        to_lanes(port.request(key, Kind::Writeback), lanes);
-    }
-    if port.writes_first {
-        to_lanes(read, missed);
-    }
 }
