@@ -38,22 +38,30 @@ impl LineGroup {
         S::find_word(&self.resident, 0)
     }
 
-    /// Takes each line from the lanes in which its page has the bin of `bins`. Returns these lanes, and for each line
-    /// the lanes in which it was dirty.
+    /// Takes each line from the lanes in which its page has the bin of `bins`.
     #[inline(always)]
-    fn evict(&mut self, bins: Mask) -> (Evicted, [Mask; LINES]) {
-        let (mut evicted, mut of_lines) = (Evicted::default(), [0; LINES]);
-        let lines = self.resident.iter_mut().zip(&mut self.dirty).zip(&self.bins).zip(&mut of_lines);
-        for (((resident, dirty), of_page), of_line) in lines {
-            let taken = *resident & !(bins ^ of_page);
-            *of_line = *dirty & taken;
-            *resident &= !taken;
-            *dirty &= !taken;
+    fn evict(&mut self, bins: Mask) -> EvictedOfGroup {
+        let mut evicted = EvictedOfGroup { lanes: 0, dirty: 0, dirty_of_lines: [0; LINES] };
+        // The loop has an index, because the functions of iterators are not always compiled into their caller. Then
+        // they would not use the caller's instructions.
+        for at in 0..LINES {
+            let taken = self.resident[at] & !(bins ^ self.bins[at]);
+            let taken_dirty = self.dirty[at] & taken;
+            self.resident[at] &= !taken;
+            self.dirty[at] &= !taken;
             evicted.lanes |= taken;
-            evicted.dirty |= *of_line;
+            evicted.dirty |= taken_dirty;
+            evicted.dirty_of_lines[at] = taken_dirty;
         }
-        (evicted, of_lines)
+        evicted
     }
+}
+
+/// The lanes that lose a line of a group, the lanes that lose a dirty line, and these lanes for each line.
+struct EvictedOfGroup {
+    lanes: Mask,
+    dirty: Mask,
+    dirty_of_lines: [Mask; LINES],
 }
 
 /// The lanes that lose a line to an access, and the lanes that lose a dirty line.
@@ -141,7 +149,7 @@ impl SlotLines {
     ) -> Evicted {
         let mut all = Evicted::default();
         for (number, group) in self.0.iter_mut().enumerate() {
-            let (evicted, of_lines) = group.evict(bins);
+            let evicted = group.evict(bins);
             // A lane that holds the line loses no other line, because one line lies in a set.
             let others =
                 Evicted { lanes: evicted.lanes & !own.resident, dirty: evicted.dirty & !own.resident };
@@ -150,11 +158,11 @@ impl SlotLines {
                 continue;
             }
             let of_own = if number == place.group { 1 << place.at } else { 0 };
-            let mut dirty = !S::find_word(&of_lines, 0) & ((1 << LINES) - 1) & !of_own;
+            let mut dirty = !S::find_word(&evicted.dirty_of_lines, 0) & ((1 << LINES) - 1) & !of_own;
             while dirty != 0 {
                 let at = dirty.trailing_zeros() as usize % LINES;
                 dirty &= dirty - 1;
-                written_back.push((group.keys[at], of_lines[at]));
+                written_back.push((group.keys[at], evicted.dirty_of_lines[at]));
             }
         }
         all
