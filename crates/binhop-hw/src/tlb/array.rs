@@ -3,12 +3,14 @@
 //!
 //! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
 //! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and
-//! only a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0.
+//! only a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0. Where
+//! all slots are one set, a scan serves several victims ([`OldestSlots`]).
 
 use core::ops::Range;
 
 use binhop_base::{Domain, Rng, Stream};
 
+use super::oldest::OldestSlots;
 use super::page::{PageKey, TlbPage};
 use super::use_times::{NO_SLOT, UseTimes};
 use crate::choice::TlbReplacement;
@@ -104,6 +106,7 @@ pub(super) struct PageArray {
     sets: u64,
     on_hit: OnHit,
     chooser: Chooser,
+    oldest: OldestSlots,
 }
 
 impl PageArray {
@@ -149,6 +152,7 @@ impl PageArray {
                 TlbReplacement::Plru => OnHit::Tree,
             },
             chooser,
+            oldest: OldestSlots::new(),
         }
     }
 
@@ -216,7 +220,15 @@ impl PageArray {
             + match &mut self.chooser {
                 Chooser::Random(draws) if evicted => draws.victim(group, slots.len()),
                 Chooser::Plru(trees, _) if evicted => trees.victim::<()>(&[], group),
-                _ => position_of_least(times.of(self.times + slots.start..self.times + slots.end)),
+                _ => {
+                    let numbering = times.numbering();
+                    let times = times.of(self.times + slots.start..self.times + slots.end);
+                    if evicted && self.sets == 1 && group == 0 && slots.len() > BLOCK {
+                        self.oldest.take(times, numbering)
+                    } else {
+                        position_of_least(times)
+                    }
+                }
             };
         if evicted {
             self.unlink(slot);
@@ -236,6 +248,7 @@ impl PageArray {
         self.unlink(slot);
         self.slots[slot] = Slot { key: PageKey::EMPTY, next: END };
         times.empty(self.times + slot);
+        self.oldest.forget();
         let group = if slot < self.wired { self.sets as usize } else { (slot - self.wired) / self.ways };
         self.held[group] -= 1;
     }
@@ -261,7 +274,8 @@ impl PageArray {
 
     /// Returns the bytes that the array takes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + size_of_val(&*self.heads) + size_of_val(&*self.held)
+        let lists = size_of_val(&*self.slots) + size_of_val(&*self.heads) + size_of_val(&*self.held);
+        lists + self.oldest.bytes(self.slots.len())
     }
 
     fn set_of(&self, number: u64) -> usize {

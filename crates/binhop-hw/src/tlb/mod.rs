@@ -37,6 +37,7 @@
 mod array;
 mod config;
 mod mmu;
+mod oldest;
 mod page;
 mod use_times;
 mod walk_caches;

@@ -12,6 +12,8 @@ const LAST_TIME: i32 = i32::MAX - 1;
 pub(super) struct UseTimes {
     times: Vec<i32>,
     clock: i32,
+    /// How often times were numbered anew.
+    numbering: u32,
 }
 
 /// The place of the time that belongs to no slot.
@@ -19,7 +21,7 @@ pub(super) const NO_SLOT: usize = 0;
 
 impl UseTimes {
     pub(super) fn new() -> Self {
-        Self { times: vec![EMPTY], clock: EMPTY }
+        Self { times: vec![EMPTY], clock: EMPTY, numbering: 0 }
     }
 
     /// Adds empty slots. Returns the place of the first of them.
@@ -45,6 +47,11 @@ impl UseTimes {
     /// Returns the times of some slots.
     pub(super) fn of(&self, places: core::ops::Range<usize>) -> &[i32] {
         &self.times[places]
+    }
+
+    /// Returns how often times were numbered anew.
+    pub(super) fn numbering(&self) -> u32 {
+        self.numbering
     }
 
     /// Makes room for the times of `uses` uses.
@@ -80,6 +87,7 @@ impl UseTimes {
         let used = |&place: &usize| self.times[place] != EMPTY;
         let mut order: Vec<usize> = (0..self.times.len()).filter(used).collect();
         order.sort_by_key(|&place| self.times[place]);
+        self.numbering += 1;
         self.clock = EMPTY;
         for place in order {
             self.clock += 1;
