@@ -99,6 +99,8 @@ struct Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
     slots: Vec<Slot>,
+    /// For each slot, the mapping of its line. Only a loop that translates reads the mappings of lines that it skips.
+    ids: Vec<u32>,
     /// The tables of instructions and of data; the same table, where one cache serves both.
     ports: [Table; 2],
     ways: [Way; 4],
@@ -115,8 +117,6 @@ struct Slot {
     tag: u64,
     /// The time of the last access. The time is exact only where `timed`.
     time: u64,
-    /// The mapping of the line.
-    id: u32,
 }
 
 /// `Way` is what an operation requires of its port so that its row is skipped.
@@ -177,6 +177,9 @@ pub(super) enum SlotLine {
 
 /// `SkippedPages` translates the pages of rows that are skipped.
 pub(super) trait SkippedPages {
+    /// True if the mappings of lines matter. Otherwise they may be any numbers.
+    const READS_MAPPINGS: bool;
+
     /// Returns whether a reference of two lines may touch two pages. Such a row is not skipped. The arguments are the
     /// mappings of the lines, and the addresses of the first and the last byte.
     fn crosses(&self, ids: [u32; 2], bytes: [u64; 2]) -> bool;
@@ -200,6 +203,8 @@ pub(super) struct Skipped {
 
 /// Addresses are translated at no cost.
 impl SkippedPages for () {
+    const READS_MAPPINGS: bool = false;
+
     #[inline(always)]
     fn crosses(&self, _: [u32; 2], _: [u64; 2]) -> bool {
         false
@@ -243,7 +248,8 @@ impl Filters {
             accesses,
         };
         Self {
-            slots: vec![Slot { tag: EMPTY, time: 0, id: 0 }; slots],
+            slots: vec![Slot { tag: EMPTY, time: 0 }; slots],
+            ids: vec![0; slots],
             ports: [fetch, data],
             // By the code of the operation: fetch, load, store, modify.
             ways: [way(fetch, DIRTY, 1), way(data, DIRTY, 1), way(data, 0, 1), way(data, 0, 2)],
@@ -299,6 +305,8 @@ impl Filters {
         let rows = op.len();
         let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
         let slots = self.slots.as_mut_slice();
+        let ids = &self.ids[..slots.len()];
+        let id = |slot: usize| if P::READS_MAPPINGS { ids[slot] } else { 0 };
         let ways = &self.ways;
         let (line_log2, mask) = (ways[0].line_log2, ways[0].mask);
         let mut now = *clock;
@@ -320,14 +328,14 @@ impl Filters {
                 break;
             }
             let time = if TIMED { now + 1 } else { now + row as u64 + 1 };
-            let reference = Skipped { op, addr: addr[row], id: slot.id, row, time };
+            let reference = Skipped { op, addr: addr[row], id: id(at(first)), row, time };
             if first != last {
                 if !RUNS || last.wrapping_sub(first) > u64::from(op == 0 && count[row] > 1) {
                     break;
                 }
                 let second = &slots[at(last)];
                 if !sure(second, last)
-                    || pages.crosses([reference.id, second.id], [addr[row], end])
+                    || pages.crosses([reference.id, id(at(last))], [addr[row], end])
                     || !pages.translate(reference)
                 {
                     break;
@@ -404,7 +412,7 @@ impl Filters {
     /// Returns the mapping of the line in this line's slot.
     #[inline]
     pub(crate) fn mapping_of(&self, port: usize, line: u64) -> MappingId {
-        MappingId(self.slots[self.slot(port, line)].id)
+        MappingId(self.ids[self.slot(port, line)])
     }
 
     /// Notes that a reference passes: its line is from now on the line of its slot. Returns the mapping that
@@ -419,12 +427,13 @@ impl Filters {
         now: u64,
     ) -> Option<(u32, u64)> {
         let Table { base, mask, fresh, write_back, allocate, trusted, .. } = self.ports[port];
-        let slot = &mut self.slots[base + (line & mask) as usize];
-        let Slot { tag, time, id: held, .. } = *slot;
+        let place = base + (line & mask) as usize;
+        let slot = &mut self.slots[place];
+        let Slot { tag, time } = *slot;
+        let held = std::mem::replace(&mut self.ids[place], id);
         let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
         slot.time = now;
-        slot.id = id;
         slot.tag = if !store {
             line << 2 | if known { tag & DIRTY | REHIT } else { fresh }
         } else if known {
@@ -469,8 +478,8 @@ impl Filters {
     /// Returns the mapping and the time of the last access of every slot that was accessed after `time`.
     pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
         debug_assert!(self.timed);
-        let accessed = self.slots.iter().filter(move |slot| slot.time > time);
-        accessed.map(|slot| (MappingId(slot.id), slot.time))
+        let accessed = self.slots.iter().zip(&self.ids).filter(move |(slot, _)| slot.time > time);
+        accessed.map(|(slot, &id)| (MappingId(id), slot.time))
     }
 }
 

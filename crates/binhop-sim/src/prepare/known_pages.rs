@@ -79,6 +79,8 @@ pub(super) struct KnownUses<'a> {
 }
 
 impl SkippedPages for KnownUses<'_> {
+    const READS_MAPPINGS: bool = true;
+
     #[inline(always)]
     fn crosses(&self, [first, second]: [u32; 2], _: [u64; 2]) -> bool {
         first != second

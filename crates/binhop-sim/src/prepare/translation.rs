@@ -223,6 +223,8 @@ impl TlbPages<'_> {
 }
 
 impl SkippedPages for TlbPages<'_> {
+    const READS_MAPPINGS: bool = false;
+
     #[inline(always)]
     fn crosses(&self, _: [u32; 2], [first, last]: [u64; 2]) -> bool {
         first >> self.log2 != last >> self.log2
