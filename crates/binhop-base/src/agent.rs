@@ -78,6 +78,7 @@ impl Agents {
 
     /// Returns the position of an agent among [`Agents::others`]. The user, and an agent that is not in the
     /// set, have no position.
+    #[inline]
     #[must_use]
     pub fn place(self, agent: Agent) -> Option<usize> {
         let before = self.0 & ((1 << agent as u8) - 1) & !Self::USER.0;

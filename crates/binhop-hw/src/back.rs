@@ -158,6 +158,23 @@ impl Back {
         })
     }
 
+    /// Does what [`Back::replay`] does. Returns apart the cycles that the processor waits for the user's requests, and
+    /// for the fetches and for all other requests of other agents.
+    #[must_use = "the processor waits so many cycles"]
+    pub fn replay_by_agent<T: Translation>(&mut self, requests: &[Request], translation: &T) -> [u64; 3] {
+        let mut waited = [0; 3];
+        for request in requests {
+            let cycles = self.request(*request, 0, translation);
+            let agent = request.origin.agent();
+            if agent == Agent::User {
+                waited[0] += cycles;
+            } else if agent.is_waited_for() {
+                waited[if request.kind == Kind::Fetch { 1 } else { 2 }] += cycles;
+            }
+        }
+        waited
+    }
+
     /// Adds accesses that were proved to be hits to the count of the only cache; returns the cycles the
     /// processor waits for them.
     ///

@@ -80,6 +80,13 @@ pub(crate) const fn is_data(kind: Kind) -> bool {
 pub trait Below: Witness {
     /// Handles a request made at cycle `now`. Returns the cycles that the processor waits for the request.
     fn request(&mut self, request: Request, now: u64) -> u64;
+
+    /// Is told that a front makes an access after a walk next ([`Access::is_after_walk`]).
+    fn begin_after_walk(&mut self) {}
+
+    /// Is told that a front has made `accesses` accesses of a kind after walks, which have all missed, or have all hit.
+    /// An access that missed is reported by itself, just behind its requests.
+    fn end_after_walk(&mut self, _kind: Kind, _missed: bool, _accesses: u64) {}
 }
 
 impl Witness for Vec<Request> {}
@@ -102,6 +109,21 @@ pub trait Access: Copy {
     /// Returns whether the next access is the rest of the same reference. It is so only under cachegrind's rules,
     /// where a reference that straddles two lines is one access.
     fn goes_on(self) -> bool {
+        false
+    }
+    /// Returns the agent that makes the access. Only the user makes stores.
+    #[inline(always)]
+    fn agent(self) -> Agent {
+        Agent::User
+    }
+    /// Returns whether the user makes the access after a walk. Then it is told which accesses miss.
+    #[inline(always)]
+    fn is_after_walk(self) -> bool {
+        false
+    }
+    /// Returns whether another agent makes the access, or the user makes it after a walk.
+    #[inline(always)]
+    fn is_marked(self) -> bool {
         false
     }
 }

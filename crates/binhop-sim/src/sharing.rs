@@ -34,7 +34,7 @@
 mod equality;
 
 use binhop_hw::{
-    FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Next, Rules, Tree,
+    FastPath, FastPathSet, FastPaths, KnownHitFilter, LaneBits, LruStackShape, Next, Replacement, Rules, Tree,
 };
 
 use crate::machine::{Machine, WalkEntry};
@@ -191,6 +191,8 @@ pub(crate) struct SharedPreparation {
     pub(crate) lists_segments: bool,
     /// True if some machine looks for synonyms.
     pub(crate) looks_for_synonyms: bool,
+    /// True if the cache that serves data keeps the two lines that were accessed last in a set, on each machine.
+    pub(crate) keeps_two: bool,
     pub(crate) groups: Vec<FrontGroup>,
 }
 
@@ -283,6 +285,13 @@ fn trees<'a>(machines: &'a [Machine], numbers: &[usize]) -> Vec<&'a Tree> {
     numbers.iter().map(|&machine| machines[machine].tree()).collect()
 }
 
+/// Returns whether the cache that serves data surely holds the two lines that were accessed last in a set, and another
+/// access to each of them, in the same order, changes nothing.
+fn keeps_two(tree: &Tree) -> bool {
+    let data = &tree.config().caches[tree.config().data];
+    data.ways > 1 && matches!(data.replacement, Replacement::Lru | Replacement::Plru)
+}
+
 /// Returns the ways of the only cache behind a machine's front.
 fn ways(machine: &Machine) -> u32 {
     let tree = machine.tree();
@@ -308,6 +317,7 @@ impl SharingPlan {
             safe: cells.iter().filter_map(|&cell| machines[cell].safe_frames()).min(),
             lists_segments: cells.iter().any(|&cell| machines[cell].placement().reads_segments()),
             looks_for_synonyms: cells.iter().any(|&cell| machines[cell].looks_for_synonyms()),
+            keeps_two: cells.iter().all(|&cell| keeps_two(machines[cell].tree())),
             groups: group(&cells, |a, b| {
                 share && machines[a].tree().front_differs(machines[b].tree()).is_none()
             })

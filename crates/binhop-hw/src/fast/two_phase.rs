@@ -30,6 +30,8 @@ pub(crate) struct Miss {
     /// The line that left; [`EMPTY`] if no line had to leave.
     victim: Word,
     kind: Kind,
+    agent: Agent,
+    is_after_walk: bool,
 }
 
 /// `LocateMapping` finds the set and the key of a line that is named by mapping.
@@ -122,7 +124,7 @@ fn probe<L: LocateMapping, P: Policy, const W: usize, const CACHES: usize, A: Ac
         if !touch(ways, *policy, set, key, u64::from(store), &mut newly_dirty) {
             let new = Word::new(key, store);
             let victim = put(ways, *policy, set, new).unwrap_or(Word(EMPTY));
-            misses.push(Miss { new, victim, kind });
+            misses.push(Miss { new, victim, kind, agent: row.agent(), is_after_walk: row.is_after_walk() });
         }
     }
     newly_dirty
@@ -200,10 +202,46 @@ pub(crate) fn access_each<A: Access, T: Translation, B: Below>(
     let mut wait = 0;
     for &row in rows {
         let number = if row.kind() == Kind::Fetch { fetch } else { data };
+        if row.agent() != Agent::User {
+            let mut transaction = stage.transaction(row.agent(), translation, below);
+            wait += transaction.ask(number, row.kind(), row.at(), false, 0);
+            continue;
+        }
         stage.get_mut(number).counters.accesses[row.kind()] += 1;
+        if !row.is_after_walk() {
+            wait += stage.access(number, row.kind(), row.at(), 0, translation, below);
+            continue;
+        }
+        below.begin_after_walk();
+        let before = stage.get_mut(number).counters.misses[row.kind()];
         wait += stage.access(number, row.kind(), row.at(), 0, translation, below);
+        below.end_after_walk(row.kind(), stage.get_mut(number).counters.misses[row.kind()] > before, 1);
     }
     wait
+}
+
+/// Counts the accesses of agents other than the user. Returns the numbers of the user's fetches, loads and stores that
+/// come after walks, and the numbers of fetches and loads of other agents.
+#[inline(never)]
+fn count_marked<A: Access>(
+    stage: &mut Caches,
+    [fetch, data]: [usize; 2],
+    rows: &[A],
+) -> ([u64; 3], [u64; 2]) {
+    let (mut after_walks, mut others) = ([0; 3], [0; 2]);
+    for row in rows {
+        let kind = row.kind();
+        if row.agent() != Agent::User {
+            let number = if kind == Kind::Fetch { fetch } else { data };
+            let own = stage.get_mut(number).of(row.agent());
+            own.accesses[kind] += 1;
+            own.asked[kind] += 1;
+            others[usize::from(kind != Kind::Fetch)] += 1;
+        } else if row.is_after_walk() {
+            after_walks[kind as usize] += 1;
+        }
+    }
+    (after_walks, others)
 }
 
 /// Makes every access of `rows` in order, in two phases. The tree must allow [`FastPath::TwoPhase`](crate::FastPath).
@@ -229,10 +267,19 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
         };
         let newly_dirty =
             newly_dirty.expect("the list of fast paths names only caches that have a loop here");
-        let (mut fetches, mut stores) = (0, 0);
+        let (mut fetches, mut stores, mut is_marked) = (0, 0, false);
         for row in rows {
             fetches += u64::from(row.kind() == Kind::Fetch);
             stores += u64::from(row.kind() == Kind::Store);
+            is_marked |= row.is_marked();
+        }
+        let mut loads = rows.len() as u64 - fetches - stores;
+        let mut after_walks = [0; 3];
+        if is_marked {
+            let others;
+            (after_walks, others) = count_marked(stage, [fetch, data], rows);
+            fetches -= others[0];
+            loads -= others[1];
         }
         stage.get_mut(fetch).counters.accesses[Kind::Fetch] += fetches;
         let CacheCounters {
@@ -255,14 +302,27 @@ pub(crate) fn access_all<A: Access, T: Translation, B: Below>(
             stalls: _,
             stall_cycles: _,
         } = &mut stage.get_mut(data).counters;
-        accesses[Kind::Load] += rows.len() as u64 - fetches - stores;
+        accesses[Kind::Load] += loads;
         accesses[Kind::Store] += stores;
         *dirtied += newly_dirty;
         let mut transaction = stage.transaction(Agent::User, translation, below);
         for miss in misses.drain(..) {
             let number = if miss.kind == Kind::Fetch { fetch } else { data };
             let victim = (miss.victim.0 != EMPTY).then_some(miss.victim);
+            transaction.agent = miss.agent;
+            if miss.is_after_walk {
+                transaction.below.begin_after_walk();
+            }
             wait += transaction.complete_miss(number, miss.kind, miss.new, victim);
+            if miss.is_after_walk {
+                after_walks[miss.kind as usize] -= 1;
+                transaction.below.end_after_walk(miss.kind, true, 1);
+            }
+        }
+        if is_marked {
+            for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+                below.end_after_walk(kind, false, after_walks[kind as usize]);
+            }
         }
     }
     wait

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binhop_base::{Asid, Kind, LineAddr, MappingId, PageId, PageNo};
+use binhop_base::{Agent, Asid, Kind, LineAddr, MappingId, PageId, PageNo};
 use binhop_hw::{Access, AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, Front, Request};
 use binhop_os::PageRequest;
 
@@ -25,6 +25,11 @@ impl Row {
     const LINE: u32 = (MOST_LINES - 1) as u32;
     const GOES_ON: u32 = 1 << 31;
     const NO_HANDLERS: u32 = 1 << 30;
+    /// The place of two bits that say who makes the access: the user, the user after a walk, a handler, or a page walk.
+    const BY: u32 = 26;
+    const AFTER_WALK: u32 = 1;
+    const HANDLER: u32 = 2;
+    const WALK: u32 = 3;
 
     /// Makes an access to line `line` of a mapping's page, in lines of the cache that serves `kind`.
     #[inline]
@@ -39,6 +44,25 @@ impl Row {
     #[must_use]
     pub fn continues(self) -> Self {
         Self { word: self.word | Self::GOES_ON, ..self }
+    }
+
+    /// Returns the same row, made by the agent that reads page tables.
+    #[must_use]
+    pub(super) fn of_walk(self, agent: Agent) -> Self {
+        debug_assert!(matches!(agent, Agent::Handler | Agent::Walk));
+        let by = if agent == Agent::Handler { Self::HANDLER } else { Self::WALK };
+        Self { word: self.word | by << Self::BY, ..self }
+    }
+
+    /// Returns the same row, marked to say that a page table was walked before it.
+    #[must_use]
+    pub(super) fn after_walk(self) -> Self {
+        Self { word: self.word | Self::AFTER_WALK << Self::BY, ..self }
+    }
+
+    #[inline(always)]
+    fn by(self) -> u32 {
+        self.word >> Self::BY & 3
     }
 
     /// Returns the same row, marked to say that no handler runs for it in any lane, where software translates at
@@ -74,6 +98,25 @@ impl Access for Row {
     fn goes_on(self) -> bool {
         self.word & Self::GOES_ON != 0
     }
+
+    #[inline(always)]
+    fn agent(self) -> Agent {
+        match self.by() {
+            Self::HANDLER => Agent::Handler,
+            Self::WALK => Agent::Walk,
+            _ => Agent::User,
+        }
+    }
+
+    #[inline(always)]
+    fn is_after_walk(self) -> bool {
+        self.by() == Self::AFTER_WALK
+    }
+
+    #[inline(always)]
+    fn is_marked(self) -> bool {
+        self.by() != 0
+    }
 }
 
 /// `StreamCounts` counts the stream itself. The counts are the same for every placement.
@@ -87,6 +130,8 @@ pub struct StreamCounts {
     pub accesses: [u64; 3],
     /// The accesses among them that preparation knows to be hits.
     pub dropped: [u64; 3],
+    /// The fetches and the loads of walks and handlers that preparation knows to be hits, and has skipped.
+    pub dropped_of_walks: [u64; 2],
     /// What TLBs that all lanes share have counted.
     pub translation: TranslationCounts,
     /// The maximum number of pages that page tables took at one time, up to here.
@@ -106,6 +151,8 @@ impl std::ops::AddAssign for StreamCounts {
         self.tables = self.tables.max(other.tables);
         self.protection += other.protection;
         self.aliases = std::array::from_fn(|at| self.aliases[at] + other.aliases[at]);
+        self.dropped_of_walks =
+            std::array::from_fn(|at| self.dropped_of_walks[at] + other.dropped_of_walks[at]);
         for kind in 0..3 {
             self.accesses[kind] += other.accesses[kind];
             self.dropped[kind] += other.dropped[kind];
@@ -121,6 +168,9 @@ impl std::ops::Sub for StreamCounts {
             references: self.references - earlier.references,
             accesses: std::array::from_fn(|kind| self.accesses[kind] - earlier.accesses[kind]),
             dropped: std::array::from_fn(|kind| self.dropped[kind] - earlier.dropped[kind]),
+            dropped_of_walks: std::array::from_fn(|at| {
+                self.dropped_of_walks[at] - earlier.dropped_of_walks[at]
+            }),
             translation: self.translation - earlier.translation,
             tables: self.tables,
             protection: self.protection - earlier.protection,

@@ -14,18 +14,22 @@
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
 
+mod walks;
+
 use std::ops::Range;
 
 use binhop_base::{MappingId, PowerOfTwo};
 use binhop_hw::{CacheConfig, IndexBy, WritePolicy};
 use binhop_trace::EventBatch;
 
+pub(super) use walks::WalkAccess;
+
 const DIRTY: u64 = 1;
 /// The bit of a tag whose line may hit without its cache: the cache has seen a hit since the fill, or need not see a
 /// hit.
 const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
-/// A bit that no line's tag has, because a line number has at most 61 bits.
+/// A bit that no tag of a reference's line has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
 
 /// The number of slots beyond which a page's lines share slots: more slots would not stay in the host's
@@ -101,6 +105,9 @@ pub(crate) struct Filters {
     slots: Vec<Slot>,
     /// For each slot, the mapping of its line. Only a loop that translates reads the mappings of lines that it skips.
     ids: Vec<u32>,
+    /// For each slot whose line was accessed last by a walk, the tag of the line before, if a walk accessed it, too;
+    /// otherwise 0.
+    before: Vec<u64>,
     /// The tables of instructions and of data; the same table, where one cache serves both.
     ports: [Table; 2],
     ways: [Way; 4],
@@ -250,6 +257,7 @@ impl Filters {
         Self {
             slots: vec![Slot { tag: EMPTY, time: 0 }; slots],
             ids: vec![0; slots],
+            before: vec![0; slots],
             ports: [fetch, data],
             // By the code of the operation: fetch, load, store, modify.
             ways: [way(fetch, DIRTY, 1), way(data, DIRTY, 1), way(data, 0, 1), way(data, 0, 2)],
@@ -393,7 +401,7 @@ impl Filters {
 
     /// Skips a store to this line, or a read of it, if that is exact, and notes the time. Returns true if the
     /// access was skipped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn drops(&mut self, port: usize, line: u64, store: bool, now: u64) -> bool {
         if store { self.drops_store(port, line, now) } else { self.drops_read(port, line, now) }
     }

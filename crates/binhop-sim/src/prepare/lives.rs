@@ -117,6 +117,7 @@ next = "memory"
                 safe: machine.safe_frames(),
                 lists_segments: false,
                 looks_for_synonyms: false,
+                keeps_two: false,
                 trace_page: binhop_base::Bytes(4096),
                 cuts: Cuts::default(),
                 subscription: None,

@@ -112,6 +112,9 @@ pub(crate) struct Setup {
     pub(crate) lists_segments: bool,
     /// True if some machine looks for synonyms.
     pub(crate) looks_for_synonyms: bool,
+    /// True if the caches that serve data keep the two lines that were accessed last in a set, and a repetition of
+    /// these accesses changes nothing (LRU and PLRU).
+    pub(crate) keeps_two: bool,
     pub(crate) trace_page: Bytes,
     pub(crate) cuts: Cuts,
     /// The occasions for which a unit asks, if there is a unit.
@@ -219,6 +222,8 @@ pub struct Prepare {
     rows: Vec<Row>,
     gaps: Vec<u64>,
     controls: Vec<(u32, Control)>,
+    /// The rows of the block that follow walks.
+    after_walks: usize,
     mappings: Vec<Mapped>,
     known_mappings: usize,
     /// The pages of the machine and of its unit: those of page tables and of handlers. They are no pages of the trace.
@@ -282,7 +287,10 @@ impl Prepare {
                 .as_ref()
                 .map(|config| {
                     let first = setup.pages_of_unit();
-                    Translator::new(config, first, needs.shapes).map(Box::new)
+                    let in_rows = setup.collapse && setup.subscription.is_none() && needs.walks_may_be_rows();
+                    let data = usize::from(needs.split);
+                    let keeps_two = setup.keeps_two;
+                    Translator::new(config, first, (needs.shapes, data), in_rows, keeps_two).map(Box::new)
                 })
                 .transpose()?,
             miss_tables: needs
@@ -333,6 +341,7 @@ impl Prepare {
             rows: Vec::with_capacity(BLOCK_ROWS + 16),
             gaps: Vec::new(),
             controls: Vec::new(),
+            after_walks: 0,
             mappings: Vec::new(),
             known_mappings: 0,
             own_pages: setup.own_pages(),
@@ -482,7 +491,9 @@ impl Prepare {
 
     #[inline]
     fn flush_if_full(&mut self, emit: EmitBlock<'_>) -> Result<()> {
+        // A shared front may make two controls of each access after a walk.
         if self.rows.len() >= BLOCK_ROWS
+            || self.after_walks >= BLOCK_CONTROLS / 2
             || self.controls.len() >= BLOCK_CONTROLS
             || self.listed >= BLOCK_SEGMENTS
         {
@@ -509,6 +520,7 @@ impl Prepare {
     /// Emits a block, and leaves `room` for the rows of the next block.
     fn flush_leaving(&mut self, room: Vec<Row>, emit: EmitBlock<'_>) -> Result<()> {
         self.listed = 0;
+        self.after_walks = 0;
         let rows = std::mem::replace(&mut self.rows, room);
         let gaps = if self.timed { Vec::with_capacity(rows.capacity()) } else { Vec::new() };
         // The next block will hold about as many controls.
@@ -583,8 +595,10 @@ impl Prepare {
     ) -> Result<()> {
         for line in first..=last {
             self.clock += 1;
-            if OCCASIONS {
+            if OCCASIONS && self.occasions.is_some() {
                 self.access_with_occasions(port, line, kind)?;
+            } else if OCCASIONS {
+                self.access_translated(port, line, kind)?;
             } else if !self.filters.drops(port, line, kind == Kind::Store, self.clock) {
                 self.pass(port, line, kind)?;
             }

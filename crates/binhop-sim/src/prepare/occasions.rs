@@ -108,7 +108,8 @@ impl Prepare {
                 self.occasion(Occasion::PageChange { port: by, mapping });
             }
         }
-        if !(sure && self.filters.drops(port, line, store, now)) {
+        let passes = !(sure && self.filters.drops(port, line, store, now));
+        if passes {
             if misses && let Some(occasions) = &self.occasions {
                 // The row that follows is the occasion. A lane finds out whether level 1 holds its line.
                 occasions.disturb(OccasionKind::Miss, &mut self.filters);
@@ -116,7 +117,7 @@ impl Prepare {
             self.push(port, line, mapping, kind);
         }
         if walks {
-            self.after_walk(kind);
+            self.after_walk(kind, passes);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use binhop_base::{Asid, PageId};
 use binhop_os::page_table::TableKind;
 
+use super::filter::WalkAccess;
 use crate::translation::WalkStep;
 
 /// The number of routes that are remembered: a power of two.
@@ -15,7 +16,9 @@ const PLACES: usize = 1 << 12;
 pub(super) struct Route {
     /// The entries, root first.
     pub(super) steps: Arc<[WalkStep]>,
-    /// For each filter, the slots of the lines that the walk may access.
+    /// The accesses that read the entries, if walks are rows.
+    pub(super) accesses: Box<[WalkAccess]>,
+    /// For each filter, the slots of the lines that the walk may access, if walks are controls.
     pub(super) disturbs: Box<[Vec<u32>; 2]>,
 }
 

@@ -11,6 +11,7 @@
 
 mod events;
 mod huge;
+mod rows;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_hw::{Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 
-use super::filter::{Shape, Skipped, SkippedPages};
+use super::filter::{Shape, Skipped, SkippedPages, WalkAccess};
 use super::huge_pages::HugePages;
 use super::known_pages::KnownPages;
 use super::routes::{Route, Routes};
@@ -40,6 +41,14 @@ pub(super) struct Translator {
     /// own.
     last: [Option<u64>; 2],
     shapes: [Shape; 2],
+    /// The number of the filter that serves data.
+    data: usize,
+    /// True while the accesses of walks are rows. Otherwise a control tells lanes of each walk.
+    in_rows: bool,
+    /// True if the caches that serve data keep the two lines that were accessed last in a set.
+    keeps_two: bool,
+    /// The accesses that fetch the handler, and the handler for pages of the table, if walks are rows.
+    code: [Vec<WalkAccess>; 2],
     /// The huge pages, if the machine has huge pages.
     huge_pages: Option<HugePages>,
     /// The cause of the fault of a page in a run of a huge page, until lanes are asked to place the page.
@@ -53,8 +62,15 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    /// Makes the translator of machines of one configuration. `first` is the number of the first page of the tables.
-    pub(super) fn new(config: &Arc<TranslationConfig>, first: u32, shapes: [Shape; 2]) -> Result<Self> {
+    /// Makes the translator of machines of one configuration. `first` is the number of the first page of the tables,
+    /// `data` is the number of the filter that serves data, and `in_rows` says whether the accesses of walks are rows.
+    pub(super) fn new(
+        config: &Arc<TranslationConfig>,
+        first: u32,
+        (shapes, data): ([Shape; 2], usize),
+        in_rows: bool,
+        keeps_two: bool,
+    ) -> Result<Self> {
         let mut tlbs = Tlbs::new(config);
         let known = tlbs.mmu.uses_are_times().then(KnownPages::default);
         tlbs.mmu.report_left(known.is_some());
@@ -64,7 +80,15 @@ impl Translator {
             tables: PageTables::new(&config.table)?,
             first: MappingId(first),
             last: [None; 2],
+            code: if in_rows {
+                rows::of_code(config, MappingId(first), &shapes[FETCH])
+            } else {
+                [const { Vec::new() }; 2]
+            },
+            in_rows,
+            keeps_two,
             shapes,
+            data,
             huge_pages: config.huge_log2().map(HugePages::new),
             fault_in_run: None,
             steps: Vec::new(),
@@ -128,7 +152,7 @@ impl Translator {
     }
 
     /// Returns what the walk to a page reads, and what it disturbs. The table maps the page from now on.
-    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId, split: bool) -> Result<&Route> {
+    fn walk(&mut self, asid: Asid, page_no: u64, page: PageId) -> Result<&Route> {
         if self.routes.knows(asid, page_no, page) {
             return Ok(self.routes.known(asid, page_no));
         }
@@ -144,9 +168,12 @@ impl Translator {
             Step::Frame { page, base } => WalkStep::Frame { page, base },
         };
         let steps: Arc<[WalkStep]> = self.steps.iter().map(of).collect();
+        let accesses = if self.in_rows { self.accesses(&steps) } else { Box::default() };
         let mut disturbs = Box::new([Vec::new(), Vec::new()]);
-        self.disturbs(split, &steps, |filter, slots| disturbs[filter].extend(slots));
-        self.routes.put(asid, page_no, page, Route { steps, disturbs });
+        if !self.in_rows {
+            self.disturbs(&steps, |filter, slots| disturbs[filter].extend(slots));
+        }
+        self.routes.put(asid, page_no, page, Route { steps, accesses, disturbs });
         Ok(self.routes.known(asid, page_no))
     }
 
@@ -158,9 +185,9 @@ impl Translator {
     }
 
     /// Calls `forget` with the filter and the slots of every line that a walk may access.
-    fn disturbs(&self, split: bool, steps: &[WalkStep], mut forget: impl FnMut(usize, Vec<u32>)) {
+    fn disturbs(&self, steps: &[WalkStep], mut forget: impl FnMut(usize, Vec<u32>)) {
         let page = self.config.table.page.bytes();
-        let data = usize::from(split);
+        let data = self.data;
         let mut line = |filter: usize, byte: u64| {
             let shape = &self.shapes[filter];
             forget(filter, shape.slots_of(byte >> shape.line_log2, page >> shape.line_log2).collect());
@@ -262,6 +289,43 @@ impl Prepare {
         Ok(walks)
     }
 
+    /// Takes in an access of a stream with translation, and without units.
+    #[inline(never)]
+    pub(super) fn access_translated(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
+        let sure = self.filters.drops(port, line, kind == Kind::Store, self.clock);
+        let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
+        let by = Port::of(kind);
+        if !self.translator.as_deref_mut().is_some_and(|translator| translator.uses_known(by, mapping)) {
+            return self.access_unknown(port, line, mapping, kind, sure);
+        }
+        if !sure {
+            self.push(port, line, mapping, kind);
+        }
+        Ok(())
+    }
+
+    /// Takes in an access to a page that may be in no TLB. `sure` says whether the access may be skipped unless a walk
+    /// disturbs the slot of its line.
+    fn access_unknown(
+        &mut self,
+        port: usize,
+        line: u64,
+        mapping: MappingId,
+        kind: Kind,
+        sure: bool,
+    ) -> Result<()> {
+        let page_no = line >> (self.page.log2() - self.line_log2[port]);
+        let walks = self.translate(Port::of(kind), page_no, mapping, kind)?;
+        let passes = !(sure && self.filters.drops(port, line, kind == Kind::Store, self.clock));
+        if passes {
+            self.push(port, line, mapping, kind);
+        }
+        if walks {
+            self.after_walk(kind, passes);
+        }
+        Ok(())
+    }
+
     /// Looks a page up. Returns whether a walk goes before the access.
     #[inline(never)]
     fn look_up(&mut self, port: Port, page_no: u64, mapping: MappingId, kind: Kind) -> Result<bool> {
@@ -303,8 +367,12 @@ impl Prepare {
             translator.last = [None; 2];
             translator.last[port as usize] = Some(page_no);
         }
+        if let (true, Some(Decision::Walk { spared, root, second })) = (translator.in_rows, walk.decision) {
+            self.walk_in_rows(&walk, (spared, root, second))?;
+            return Ok(true);
+        }
         if walk.decision != Some(Decision::Second) {
-            let Route { steps, disturbs } = translator.walk(asid, page_no, walk.mapped, self.data > 0)?;
+            let Route { steps, disturbs, .. } = translator.walk(asid, page_no, walk.mapped)?;
             walk.steps = Some(Arc::clone(steps));
             for (filter, slots) in disturbs.iter().enumerate() {
                 self.filters.forget_slots(filter, slots);
@@ -328,11 +396,6 @@ impl Prepare {
         }
     }
 
-    /// Ends an access that followed a walk.
-    pub(super) fn after_walk(&mut self, kind: Kind) {
-        self.control(Control::AfterWalk(kind, None));
-    }
-
     /// Gives each lane TLBs of its own, because placements may evict pages from here on.
     pub(super) fn unshare_tlbs(&mut self) {
         if let Some(translator) = &mut self.translator
@@ -341,6 +404,8 @@ impl Prepare {
             tlbs.mmu.report_left(false);
             tlbs.mmu.forget_last_pages();
             translator.known = None;
+            translator.in_rows = false;
+            translator.routes.clear();
             self.control(Control::Tlb(TlbEvent::Own(Arc::new(tlbs))));
         }
     }

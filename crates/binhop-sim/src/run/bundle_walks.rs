@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use binhop_base::{FrameNo, Kind, MappingId, PageId, Translation};
-use binhop_hw::{BitsAccess, By, LaneBits, Request, Tree};
+use binhop_base::{Agent, FrameNo, Kind, MappingId, PageId, Translation};
+use binhop_hw::{Access, BitsAccess, By, LaneBits, Request, Tree};
 
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{TranslationConfig, WalkEntry};
+use crate::prepare::Row;
 use crate::translation::{
     Decision, ServedLevel, TranslationCause, TranslationCounts, Walk, accesses, handler_instructions,
 };
@@ -107,26 +108,46 @@ impl BundleWalks {
         self.awaits = bits.has_fronts();
         let by_front = !bits.has_fronts() && self.config.reads_level_1();
         let translation = LaneTranslation { tables, frames: None };
-        for &(kind, mapping, byte) in &self.room {
+        let room = std::mem::take(&mut self.room);
+        for &(kind, mapping, byte) in &room {
             let page = translation.page(mapping);
-            let number = (mapping.0 - self.first.0) as usize;
-            if self.placed.len() <= number {
-                self.placed.resize(number + 1, false);
-            }
-            if !std::mem::replace(&mut self.placed[number], true) {
-                (0..lanes).for_each(|lane| bits.put(lane, page, frame(lane, page)));
-            }
+            self.place(page, (lanes, &frame), bits);
             if !by_front {
                 let line = (byte >> self.line_log2[usize::from(kind != Kind::Fetch)]) as u32;
                 bits.wait(BitsAccess { page, line, kind, by: By::Agent, is_part: false });
             }
         }
+        self.room = room;
     }
 
-    /// Returns who makes the next row's access.
+    /// Tells the bits the frames of a page of the tables or handlers, if they do not know them. `lanes` is the number
+    /// of lanes, and `frame` returns the frame that the page has in a lane.
+    pub(super) fn place(
+        &mut self,
+        page: PageId,
+        (lanes, frame): (usize, impl Fn(usize, PageId) -> FrameNo),
+        bits: &mut LaneBits,
+    ) {
+        // The page and the mapping of a page of the tables have one number.
+        let number = (page.0 - self.first.0) as usize;
+        if self.placed.len() <= number {
+            self.placed.resize(number + 1, false);
+        }
+        if !std::mem::replace(&mut self.placed[number], true) {
+            (0..lanes).for_each(|lane| bits.put(lane, page, frame(lane, page)));
+        }
+    }
+
+    /// Returns who makes a row's access.
     #[inline]
-    pub(super) fn of_row(&mut self) -> By {
-        if std::mem::take(&mut self.awaits) { By::UserAfterWalk } else { By::User }
+    pub(super) fn of_row(&mut self, row: Row) -> By {
+        if row.agent() != Agent::User {
+            By::Agent
+        } else if row.is_after_walk() || std::mem::take(&mut self.awaits) {
+            By::UserAfterWalk
+        } else {
+            By::User
+        }
     }
 
     /// Notes that the access after a walk missed a shared front, and that its requests come next.
@@ -139,7 +160,8 @@ impl BundleWalks {
     pub(super) fn of_request(&mut self, request: &Request) -> BitsAccess {
         let mut access = BitsAccess::of_request(request);
         if self.awaits && access.by == By::User && access.kind.is_demand() {
-            access.by = self.of_row();
+            self.awaits = false;
+            access.by = By::UserAfterWalk;
         }
         access
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use binhop_base::{LineAddr, MappingId, Result, Rng, Translation};
+use binhop_base::{Agent, LineAddr, MappingId, PageId, Result, Rng, Translation};
 use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES};
 
 use super::bundle_walks::BundleWalks;
@@ -166,9 +166,18 @@ impl LaneBundle {
             Entries::Rows(rows) => self.access(&rows[range], tables),
             Entries::Requests(requests) => {
                 let requests = &requests[range];
-                let Self { bits, walks, .. } = self;
+                let Self { lanes, bits, walks, .. } = self;
                 match walks {
-                    Some(walks) => requests.iter().for_each(|request| bits.wait(walks.of_request(request))),
+                    Some(walks) => {
+                        let frame = |lane: usize, page| lanes[lane].frame_of_table(page);
+                        for request in requests {
+                            // An agent reads its own pages only. The pages of victims are known.
+                            if request.origin.agent() != Agent::User && request.kind.is_demand() {
+                                walks.place(PageId(request.at.id), (lanes.len(), frame), bits);
+                            }
+                            bits.wait(walks.of_request(request));
+                        }
+                    }
                     None => requests.iter().for_each(|request| bits.wait(BitsAccess::of_request(request))),
                 }
                 if self.has_other_backs {
@@ -192,11 +201,19 @@ impl LaneBundle {
             }
             return;
         }
-        let Self { bits, walks, .. } = self;
-        for row in rows {
+        let Self { lanes, bits, walks, .. } = self;
+        let frame = |lane: usize, page| lanes[lane].frame_of_table(page);
+        for &row in rows {
             let LineAddr { id, line } = row.at();
-            let by = walks.as_mut().map_or(By::User, BundleWalks::of_row);
-            bits.wait(BitsAccess { page: page_of(id), line, kind: row.kind(), by, is_part: false });
+            let page = page_of(id);
+            let by = walks.as_mut().map_or(By::User, |walks| {
+                let by = walks.of_row(row);
+                if by == By::Agent {
+                    walks.place(page, (lanes.len(), frame), bits);
+                }
+                by
+            });
+            bits.wait(BitsAccess { page, line, kind: row.kind(), by, is_part: false });
         }
     }
 

@@ -1,6 +1,7 @@
 //! A run takes a trace through preparation, shared fronts, lanes and backs, on several threads and in as
 //! many rounds as the memory requires.
 
+mod after_walks;
 mod back_model;
 mod bundle_walks;
 mod clock;

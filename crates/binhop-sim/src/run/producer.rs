@@ -57,6 +57,7 @@ pub(crate) fn preparation(
             .map(|safe| safe.saturating_sub(options.subscription().map_or(0, Subscription::owned).into())),
         lists_segments: stream.lists_segments,
         looks_for_synonyms: stream.looks_for_synonyms,
+        keeps_two: stream.keeps_two,
         trace_page: Bytes(source.meta().page_size.unwrap_or(4096)),
         cuts: options.cuts(),
         subscription: options.subscription().cloned().map(Arc::new),

@@ -11,6 +11,7 @@ use binhop_hw::{
     AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree,
 };
 
+use super::after_walks::{AfterWalks, MissAfterWalk};
 use super::virtual_caches::VirtualCaches;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
@@ -44,6 +45,8 @@ pub(crate) struct SharedFront {
     walks: TranslationCounts,
     /// Room for the accesses of a walk.
     room: Vec<(Kind, MappingId, u64)>,
+    /// Room for what the front did with the accesses after walks.
+    after_walks: AfterWalks,
 }
 
 impl SharedFront {
@@ -68,6 +71,7 @@ impl SharedFront {
             translation: one.translation().cloned().map(|config| (config, first)),
             walks: TranslationCounts::default(),
             room: Vec::new(),
+            after_walks: AfterWalks::default(),
         }
     }
 
@@ -98,7 +102,7 @@ impl SharedFront {
                 continue;
             }
             let position = *position as usize;
-            self.simulate(&rows[at..position], &mut passed);
+            self.simulate(&rows[at..position], &mut passed, &mut controls);
             at = position;
             if !matches!(control, Control::AfterWalk(..))
                 && let Some(requests) = untold.take()
@@ -148,7 +152,7 @@ impl SharedFront {
             };
             controls.push((passed.requests.len() as u32, control));
         }
-        self.simulate(&rows[at..], &mut passed);
+        self.simulate(&rows[at..], &mut passed, &mut controls);
         emit(Arc::new(passed.block(controls, mappings)))
     }
 
@@ -160,11 +164,25 @@ impl SharedFront {
         WatchedAccess { of_front: Some(copies.into()), ..access.clone() }
     }
 
-    fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {
+    /// Makes the accesses of rows. Lanes are told to watch which level serves an access that misses after a walk.
+    fn simulate(&mut self, rows: &[Row], passed: &mut Passed, controls: &mut Vec<(u32, Control)>) {
         let front = self.front.as_mut().expect("called while the front is shared");
         let translation = LaneTranslation { tables: &self.tables, frames: None };
         let from = passed.requests.len();
-        self.waited += front.access_all(rows, &translation, &mut passed.requests);
+        if self.translation.is_some() {
+            let after_walks = &mut self.after_walks;
+            after_walks.clear();
+            self.waited += front.access_all(rows, &translation, &mut after_walks.of(&mut passed.requests));
+            for (kind, hits) in after_walks.hits_by_kind() {
+                self.walks.add_served(kind, ServedLevel::First, hits);
+            }
+            for &MissAfterWalk { kind, from, to } in &after_walks.misses {
+                controls.push((from as u32, Control::WalkPassed([0; 2])));
+                controls.push((to as u32, Control::AfterWalk(kind, Some(true))));
+            }
+        } else {
+            self.waited += front.access_all(rows, &translation, &mut passed.requests);
+        }
         if let Some(direct_mapped) = &mut self.direct_mapped {
             passed.common_counts.push(direct_mapped.filter(&mut passed.requests, from));
         }
@@ -331,6 +349,7 @@ next = "memory"
             safe: stream.safe,
             lists_segments: stream.lists_segments,
             looks_for_synonyms: stream.looks_for_synonyms,
+            keeps_two: stream.keeps_two,
             trace_page: binhop_base::Bytes(4096),
             cuts: Cuts::default(),
             subscription: None,

@@ -181,6 +181,11 @@ impl TranslationCounts {
         self.0[CYCLES + cause as usize]
     }
 
+    /// Returns the cycles of all causes.
+    pub(crate) fn all_cycles(&self) -> u64 {
+        self.0[CYCLES..SERVED].iter().sum()
+    }
+
     /// Returns the accesses of a kind that a level served after a walk.
     pub(crate) fn served_by(&self, kind: Kind, level: ServedLevel) -> u64 {
         self.0[SERVED + kind as usize * ServedLevel::ALL.len() + level as usize]

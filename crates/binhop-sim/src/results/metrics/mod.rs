@@ -13,7 +13,6 @@ use binhop_hw::{
 
 use super::tally::Tally;
 use crate::machine::Machine;
-use crate::translation::TranslationCause;
 
 /// `MetricInfo` is a metric, or a pattern of metrics: `<cache>`, `<kind>` and `<agent>` stand for every cache, every
 /// kind and every agent other than the user.
@@ -199,8 +198,7 @@ pub(crate) fn each(
     visit(INSTRUCTIONS.name.into(), INSTRUCTIONS.unit, count(instructions));
     visit(REFERENCES.name.into(), REFERENCES.unit, count(tally.stream.references));
     if machine.has_cost() {
-        let cycles =
-            instructions + tally.waited + tally.stream.translation.cycles(TranslationCause::SecondLevel);
+        let cycles = instructions + tally.waited + tally.stream.translation.all_cycles();
         visit(CYCLES.name.into(), CYCLES.unit, count(cycles));
         visit(CPI.name.into(), CPI.unit, ratio(cycles, instructions));
     }

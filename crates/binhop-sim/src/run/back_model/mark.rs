@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use binhop_base::{Agents, Result};
+use binhop_base::{Agent, Agents, Kind, Result};
 use binhop_hw::{
     AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CountedCaches, MemoryCounters, Tree,
 };
@@ -129,7 +129,19 @@ impl BackModel {
             true => common.of_agents_in_front(cache),
             false => behind(cache),
         };
-        let caches: Vec<_> = (0..config.caches.len()).map(of).collect();
+        let mut caches: Vec<_> = (0..config.caches.len()).map(of).collect();
+        for (cache, kind, hits) in [
+            (config.fetch, Kind::Fetch, common.stream.dropped_of_walks[0]),
+            (config.data, Kind::Load, common.stream.dropped_of_walks[1]),
+        ] {
+            if hits > 0 {
+                let of_walks = |agent| matches!(agent, Agent::Handler | Agent::Walk);
+                let place = config.agents.others().position(of_walks).expect("some agent has walked");
+                let own = &mut caches[cache].to_mut()[place];
+                own.accesses[kind] += hits;
+                own.asked[kind] += hits;
+            }
+        }
         ByAgent::of(config.agents, caches.iter().map(|counts| &**counts), memory)
     }
 }

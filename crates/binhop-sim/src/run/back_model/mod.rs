@@ -150,6 +150,19 @@ impl BackModel {
         }
     }
 
+    /// Simulates requests that a front has let through, in the lane's own back. Returns the cycles that the processor
+    /// waits for the fetches and for all other requests of agents other than the user.
+    pub(crate) fn replay_by_agent(
+        &mut self,
+        requests: &[Request],
+        translation: &LaneTranslation<'_>,
+    ) -> [u64; 2] {
+        let (back, waited) = self.own();
+        let [user, fetches, others] = back.replay_by_agent(requests, translation);
+        *waited += user + fetches + others;
+        [fetches, others]
+    }
+
     /// Counts requests that are known to hit here and to change nothing.
     pub(crate) fn add_known_hits(&mut self, hits: &PerKind<u64>) {
         if let BackKind::Own { back, waited } = &mut self.kind_of_back {

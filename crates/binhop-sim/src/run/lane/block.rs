@@ -89,14 +89,8 @@ impl Lane {
         match &block.entries {
             Entries::Requests(requests) => {
                 let requests = &requests[entries];
-                if let Some(translator) =
-                    self.translator.as_mut().filter(|translator| translator.is_passing())
-                {
-                    for request in requests {
-                        let before = self.backs[0].waited();
-                        self.backs[0].replay(std::slice::from_ref(request), None, &translation);
-                        translator.waited_for(request, self.backs[0].waited() - before);
-                    }
+                if let Some(translator) = &mut self.translator {
+                    translator.replay(&mut self.backs[0], requests, &translation);
                     return Ok(());
                 }
                 for back in &mut self.backs {
@@ -115,6 +109,12 @@ impl Lane {
                     return Ok(());
                 }
                 passed.clear();
+                if let Some(translator) = &mut self.translator {
+                    let rows = &rows[entries];
+                    self.waited +=
+                        translator.access_all(front, &mut self.backs[0], rows, &translation, passed);
+                    return Ok(());
+                }
                 self.waited += front.access_all(&rows[entries], &translation, passed);
                 if let Some(known_hits) = &mut self.known_hits {
                     let hits = known_hits.filter(passed, &translation);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use binhop_base::{Agent, Kind, LineAddr, MappingId, PageId, Result, Translation};
-use binhop_hw::{Computer, Origin, Request};
+use binhop_hw::{Computer, Front, Origin, Request};
 use binhop_os::Frames;
 use binhop_os::page_table::PageTables;
 
@@ -13,6 +13,9 @@ use super::table_frames::TableFrames;
 use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
+use crate::prepare::Row;
+use crate::run::after_walks::{AfterWalks, MissAfterWalk};
+use crate::run::back_model::BackModel;
 use crate::translation::{
     Decision, Fault, ServedLevel, TlbEvent, Tlbs, TranslationCause, TranslationCounts, Walk, accesses,
     handler_instructions,
@@ -31,12 +34,12 @@ pub(super) struct LaneTranslator {
     /// The lane's own TLBs; `None` while all lanes share them.
     tlbs: Option<Tlbs>,
     counts: TranslationCounts,
-    /// True while the requests of a walk arrive, which a shared front has made.
-    passing: bool,
     /// The demand misses of level 1 and the accesses to memory before the access that a walk precedes.
     before: Option<[u64; 2]>,
     /// Room for the accesses of a walk.
     room: Vec<(Kind, MappingId, u64)>,
+    /// Room for what level 1 did with the accesses after walks.
+    after_walks: AfterWalks,
 }
 
 /// `Need` is what a reference needs beyond a first-level TLB.
@@ -71,9 +74,9 @@ impl LaneTranslator {
             shifts: PageTables::new(&config.table)?.shifts().to_vec(),
             tlbs: None,
             counts: TranslationCounts::default(),
-            passing: false,
             before: None,
             room: Vec::new(),
+            after_walks: AfterWalks::default(),
         }))
     }
 
@@ -121,16 +124,53 @@ impl LaneTranslator {
         self.tlbs.iter_mut().for_each(|tlbs| tlbs.evict(page));
     }
 
-    /// Returns whether the requests of a walk, which a shared front has made, still arrive.
-    pub(super) fn is_passing(&self) -> bool {
-        self.passing
+    /// Simulates requests in a back, and counts the cycles that the processor waits for walks and handlers.
+    pub(super) fn replay(
+        &mut self,
+        back: &mut BackModel,
+        requests: &[Request],
+        translation: &LaneTranslation<'_>,
+    ) {
+        let [fetches, entries] = back.replay_by_agent(requests, translation);
+        self.counts.waited(TranslationCause::HandlerFetch, fetches);
+        self.counts.waited(TranslationCause::Entries, entries);
+    }
+
+    /// Makes the accesses of rows in the lane's own front and back. Counts the levels that serve accesses after walks.
+    /// `passed` is empty room for requests. Returns the cycles waited within the front.
+    pub(super) fn access_all(
+        &mut self,
+        front: &mut Front,
+        back: &mut BackModel,
+        rows: &[Row],
+        translation: &LaneTranslation<'_>,
+        passed: &mut Vec<Request>,
+    ) -> u64 {
+        let mut after_walks = std::mem::take(&mut self.after_walks);
+        after_walks.clear();
+        let waited = front.access_all(rows, translation, &mut after_walks.of(passed));
+        for (kind, hits) in after_walks.hits_by_kind() {
+            self.counts.add_served(kind, ServedLevel::First, hits);
+        }
+        let mut at = 0;
+        for &MissAfterWalk { kind, from, to } in &after_walks.misses {
+            self.replay(back, &passed[at..from], translation);
+            let before = back.demand_at_memory();
+            self.replay(back, &passed[from..to], translation);
+            at = to;
+            let in_memory = back.demand_at_memory() > before;
+            self.counts.served(kind, if in_memory { ServedLevel::Memory } else { ServedLevel::Behind });
+        }
+        self.replay(back, &passed[at..], translation);
+        self.after_walks = after_walks;
+        waited
     }
 
     /// Takes a copy of the TLBs and the counts of the leading lane's translator, which stood for this translator.
     pub(super) fn continue_from(&mut self, leader: &Self) {
-        let Self { tlbs, counts, passing, before, .. } = leader;
+        let Self { tlbs, counts, before, .. } = leader;
         self.tlbs.clone_from(tlbs);
-        (self.counts, self.passing, self.before) = (*counts, *passing, *before);
+        (self.counts, self.before) = (*counts, *before);
     }
 
     /// Adds the counts of a shared front that has ended.
@@ -141,19 +181,8 @@ impl LaneTranslator {
     /// Notes that the requests of a walk have arrived. The arguments are the cycles that its fetches, and its loads,
     /// took in the shared front.
     pub(super) fn passed(&mut self, [fetches, entries]: [u64; 2]) {
-        self.passing = false;
         self.counts.waited(TranslationCause::HandlerFetch, fetches);
         self.counts.waited(TranslationCause::Entries, entries);
-    }
-
-    /// Adds the cycles that the processor waited for a request of a walk.
-    pub(super) fn waited_for(&mut self, request: &Request, cycles: u64) {
-        let cause = if request.kind == Kind::Fetch {
-            TranslationCause::HandlerFetch
-        } else {
-            TranslationCause::Entries
-        };
-        self.counts.waited(cause, cycles);
     }
 
     /// Decides what a reference needs, and counts it. If the table is walked, `room` holds the accesses of the walk from
@@ -203,7 +232,7 @@ impl Lane {
         let translator = self.translator.as_mut().expect("as above");
         let all = std::mem::take(&mut translator.room);
         if walker.in_level_1 && self.front.is_none() {
-            translator.passing = true;
+            // A shared front has made the accesses, and their requests follow.
         } else if walker.in_level_1 {
             self.walk_through_level_1(walker.agent, &all, tables);
         } else {
