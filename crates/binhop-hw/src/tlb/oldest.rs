@@ -9,7 +9,7 @@
 /// and times that are numbered anew are found by their number.
 #[derive(Clone, Debug)]
 pub(super) struct OldestSlots {
-    /// How often times had been numbered anew when the list was made.
+    /// The number of renumberings of times before the list was made.
     numbering: u32,
     /// The times with the positions of their slots, latest first.
     slots: Vec<(i32, u32)>,

@@ -12,7 +12,7 @@ const LAST_TIME: i32 = i32::MAX - 1;
 pub(super) struct UseTimes {
     times: Vec<i32>,
     clock: i32,
-    /// How often times were numbered anew.
+    /// The number of renumberings of times.
     numbering: u32,
 }
 

@@ -12,7 +12,8 @@
 //! This is exact as long as nothing outside takes a line out of the cache. So filters are off above an
 //! inclusive cache, and the lines of an evicted page are not trusted (see [`super::residency`]). Where a
 //! unit may access a cache between two rows, the slots of the lines that it may touch are forgotten (see
-//! [`super::occasions`]). A hashed index can put any line into any set: it has one slot.
+//! [`super::occasions`]). A hashed index can put any line into any set: it has one slot. Accesses of walks are
+//! skipped by the same rule (see [`walks`]).
 
 mod walks;
 
