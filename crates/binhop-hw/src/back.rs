@@ -135,8 +135,7 @@ impl Back {
     pub fn ask_memory(&mut self, kind: Kind, at: LineAddr, origin: Origin, now: u64) -> u64 {
         assert!(matches!(kind, Kind::Fetch | Kind::Load | Kind::Write), "memory is read or written");
         let place = self.memory.agents.place(origin.agent());
-        self.memory.by_agent[place.expect("an agent that makes accesses is one of the tree's")].asked
-            [kind] += 1;
+        self.memory.by_agent[place.expect("the tree lists every agent that makes accesses")].asked[kind] += 1;
         self.memory.request(Request { at, to: MEMORY, kind, origin, data: origin.unit() }, now)
     }
 

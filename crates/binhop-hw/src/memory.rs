@@ -40,7 +40,7 @@ impl Memory {
             let MemoryCounters { accesses } = &mut self.counters;
             accesses[kind] += 1;
         } else {
-            let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+            let place = self.agents.place(agent).expect("the tree lists every agent that makes accesses");
             self.by_agent[place].accesses[kind] += 1;
         }
     }

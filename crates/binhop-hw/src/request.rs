@@ -81,10 +81,10 @@ pub trait Below: Witness {
     /// Handles a request made at cycle `now`. Returns the cycles that the processor waits for the request.
     fn request(&mut self, request: Request, now: u64) -> u64;
 
-    /// Is told that a front makes an access after a walk next ([`Access::is_after_walk`]).
+    /// Notes that a front makes an access after a walk next ([`Access::is_after_walk`]).
     fn begin_after_walk(&mut self) {}
 
-    /// Is told that a front has made `accesses` accesses of a kind after walks, which have all missed, or have all hit.
+    /// Notes that a front has made `accesses` accesses of a kind after walks, which have all missed, or have all hit.
     /// An access that missed is reported by itself, just behind its requests.
     fn end_after_walk(&mut self, _kind: Kind, _missed: bool, _accesses: u64) {}
 }

@@ -290,7 +290,7 @@ impl Cache {
     /// The tree does not say that this agent makes accesses.
     #[inline]
     pub(crate) fn of(&mut self, agent: Agent) -> &mut AgentCounters {
-        let place = self.agents.place(agent).expect("an agent that makes accesses is one of the tree's");
+        let place = self.agents.place(agent).expect("the tree lists every agent that makes accesses");
         &mut self.by_agent[place]
     }
 

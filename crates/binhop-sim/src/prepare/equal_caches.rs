@@ -3,8 +3,8 @@
 //! level 1.
 //!
 //! The caches are virtual. Until a lane may flush a page, their lines follow from the stream alone. `EqualCaches` makes
-//! every access that a lane makes: the accesses of rows that are passed, and those of the handlers, by the rules at the
-//! top of [`crate::softvm`]. (A row that is skipped hits in level 1, and changes nothing.) It counts nothing. It works
+//! every access that a lane makes: the accesses of rows that are passed, and the accesses of the handlers, by the rules
+//! at the top of [`crate::softvm`]. (A row that is skipped hits in level 1, and changes nothing.) It counts nothing. It works
 //! for chains of two direct-mapped caches, where an access looks at one line of each level.
 //!
 //! A line that the handlers replace in level 1 is forgotten by the filter in its slot. All other lines stay known, so
@@ -81,7 +81,7 @@ impl Chain {
         Self { levels: shape.sets.map(level), shape, waiting: VecDeque::new() }
     }
 
-    /// Returns the set of a line in a level. The line is one of this level.
+    /// Returns the set of a line in a level. The line is a line of this level.
     #[inline]
     fn set(&self, level: usize, line: Line) -> usize {
         line.number() as usize & (self.levels[level].len() - 1)

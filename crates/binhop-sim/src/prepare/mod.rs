@@ -37,8 +37,10 @@ mod pages;
 mod piece;
 mod plain;
 mod protection;
+mod references;
 mod residency;
 mod routes;
+mod setup;
 mod softvm;
 mod system;
 mod trace_segments;
@@ -48,14 +50,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binhop_base::{Asid, Bytes, Kind, MappingId, PowerOfTwo, Result, VirtAddr};
+use binhop_base::{Asid, Kind, PowerOfTwo, Result, VirtAddr};
 use binhop_os::{SegmentId, Spaces};
 use binhop_trace::bounds::{Exceeded, chunk_rows, chunks};
 use binhop_trace::{EventBatch, Op};
 
 use crate::events::Switch;
 use crate::io_path::HALF;
-use crate::occasion::{OccasionKind, Subscription};
+use crate::occasion::OccasionKind;
 use crate::soft_tlb::SoftTlb;
 use aliases::Aliases;
 pub use block::{Block, Control, EndedFront, Entries, FrontCounts, Mapped, Mark, Row, StreamCounts};
@@ -73,6 +75,7 @@ pub(crate) use pages::own_page;
 use protection::Protection;
 pub(crate) use protection::in_words;
 use residency::ResidencyHorizon;
+pub(crate) use setup::Setup;
 use softvm::MissTables;
 use trace_segments::TraceSegment;
 pub(crate) use trace_segments::{CODE_WINDOW, INTERVAL_LENGTHS, INTERVALS_OF_A_SEGMENT};
@@ -100,43 +103,6 @@ pub struct Seen {
     pub first_ended: Asid,
     /// The data references that touch two lines, and among them those that touch two pages.
     pub straddling: [u64; 2],
-}
-
-/// `Setup` holds what a preparation is made from.
-pub(crate) struct Setup {
-    pub(crate) needs: Needs,
-    /// P − K: the frames that no placement may choose; the smallest number, where several machines share a
-    /// preparation. `None`: physical = virtual, and nothing is ever evicted.
-    pub(crate) safe: Option<u64>,
-    /// True if some placement reads the segments of the address space that faults.
-    pub(crate) lists_segments: bool,
-    /// True if some machine looks for synonyms.
-    pub(crate) looks_for_synonyms: bool,
-    /// True if the caches that serve data keep the two lines that were accessed last in a set, and a repetition of
-    /// these accesses changes nothing (LRU and PLRU).
-    pub(crate) keeps_two: bool,
-    pub(crate) trace_page: Bytes,
-    pub(crate) cuts: Cuts,
-    /// The occasions for which a unit asks, if there is a unit.
-    pub(crate) subscription: Option<Arc<Subscription>>,
-    /// True if rows are skipped where that is exact. Tests set it to false to show that it is exact.
-    pub(crate) collapse: bool,
-    /// True if all address spaces share the kernel's half.
-    pub(crate) shares_kernel_half: bool,
-}
-
-impl Setup {
-    /// Returns the number of pages that the unit owns.
-    fn pages_of_unit(&self) -> u32 {
-        self.subscription.as_ref().map_or(0, |subscription| subscription.owned())
-    }
-
-    /// Returns the number of pages that are no pages of the trace: those of the unit, of page tables and of handlers.
-    fn own_pages(&self) -> u32 {
-        let of_tables = self.needs.translation.as_ref().map_or(0, |translation| translation.pages());
-        let at_misses = self.needs.softvm.as_ref().map_or(0, |softvm| softvm.pages());
-        self.pages_of_unit() + of_tables + at_misses
-    }
 }
 
 const FETCH: usize = 0;
@@ -532,128 +498,6 @@ impl Prepare {
             gaps: std::mem::replace(&mut self.gaps, gaps),
             common_counts: Vec::new(),
         }))
-    }
-
-    /// Takes in a fetch run. Returns whether the stream ends before the run.
-    #[inline(always)]
-    fn fetch<const OCCASIONS: bool>(&mut self, addr: u64, size: u32, count: u64) -> Result<bool> {
-        if self.stream.references + count > self.next_cut {
-            self.cut(count);
-        }
-        if self.stream.instructions + count > self.next_interval && self.cut_interval(count) {
-            return Ok(true);
-        }
-        let log2 = self.line_log2[FETCH];
-        let first = addr >> log2;
-        let last = addr.saturating_add(u64::from(size.max(1) - 1)) >> log2;
-        self.access_lines::<OCCASIONS>(FETCH, (first, last), Kind::Fetch)?;
-        let lines = last - first + 1;
-        self.stream.accesses[0] += lines.max(count);
-        self.stream.instructions += count;
-        self.stream.references += count;
-        Ok(false)
-    }
-
-    /// Takes in a load, a store, or both of the same bytes.
-    #[inline(always)]
-    fn data_reference<const OCCASIONS: bool>(
-        &mut self,
-        addr: u64,
-        size: u32,
-        load: bool,
-        store: bool,
-    ) -> Result<()> {
-        if self.stream.references + 1 > self.next_cut {
-            self.cut(1);
-        }
-        let log2 = self.line_log2[self.data];
-        let end = addr.saturating_add(u64::from(size.max(1) - 1));
-        let (first, last) = (addr >> log2, end >> log2);
-        if first != last {
-            self.seen.straddling[0] += 1;
-            self.seen.straddling[1] += u64::from(addr >> self.page.log2() != end >> self.page.log2());
-        }
-        if load {
-            self.access_lines::<OCCASIONS>(self.data, (first, last), Kind::Load)?;
-            self.stream.accesses[1] += last - first + 1;
-        }
-        if store {
-            self.access_lines::<OCCASIONS>(self.data, (first, last), Kind::Store)?;
-            self.stream.accesses[2] += last - first + 1;
-        }
-        self.stream.references += 1;
-        Ok(())
-    }
-
-    /// Accesses each line from the first to the last.
-    #[inline(always)]
-    fn access_lines<const OCCASIONS: bool>(
-        &mut self,
-        port: usize,
-        (first, last): (u64, u64),
-        kind: Kind,
-    ) -> Result<()> {
-        for line in first..=last {
-            self.clock += 1;
-            if OCCASIONS && self.occasions.is_some() {
-                self.access_with_occasions(port, line, kind)?;
-            } else if OCCASIONS {
-                self.access_translated(port, line, kind)?;
-            } else if !self.filters.drops(port, line, kind == Kind::Store, self.clock) {
-                self.pass(port, line, kind)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Passes an access that a first-level cache must simulate.
-    #[inline(never)]
-    fn pass(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
-        let mapping = self.reach(port, line, kind)?;
-        let violates = self.violates(port, line, mapping, kind)?;
-        if self.miss_tables.is_some() {
-            self.pass_handled(port, line, mapping, kind);
-        } else {
-            self.push(port, line, mapping, kind);
-        }
-        if violates {
-            // The next access to the line is passed, too, and counted.
-            self.filters.forget_line(port, line);
-        }
-        Ok(())
-    }
-
-    /// Passes an access of a page that every lane holds.
-    #[inline]
-    fn push(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) {
-        self.passed[kind as usize] += 1;
-        let watched = self.watch(port, line, mapping, kind);
-        if self.timed {
-            self.gaps.push(self.stream.instructions - self.instructions_at_row);
-            self.instructions_at_row = self.stream.instructions;
-        }
-        let row = self.row(port, line, mapping, kind);
-        self.rows.push(row);
-        if let Some(made) = watched {
-            self.control(Control::Watch(made));
-        }
-    }
-
-    /// Returns the mapping by which the caches know the page of a mapping.
-    #[inline]
-    fn name_of(&self, mapping: MappingId) -> MappingId {
-        self.global.as_ref().map_or(mapping, |global| global.name_of(mapping))
-    }
-
-    /// Makes the row of an access. From now on the filter trusts the row's line.
-    #[inline]
-    fn row(&mut self, port: usize, line: u64, mapping: MappingId, kind: Kind) -> Row {
-        let in_page = self.page.log2() - self.line_log2[port];
-        let store = kind == Kind::Store;
-        if let Some((left, time)) = self.filters.pass(port, line, mapping.0, store, self.clock) {
-            self.note(MappingId(left), time);
-        }
-        Row::new(self.name_of(mapping), (line & ((1 << in_page) - 1)) as u32, kind)
     }
 
     fn control(&mut self, control: Control) {

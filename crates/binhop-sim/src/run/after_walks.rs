@@ -17,7 +17,7 @@ pub(super) struct MissAfterWalk {
 #[derive(Debug, Default)]
 pub(super) struct AfterWalks {
     /// The hits: fetches, loads, stores.
-    pub(super) hits: [u64; 3],
+    hits: [u64; 3],
     pub(super) misses: Vec<MissAfterWalk>,
     /// The number of requests before the access that is being made.
     from: usize,

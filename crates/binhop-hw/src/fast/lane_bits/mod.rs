@@ -331,7 +331,7 @@ impl LaneBits {
         self.access_waiting();
     }
 
-    /// Adds an access to those that wait. Accesses that wait are made later, in every lane. Level 1 is accessed; behind
+    /// Lets an access wait. Accesses that wait are made later, in every lane. Level 1 is accessed; behind
     /// a shared front, the access is a request of the first cache of each back, which the front has let through or
     /// which the agent makes of this cache itself.
     ///

@@ -116,7 +116,7 @@ impl<V: Copy + Default> PageRows<V> {
     }
 }
 
-/// `OfNumber` finds the values of one line number in those of its group.
+/// `OfNumber` finds the values of one line number among the values of its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfNumber {
     log2: u32,

@@ -31,8 +31,8 @@ impl Port {
     }
 }
 
-/// Appends the requests of an access to those of each lane that makes them: a read, and the lines that are written
-/// back.
+/// Appends the requests of an access to the requests of each lane that makes them: a read, and the lines that are
+/// written back.
 pub(super) fn send(
     requests: &mut [Vec<Request>],
     port: Port,

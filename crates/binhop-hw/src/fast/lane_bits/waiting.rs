@@ -127,7 +127,7 @@ mod tests {
         fn accesses_leave_by_bucket_and_in_order(
             rounds in prop::collection::vec(prop::collection::vec((0..64_u32, any::<bool>()), 0..600), 1..4),
         ) {
-            // Lines of data are half as long as those of instructions.
+            // A line of data is half as long as a line of instructions.
             let bucket = BucketOf::of_bits(7, 3);
             let mut waiting = WaitingAccesses::new(bucket, [6, 5]);
             for lines in rounds {

@@ -141,6 +141,10 @@ mod tests {
     const LINE_LOG2: u32 = 5;
     const PAGE_LOG2: u32 = 8;
 
+    fn shape(needs_first_hit: bool) -> Shape {
+        Shape { line_log2: LINE_LOG2, slots: SLOTS, needs_first_hit, write_back: true, allocate: true }
+    }
+
     /// `Sets` are the sets of a cache of two ways that replaces the least recently used line. A line has the number of
     /// its page and its number there.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -182,8 +186,7 @@ mod tests {
             events in prop::collection::vec(event(), 1..60),
             needs_first_hit: bool,
         ) {
-            let shape =
-                Shape { line_log2: LINE_LOG2, slots: SLOTS, needs_first_hit, write_back: true, allocate: true };
+            let shape = shape(needs_first_hit);
             let mut filters = Filters::new([shape; 2], false, false);
             filters.trust([0, 0]);
             let (mut all, mut passed, mut now) = (Sets::default(), Sets::default(), 0);
@@ -236,13 +239,7 @@ mod tests {
 
     #[test]
     fn two_levels_that_share_a_slot_are_skipped_as_a_pair() {
-        let shape = Shape {
-            line_log2: LINE_LOG2,
-            slots: SLOTS,
-            needs_first_hit: false,
-            write_back: true,
-            allocate: true,
-        };
+        let shape = shape(false);
         let mut filters = Filters::new([shape; 2], false, false);
         let walk_to = |byte: u64| {
             let bytes = [0, 128, byte];
@@ -262,13 +259,7 @@ mod tests {
 
     #[test]
     fn a_long_chain_has_no_pairs() {
-        let shape = Shape {
-            line_log2: LINE_LOG2,
-            slots: SLOTS,
-            needs_first_hit: false,
-            write_back: true,
-            allocate: true,
-        };
+        let shape = shape(false);
         for length in [63, 64, 65, 130] {
             let mut filters = Filters::new([shape; 2], false, false);
             let load = |level: u32| {
