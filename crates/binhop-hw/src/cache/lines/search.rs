@@ -13,16 +13,28 @@ use super::MOST_PACKED;
 /// The tags of a set. Bit 0 of a tag says whether the line is dirty.
 pub(crate) type Tags = [u32; MOST_PACKED];
 
-/// The number of words among which [`Search::find_word`] finds a word.
+/// The number of words that an operation of [`Search`] takes at once.
 pub(crate) const WORDS: usize = 16;
 
-/// `Search` finds a tag among the tags of a set.
+/// Several words, for example a set of lanes for each of several lines.
+pub(crate) type Words = [u64; WORDS];
+
+/// `Search` finds a tag among the tags of a set, and computes with several words at once.
 pub(crate) trait Search {
     /// Returns a bit for each way whose tag is `tag`, apart from the dirty bits of both.
     fn find(tags: &Tags, tag: u32) -> u32;
 
     /// Returns a bit for each word that is `word`.
-    fn find_word(words: &[u64; WORDS], word: u64) -> u32;
+    fn find_word(words: &Words, word: u64) -> u32;
+
+    /// Clears in each word of both lists the bits in which the word of `keys` equals `key`. The words of `cleared`
+    /// become the bits that the second list had and loses where the first list loses them, too. Returns the bits that
+    /// some word of the first list loses, and the bits of `cleared`.
+    fn clear_equal(lists: [&mut Words; 2], keys: &Words, key: u64, cleared: &mut Words) -> [u64; 2];
+
+    /// Replaces a word. An operation on all words that follows does not wait for this write, as it does where a
+    /// processor writes one word and then reads several together.
+    fn set_word(words: &mut Words, at: usize, word: u64);
 }
 
 /// `Portable` searches with instructions of every processor.
@@ -35,8 +47,31 @@ impl Search for Portable {
     }
 
     #[inline(always)]
-    fn find_word(words: &[u64; WORDS], word: u64) -> u32 {
+    fn find_word(words: &Words, word: u64) -> u32 {
         words.iter().enumerate().fold(0, |found, (at, &other)| found | u32::from(other == word) << at)
+    }
+
+    #[inline(always)]
+    fn clear_equal(
+        [first, second]: [&mut Words; 2],
+        keys: &Words,
+        key: u64,
+        cleared: &mut Words,
+    ) -> [u64; 2] {
+        let mut all = [0; 2];
+        for at in 0..WORDS {
+            let lost = first[at] & !(keys[at] ^ key);
+            cleared[at] = second[at] & lost;
+            first[at] &= !lost;
+            second[at] &= !lost;
+            all = [all[0] | lost, all[1] | cleared[at]];
+        }
+        all
+    }
+
+    #[inline(always)]
+    fn set_word(words: &mut Words, at: usize, word: u64) {
+        words[at] = word;
     }
 }
 
@@ -106,13 +141,20 @@ impl Instructions {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256i, __m512i, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64,
-        _mm256_loadu_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
-        _mm256_set1_epi64x, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_loadu_si512,
-        _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_epi64,
+        __m256i, __m512i, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_castsi256_pd,
+        _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+        _mm256_movemask_ps, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi32, _mm256_set1_epi64x,
+        _mm256_setzero_si256, _mm256_storeu_si256, _mm256_xor_si256, _mm512_and_si512, _mm512_andnot_si512,
+        _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_loadu_si512, _mm512_mask_set1_epi64,
+        _mm512_or_si512, _mm512_reduce_or_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_storeu_si512, _mm512_xor_si512,
     };
 
-    use super::{Search, SearchVisitor, Tags, WORDS};
+    use super::{Search, SearchVisitor, Tags, WORDS, Words};
+
+    /// The words of a vector of 256 bits, and of 512 bits.
+    const QUARTER: usize = WORDS / 4;
+    const HALF: usize = WORDS / 2;
 
     /// `Avx2` may be used in [`run_avx2`] alone.
     struct Avx2;
@@ -133,7 +175,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn find_word(words: &[u64; WORDS], word: u64) -> u32 {
+        fn find_word(words: &Words, word: u64) -> u32 {
             let words: *const __m256i = words.as_ptr().cast();
             // SAFETY: `run_avx2` alone compiles this function, and the words fill four vectors.
             unsafe {
@@ -143,6 +185,56 @@ mod x86 {
                     _mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u32
                 };
                 equal(0) | equal(1) << 4 | equal(2) << 8 | equal(3) << 12
+            }
+        }
+
+        #[inline(always)]
+        fn clear_equal(
+            [first, second]: [&mut Words; 2],
+            keys: &Words,
+            key: u64,
+            cleared: &mut Words,
+        ) -> [u64; 2] {
+            let (first, second): (*mut __m256i, *mut __m256i) =
+                (first.as_mut_ptr().cast(), second.as_mut_ptr().cast());
+            let (keys, cleared): (*const __m256i, *mut __m256i) =
+                (keys.as_ptr().cast(), cleared.as_mut_ptr().cast());
+            let mut all = [[0; QUARTER]; 2];
+            // SAFETY: `run_avx2` alone compiles this function, each list fills four vectors, and each array a vector.
+            unsafe {
+                let key = _mm256_set1_epi64x(key as i64);
+                let (mut all_lost, mut all_cleared) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+                for at in 0..WORDS / QUARTER {
+                    let differ = _mm256_xor_si256(_mm256_loadu_si256(keys.add(at)), key);
+                    let had = _mm256_loadu_si256(first.add(at));
+                    let lost = _mm256_andnot_si256(differ, had);
+                    let second_had = _mm256_loadu_si256(second.add(at));
+                    let lost_by_second = _mm256_and_si256(second_had, lost);
+                    _mm256_storeu_si256(first.add(at), _mm256_and_si256(had, differ));
+                    _mm256_storeu_si256(second.add(at), _mm256_andnot_si256(lost, second_had));
+                    _mm256_storeu_si256(cleared.add(at), lost_by_second);
+                    all_lost = _mm256_or_si256(all_lost, lost);
+                    all_cleared = _mm256_or_si256(all_cleared, lost_by_second);
+                }
+                _mm256_storeu_si256(all[0].as_mut_ptr().cast(), all_lost);
+                _mm256_storeu_si256(all[1].as_mut_ptr().cast(), all_cleared);
+            }
+            all.map(|[a, b, c, d]| a | b | c | d)
+        }
+
+        #[inline(always)]
+        fn set_word(words: &mut Words, at: usize, word: u64) {
+            assert!(at < WORDS, "there is a word at {at}");
+            // SAFETY: `run_avx2` alone compiles this function, and the vector that is replaced lies within the words.
+            unsafe {
+                let quarter = words.as_mut_ptr().cast::<__m256i>().add(at / QUARTER);
+                let own = _mm256_cmpeq_epi64(
+                    _mm256_set_epi64x(3, 2, 1, 0),
+                    _mm256_set1_epi64x((at % QUARTER) as i64),
+                );
+                let replaced =
+                    _mm256_blendv_epi8(_mm256_loadu_si256(quarter), _mm256_set1_epi64x(word as i64), own);
+                _mm256_storeu_si256(quarter, replaced);
             }
         }
     }
@@ -161,7 +253,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn find_word(words: &[u64; WORDS], word: u64) -> u32 {
+        fn find_word(words: &Words, word: u64) -> u32 {
             let words: *const __m512i = words.as_ptr().cast();
             // SAFETY: `run_avx512` alone compiles this function, and the words fill two vectors.
             unsafe {
@@ -169,6 +261,48 @@ mod x86 {
                 let equal =
                     |half| u32::from(_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(words.add(half)), word));
                 equal(0) | equal(1) << 8
+            }
+        }
+
+        #[inline(always)]
+        fn clear_equal(
+            [first, second]: [&mut Words; 2],
+            keys: &Words,
+            key: u64,
+            cleared: &mut Words,
+        ) -> [u64; 2] {
+            let (first, second): (*mut __m512i, *mut __m512i) =
+                (first.as_mut_ptr().cast(), second.as_mut_ptr().cast());
+            let (keys, cleared): (*const __m512i, *mut __m512i) =
+                (keys.as_ptr().cast(), cleared.as_mut_ptr().cast());
+            // SAFETY: `run_avx512` alone compiles this function, and each list fills two vectors.
+            unsafe {
+                let key = _mm512_set1_epi64(key as i64);
+                let (mut all_lost, mut all_cleared) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+                for at in 0..WORDS / HALF {
+                    let differ = _mm512_xor_si512(_mm512_loadu_si512(keys.add(at)), key);
+                    let had = _mm512_loadu_si512(first.add(at));
+                    let lost = _mm512_andnot_si512(differ, had);
+                    let second_had = _mm512_loadu_si512(second.add(at));
+                    let lost_by_second = _mm512_and_si512(second_had, lost);
+                    _mm512_storeu_si512(first.add(at), _mm512_and_si512(had, differ));
+                    _mm512_storeu_si512(second.add(at), _mm512_andnot_si512(lost, second_had));
+                    _mm512_storeu_si512(cleared.add(at), lost_by_second);
+                    all_lost = _mm512_or_si512(all_lost, lost);
+                    all_cleared = _mm512_or_si512(all_cleared, lost_by_second);
+                }
+                [all_lost, all_cleared].map(|all| _mm512_reduce_or_epi64(all) as u64)
+            }
+        }
+
+        #[inline(always)]
+        fn set_word(words: &mut Words, at: usize, word: u64) {
+            assert!(at < WORDS, "there is a word at {at}");
+            // SAFETY: `run_avx512` alone compiles this function, and the vector that is replaced lies within the words.
+            unsafe {
+                let half = words.as_mut_ptr().cast::<__m512i>().add(at / HALF);
+                let own = 1 << (at % HALF);
+                _mm512_storeu_si512(half, _mm512_mask_set1_epi64(_mm512_loadu_si512(half), own, word as i64));
             }
         }
     }
@@ -216,7 +350,7 @@ mod tests {
     }
 
     /// `FindWord` keeps what a search among words finds.
-    struct FindWord<'a>(&'a [u64; WORDS], u64, &'a mut u32);
+    struct FindWord<'a>(&'a Words, u64, &'a mut u32);
 
     impl SearchVisitor for FindWord<'_> {
         #[inline(always)]
@@ -236,6 +370,61 @@ mod tests {
                 let mut found = 0;
                 instructions.run(FindWord(&words, word, &mut found));
                 prop_assert_eq!(found, expected, "{:?}", instructions);
+            }
+        }
+    }
+
+    /// `ClearEqual` keeps what [`Search::clear_equal`] leaves and returns, after [`Search::set_word`] on each list.
+    struct ClearEqual<'a> {
+        lists: &'a mut [Words; 2],
+        keys: &'a mut Words,
+        set: (usize, u64),
+        key: u64,
+        cleared: (&'a mut Words, &'a mut [u64; 2]),
+    }
+
+    impl SearchVisitor for ClearEqual<'_> {
+        #[inline(always)]
+        fn visit<S: Search>(self) {
+            let Self { lists: [first, second], keys, set: (at, word), key, cleared: (words, all) } = self;
+            for list in [&mut *first, &mut *second, &mut *keys] {
+                S::set_word(list, at, word ^ list[at]);
+            }
+            *all = S::clear_equal([first, second], keys, key, words);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_choice_clears_the_same_bits(
+            lists in prop::array::uniform2(prop::array::uniform16(any::<u64>())),
+            keys in prop::array::uniform16(any::<u64>()),
+            set in (0..WORDS, any::<u64>()),
+            key in any::<u64>(),
+        ) {
+            let (mut model, mut model_keys) = (lists, keys);
+            for list in model.iter_mut().chain([&mut model_keys]) {
+                list[set.0] ^= set.1;
+            }
+            let (mut expected_cleared, mut expected_all) = ([0; WORDS], [0; 2]);
+            for at in 0..WORDS {
+                for bit in (0..64).map(|bit| 1_u64 << bit).filter(|bit| (model_keys[at] ^ key) & bit == 0) {
+                    expected_all[0] |= model[0][at] & bit;
+                    if model[0][at] & bit != 0 {
+                        expected_cleared[at] |= model[1][at] & bit;
+                        model[1][at] &= !bit;
+                    }
+                    model[0][at] &= !bit;
+                }
+                expected_all[1] |= expected_cleared[at];
+            }
+            for instructions in Instructions::here() {
+                let (mut lists, mut keys, mut cleared, mut all) = (lists, keys, [7; WORDS], [7; 2]);
+                let visitor =
+                    ClearEqual { lists: &mut lists, keys: &mut keys, set, key, cleared: (&mut cleared, &mut all) };
+                instructions.run(visitor);
+                prop_assert_eq!((lists, keys), (model, model_keys), "{:?}", instructions);
+                prop_assert_eq!((cleared, all), (expected_cleared, expected_all), "{:?}", instructions);
             }
         }
     }

@@ -84,12 +84,15 @@ impl FrontCache {
         let stored = if kind == Kind::Store { lanes } else { 0 };
         let place = slot.place::<S>(key);
         let own = slot.held(place);
-        if stored & !own.dirty != 0 {
-            self.dirtied.add(stored & !own.dirty);
+        let dirtied = stored & !own.dirty;
+        if dirtied != 0 {
+            self.dirtied.add(dirtied);
         }
         let missed = lanes & !own.resident;
         if missed == 0 {
-            slot.write(place, stored);
+            if dirtied != 0 {
+                slot.write::<S>(place, stored);
+            }
             return 0;
         }
         counts.misses[kind].add(missed);
@@ -103,7 +106,7 @@ impl FrontCache {
             }
         };
         let evicted = slot.evict::<S>((place, own), bins, written_back);
-        slot.put(place, Held { key, resident: lanes, dirty: own.dirty | stored }, bins);
+        slot.put::<S>(place, Held { key, resident: lanes, dirty: own.dirty | stored }, bins);
         if missed & !evicted.lanes != 0 {
             self.filled.add(missed & !evicted.lanes);
         }

@@ -40,20 +40,11 @@ impl LineGroup {
 
     /// Takes each line from the lanes in which its page has the bin of `bins`.
     #[inline(always)]
-    fn evict(&mut self, bins: Mask) -> EvictedOfGroup {
-        let mut evicted = EvictedOfGroup { lanes: 0, dirty: 0, dirty_of_lines: [0; LINES] };
-        // The loop has an index, because the functions of iterators are not always compiled into their caller. Then
-        // they would not use the caller's instructions.
-        for at in 0..LINES {
-            let taken = self.resident[at] & !(bins ^ self.bins[at]);
-            let taken_dirty = self.dirty[at] & taken;
-            self.resident[at] &= !taken;
-            self.dirty[at] &= !taken;
-            evicted.lanes |= taken;
-            evicted.dirty |= taken_dirty;
-            evicted.dirty_of_lines[at] = taken_dirty;
-        }
-        evicted
+    fn evict<S: Search>(&mut self, bins: Mask) -> EvictedOfGroup {
+        let mut dirty_of_lines = [0; LINES];
+        let lists = [&mut self.resident, &mut self.dirty];
+        let [lanes, dirty] = S::clear_equal(lists, &self.bins, bins, &mut dirty_of_lines);
+        EvictedOfGroup { lanes, dirty, dirty_of_lines }
     }
 }
 
@@ -149,7 +140,7 @@ impl SlotLines {
     ) -> Evicted {
         let mut all = Evicted::default();
         for (number, group) in self.0.iter_mut().enumerate() {
-            let evicted = group.evict(bins);
+            let evicted = group.evict::<S>(bins);
             // A lane that holds the line loses no other line, because one line lies in a set.
             let others =
                 Evicted { lanes: evicted.lanes & !own.resident, dirty: evicted.dirty & !own.resident };
@@ -170,17 +161,19 @@ impl SlotLines {
 
     /// Puts a line at a place.
     #[inline(always)]
-    pub(super) fn put(&mut self, LinePlace { group, at }: LinePlace, line: Held, bins: Mask) {
+    pub(super) fn put<S: Search>(&mut self, LinePlace { group, at }: LinePlace, line: Held, bins: Mask) {
         let group = &mut self.0[group];
-        group.keys[at] = line.key;
-        (group.resident[at], group.dirty[at]) = (line.resident, line.dirty);
-        group.bins[at] = bins;
+        S::set_word(&mut group.keys, at, line.key);
+        S::set_word(&mut group.resident, at, line.resident);
+        S::set_word(&mut group.dirty, at, line.dirty);
+        S::set_word(&mut group.bins, at, bins);
     }
 
     /// Makes a line dirty in some lanes that hold it.
     #[inline(always)]
-    pub(super) fn write(&mut self, LinePlace { group, at }: LinePlace, lanes: Mask) {
-        self.0[group].dirty[at] |= lanes;
+    pub(super) fn write<S: Search>(&mut self, LinePlace { group, at }: LinePlace, lanes: Mask) {
+        let dirty = &mut self.0[group].dirty;
+        S::set_word(dirty, at, dirty[at] | lanes);
     }
 
     /// Removes a line from a lane. Returns the line as it was, if some lane holds it.
@@ -252,7 +245,7 @@ mod tests {
                 }
             };
             let evicted = slot.evict::<S>((place, own), word, &mut written_back);
-            slot.put(place, Held { key, resident: Mask::MAX, dirty: own.dirty | stored }, word);
+            slot.put::<S>(place, Held { key, resident: Mask::MAX, dirty: own.dirty | stored }, word);
             *replaced = (own.resident, evicted, written_back.into_iter().collect());
         }
     }
