@@ -46,7 +46,7 @@ impl Limit {
     /// the end of the batch that was taken last, and nothing of it was cut off.
     pub fn take_back(&mut self, batch: &EventBatch) {
         debug_assert!(!self.ended);
-        self.left += (0..batch.len()).map(|row| references(batch, row)).sum::<u64>();
+        self.left += all_references(batch);
     }
 
     /// Returns the part of the next batch that is kept; `None` if no row of the batch is kept.
@@ -54,7 +54,7 @@ impl Limit {
         if self.ended {
             return None;
         }
-        let all: u64 = (0..batch.len()).map(|row| references(&batch, row)).sum();
+        let all = all_references(&batch);
         if all <= self.left {
             self.left -= all;
             return Some(batch);
@@ -79,12 +79,21 @@ impl Limit {
 
 /// Returns the number of references in a row. A row with an unknown operation has no references, because the
 /// reader of the row refuses it.
-#[inline]
 fn references(batch: &EventBatch, row: usize) -> u64 {
-    match batch.op()[row] {
-        op if op == Op::Fetch as u8 => batch.count()[row].into(),
-        op => u64::from(op <= Op::Modify as u8),
-    }
+    references_of(batch.op()[row], batch.count()[row])
+}
+
+/// Returns the number of references in a row with this operation and count. It does not branch, so that a processor
+/// adds up many rows at once.
+#[inline]
+fn references_of(op: u8, count: u32) -> u64 {
+    let is_fetch = op == Op::Fetch as u8;
+    u64::from(if is_fetch { count } else { u32::from(op <= Op::Modify as u8) })
+}
+
+/// Returns the number of references in a batch.
+fn all_references(batch: &EventBatch) -> u64 {
+    batch.op().iter().zip(batch.count()).map(|(&op, &count)| references_of(op, count)).sum()
 }
 
 /// Splits a run into its first `at` instructions and the rest, if both parts are known exactly and neither
