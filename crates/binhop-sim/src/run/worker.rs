@@ -1,6 +1,7 @@
 //! `Worker` simulates lanes on one thread. Lanes never meet, so the assignment of lanes to workers is in no result.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use binhop_base::Result;
 use binhop_hw::Request;
@@ -28,7 +29,7 @@ const ENTRIES_BETWEEN_CHECKS: usize = 1 << 16;
 /// `GroupedLane` is a lane with the number of its front group.
 pub(crate) type GroupedLane = (usize, Lane);
 
-/// Makes every lane of a run.
+/// Makes every lane of a run, on all threads of the options. A policy of the caller's own is made on the calling thread.
 pub(crate) fn lanes(
     machines: &[Machine],
     sharing_plan: &SharingPlan,
@@ -38,20 +39,44 @@ pub(crate) fn lanes(
 ) -> Result<Vec<GroupedLane>> {
     let spill = Arc::new(Spill::default());
     let together = equal_lanes_together(options.seeds.len(), options.threads);
-    let mut lanes = Vec::new();
+    let mut setups = Vec::new();
     for (number, group) in sharing_plan.preparations.iter().flat_map(|stream| &stream.groups).enumerate() {
         for cells in &group.lanes {
             for (place, &seed) in options.seeds.iter().enumerate() {
                 let shared_front = group.sharing == FrontSharing::Shared;
                 let (paths, spill) = (&group.paths, &spill);
                 let led = cells.are_equal && place % together > 0;
-                let setup = LaneSetup { machines, cells, seed, shared_front, led, paths, options, spill };
-                lanes.push((number, Lane::new(&setup, policy.map(|make| make(seed)))?));
-                reporter.check_interrupt()?;
+                setups.push((
+                    number,
+                    LaneSetup { machines, cells, seed, shared_front, led, paths, options, spill },
+                ));
             }
         }
     }
-    Ok(lanes)
+    let threads = if policy.is_some() { 1 } else { options.threads.max(1) };
+    let own = setups.len().div_ceil(threads);
+    let (own, others) = setups.split_at(own);
+    let stop = AtomicBool::new(false);
+    let make_others = |setups: &[(usize, LaneSetup<'_>)]| -> Result<Vec<GroupedLane>> {
+        let going_on = setups.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+        going_on.map(|(number, setup)| Ok((*number, Lane::new(setup, None)?))).collect()
+    };
+    std::thread::scope(|scope| {
+        let parts = others.chunks(own.len().max(1));
+        let threads: Vec<_> = parts.map(|part| scope.spawn(|| make_others(part))).collect();
+        let make = |(number, setup): &(usize, LaneSetup<'_>)| {
+            let lane = Lane::new(setup, policy.map(|make| make(setup.seed)))?;
+            reporter.check_interrupt()?;
+            Ok((*number, lane))
+        };
+        let made: Result<Vec<GroupedLane>> = own.iter().map(make).collect();
+        stop.store(made.is_err(), Ordering::Relaxed);
+        let mut lanes = made?;
+        for thread in threads {
+            lanes.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(lanes)
+    })
 }
 
 /// Assigns lanes to workers so that each worker has about as much to do. The lanes of a bundle stay together.
