@@ -39,6 +39,7 @@ pub fn explain(
         options.subscription(),
         options.switched_off(),
     );
+    let threads = if policy.is_some() { 1 } else { sharing_plan.threads_of_lane(seeds, options.threads) };
     let preparations = &sharing_plan.preparations;
     let times = times(preparations.len());
     let mut lines = vec![format!(
@@ -71,6 +72,12 @@ pub fn explain(
             let sharing =
                 if group.sharing == FrontSharing::Off { options.no_front_is_shared() } else { group.sharing };
             group.explain(machines, seeds, (sharing, options.subscription()), &mut lines);
+            let parts = group.parts_of_backs(threads);
+            if parts > 1 {
+                lines.push(format!(
+                    "  threads: each of {parts} simulates a part of the backs, and places their pages"
+                ));
+            }
         }
     }
     lines.extend(explain_rounds(machines, options));

@@ -23,12 +23,12 @@ use crate::progress::{Progress, ProgressReporter};
 use crate::results::outcome::MachineReport;
 use crate::sharing::SharingPlan;
 
-/// Simulates a trace on machines, with all seeds of the options at once. After every batch, `grown` says
-/// whether the trace has outgrown the memory. If it has, the run ends without a report.
+/// Simulates a trace on machines, with all seeds of the options at once. `all` is the number of seeds of all rounds.
+/// After every batch, `grown` says whether the trace has outgrown the memory. If it has, the run ends without a report.
 pub(crate) fn run(
     machines: &[Machine],
     source: Box<dyn Source>,
-    options: &RunOptions,
+    (options, all): (&RunOptions, usize),
     policy: Option<PolicyMaker<'_>>,
     grown: &mut dyn FnMut(Growth) -> bool,
     progress: &mut dyn FnMut(&Progress) -> Result<()>,
@@ -41,7 +41,10 @@ pub(crate) fn run(
         options.subscription(),
         options.switched_off(),
     );
-    let sharing_plan = sharing_plan.with_own_policies(policy.is_some());
+    let sharing_plan = match policy {
+        Some(_) => sharing_plan.with_own_policies(true),
+        None => sharing_plan.among_threads(machines, all, options.threads),
+    };
     let reporter = ProgressReporter::new(options.length, progress);
     let lanes = lanes(machines, &sharing_plan, options, policy, &reporter)?;
     let mut producer = Producer::new(machines, &sharing_plan, source, options)?;

@@ -10,11 +10,8 @@ use super::lane::{CONTROL, Lane, PageInFrame};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::prepare::{Block, Control, Entries, Row};
+use crate::sharing::FEWEST_LANES;
 use crate::translation::TlbEvent;
-
-/// The fewest lanes of a bundle when lanes are divided among threads. Bundles of fewer lanes would repeat the work that
-/// lanes have in common, which is done once for each bundle.
-const FEWEST_LANES: usize = 16;
 
 /// Returns the most accesses that wait in a bundle. If lanes have level 1 of their own, backs that are not bits handle
 /// the requests of each [`PIECE`] of rows.

@@ -194,7 +194,8 @@ impl MemoryEstimate {
             options.shares_stages(),
             options.subscription(),
             options.switched_off(),
-        );
+        )
+        .among_threads(machines, seeds, options.threads);
         let of_unit = options.subscription().map_or(0, Subscription::owned);
         let of_tables =
             machines.iter().filter_map(Machine::translation).map(|translation| translation.pages()).max();

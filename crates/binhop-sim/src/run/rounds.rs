@@ -101,7 +101,7 @@ pub fn simulate_in_rounds(
         let done = run(
             &machines[round.machines.clone()],
             source,
-            &of_round,
+            (&of_round, options.seeds.len()),
             policy,
             &mut |growth| rounds.outgrown(&round, growth),
             &mut |now| {

@@ -272,4 +272,33 @@ mod tests {
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere, smaller])], 5), [5, 5]);
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 40), [64, 16]);
     }
+
+    /// Returns the machines whose backs each thread simulates, and the number of its lanes.
+    fn divided(machines: &[Machine], seeds: usize, threads: usize) -> Vec<(Vec<usize>, usize)> {
+        let options = RunOptions { seeds: (0..seeds as u64).collect(), threads, ..RunOptions::default() };
+        let off = options.switched_off();
+        let plan = SharingPlan::of(machines, seeds, true, None, off).among_threads(machines, seeds, threads);
+        let mut unheard = |_: &_| Ok(());
+        let reporter = ProgressReporter::new(None, &mut unheard);
+        let lanes = lanes(machines, &plan, &options, None, &reporter).unwrap();
+        let machines_of = |share: &Vec<GroupedLane>| {
+            let mut of: Vec<usize> = share[0].1.backs.iter().map(|back| back.machine).collect();
+            of.sort_unstable();
+            (of, share.len())
+        };
+        let mut shares: Vec<_> = assign(lanes, threads).iter().map(machines_of).collect();
+        shares.sort_unstable();
+        shares
+    }
+
+    #[test]
+    fn the_backs_of_few_lanes_are_divided_among_threads() {
+        let sizes = ["1MiB", "4MiB", "16MiB"].map(|size| format!("cache.l2.size={size}"));
+        let machines = sizes.map(|size| Machine::load("kh90", &[size]).unwrap());
+        assert_eq!(divided(&machines, 4, 1), [(vec![0, 1, 2], 4)]);
+        assert_eq!(divided(&machines, 4, 2), [(vec![0, 2], 4), (vec![1], 4)]);
+        assert_eq!(divided(&machines, 16, 3), [(vec![0], 16), (vec![1], 16), (vec![2], 16)]);
+        // There are enough lanes for two bundles.
+        assert_eq!(divided(&machines, 32, 2), [(vec![0, 1, 2], 16), (vec![0, 1, 2], 16)]);
+    }
 }
