@@ -80,7 +80,7 @@ pub fn explain(
             }
         }
     }
-    lines.extend(explain_rounds(machines, options));
+    lines.extend(explain_rounds(machines, options, policy.is_some()));
     Ok(lines)
 }
 

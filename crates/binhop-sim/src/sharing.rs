@@ -20,8 +20,8 @@
 //!   shared front, up to 64 lanes of a machine are simulated together, one bit for each lane
 //!   ([`LaneBits`](binhop_hw::LaneBits)), until the sharing ends.
 //!
-//! Where lanes stand in fewer bundles than there are threads, the backs of each lane are divided among the threads. Each
-//! part of the backs has lanes of its own.
+//! Where threads outnumber the bundles of lanes, the backs of each lane are divided among the threads. Each part of the
+//! backs has lanes of its own.
 //!
 //! All lanes of a placement have equal caches, until a page may be evicted, if no set depends on a frame and nothing is
 //! drawn. Then the first lane simulates front and back for all of them, and each lane places pages only.
@@ -34,6 +34,7 @@
 //! differ from other backs. A front is shared until the first occasion at which a unit may touch level 1. If a
 //! unit asks for misses, no front is shared at all.
 
+mod division;
 mod equality;
 
 use binhop_hw::{
@@ -43,6 +44,7 @@ use binhop_hw::{
 use crate::machine::{Machine, WalkEntry};
 use crate::occasion::Subscription;
 use crate::prepare::Needs;
+pub(crate) use division::FEWEST_LANES;
 use equality::lanes_are_equal;
 
 /// `FrontSharing` is the reason why the first-level caches can, or cannot, be simulated once for all lanes.
@@ -172,10 +174,6 @@ const EVERY_BACK_IN_BITS: &str = "every back is simulated in bits";
 
 /// The reason why lanes are no bits where one lane stands for all of them.
 const EQUAL_LANES: &str = "the lanes of all seeds are equal, and one is simulated for all";
-
-/// The fewest lanes of a bundle when lanes are divided among threads. Bundles of fewer lanes would repeat the work that
-/// lanes have in common, which is done once for each bundle.
-pub(crate) const FEWEST_LANES: usize = 16;
 
 /// Behind a shared front, fewer seeds are not worth being simulated in bits.
 pub(crate) const FEWEST_SEEDS_IN_BITS: usize = 3;
@@ -336,23 +334,6 @@ impl SharingPlan {
         Self { preparations }
     }
 
-    /// Divides the backs of lanes among threads: see [`SharingPlan::threads_of_lane`].
-    pub(crate) fn among_threads(mut self, machines: &[Machine], seeds: usize, threads: usize) -> Self {
-        let parts = self.threads_of_lane(seeds, threads);
-        let groups = self.preparations.iter_mut().flat_map(|stream| &mut stream.groups);
-        groups.for_each(|group| group.divide_backs(machines, parts));
-        self
-    }
-
-    /// Returns the number of threads among which the backs of a lane are divided, if every back is simulated in bits: more
-    /// than one where threads outnumber the bundles of the lanes of `seeds` seeds. Each part of the backs has lanes of
-    /// its own, which repeat the placement and level 1.
-    pub(crate) fn threads_of_lane(&self, seeds: usize, threads: usize) -> usize {
-        let groups = self.preparations.iter().flat_map(|stream| &stream.groups);
-        let at_once = groups.map(|group| group.parts_at_once(seeds)).sum::<usize>();
-        (threads / at_once.max(1)).max(1)
-    }
-
     /// Returns the same plan for policies of the caller's own. Such a policy may read the segments of any
     /// address space.
     pub(crate) fn with_own_policies(mut self, own: bool) -> Self {
@@ -483,35 +464,6 @@ impl FrontGroup {
             _ => paths.why_not(path),
         });
         Self { sharing, lanes, paths, all_in_bits }
-    }
-
-    /// Returns the number of threads that can simulate lanes of the group at once, if no backs are divided.
-    fn parts_at_once(&self, seeds: usize) -> usize {
-        let lanes = self.lanes.len() * seeds;
-        if self.has_bundles() { lanes.div_ceil(FEWEST_LANES) } else { lanes }
-    }
-
-    /// Returns the number of parts into which the backs of some lane are divided, if `parts` would be best.
-    pub(crate) fn parts_of_backs(&self, parts: usize) -> usize {
-        let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(1);
-        if self.all_in_bits { parts.min(most) } else { 1 }
-    }
-
-    fn divide_backs(&mut self, machines: &[Machine], parts: usize) {
-        if self.parts_of_backs(parts) == 1 {
-            return;
-        }
-        let divided = |cells: &LaneCells| {
-            let parts = parts.min(cells.machines.len());
-            let part = |first: usize| cells.machines.iter().copied().skip(first).step_by(parts).collect();
-            let of_part = |first: usize| LaneCells {
-                bundled: cells.bundled,
-                are_equal: cells.are_equal,
-                ..LaneCells::of(machines, part(first), false)
-            };
-            (0..parts).map(of_part).collect::<Vec<_>>()
-        };
-        self.lanes = self.lanes.iter().flat_map(divided).collect();
     }
 
     /// Returns whether some lanes are simulated in bundles.

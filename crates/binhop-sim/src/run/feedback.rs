@@ -132,7 +132,7 @@ fn workers(machines: &[(Machine, RunOptions)], options: &RunOptions) -> usize {
 /// Returns the estimated bytes of one machine under one seed.
 fn bytes(machine: &Machine, options: &RunOptions, growth: Growth) -> u64 {
     let options = RunOptions { threads: 1, seeds: vec![options.seeds[0]], ..options.clone() };
-    MemoryEstimate::of(std::slice::from_ref(machine), std::slice::from_ref(machine), &options)
+    MemoryEstimate::of(std::slice::from_ref(machine), std::slice::from_ref(machine), &options, true)
         .bytes(1, 1, growth)
 }
 
@@ -289,7 +289,7 @@ impl Jobs<'_> {
         }
         let each = MemoryLimit { bytes: memory.bytes / self.workers as u64, ..memory.clone() };
         let machines = std::slice::from_ref(machine);
-        let estimate = MemoryEstimate::of(machines, machines, self.options);
+        let estimate = MemoryEstimate::of(machines, machines, self.options, true);
         let mut problem = estimate.too_large(machines, &each, 1, growth);
         if self.workers > 1 {
             problem.remedy = format!("use fewer threads than {}, or {}", self.workers, problem.remedy);

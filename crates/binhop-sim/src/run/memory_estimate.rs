@@ -178,16 +178,23 @@ pub(crate) struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Estimates a round of these machines, with the tables of `all` machines of the run.
-    pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions) -> Self {
+    /// Estimates a round of these machines, with the tables of `all` machines of the run. The backs of lanes are not divided
+    /// among threads where a policy of the caller's own, `own_policy`, places pages.
+    pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions, own_policy: bool) -> Self {
         let seeds = options.seeds.len();
-        let few = (seeds >= FEWEST_SEEDS_IN_BITS)
-            .then(|| Box::new(Self::of_seeds(machines, all, options, FEWEST_SEEDS_IN_BITS - 1)));
-        Self { without_bits: few, ..Self::of_seeds(machines, all, options, seeds) }
+        let threads = if own_policy { 1 } else { options.threads };
+        let of = |seeds| Self::of_seeds((machines, all), options, seeds, threads);
+        let few = (seeds >= FEWEST_SEEDS_IN_BITS).then(|| Box::new(of(FEWEST_SEEDS_IN_BITS - 1)));
+        Self { without_bits: few, ..of(seeds) }
     }
 
-    /// Estimates a round with the plan for so many seeds.
-    fn of_seeds(machines: &[Machine], all: &[Machine], options: &RunOptions, seeds: usize) -> Self {
+    /// Estimates a round with the plan for so many seeds, where the backs of lanes may be divided among `threads` threads.
+    fn of_seeds(
+        (machines, all): (&[Machine], &[Machine]),
+        options: &RunOptions,
+        seeds: usize,
+        threads: usize,
+    ) -> Self {
         let sharing_plan = SharingPlan::of(
             machines,
             seeds,
@@ -195,7 +202,7 @@ impl MemoryEstimate {
             options.subscription(),
             options.switched_off(),
         )
-        .among_threads(machines, seeds, options.threads);
+        .among_threads(machines, seeds, threads);
         let of_unit = options.subscription().map_or(0, Subscription::owned);
         let of_tables =
             machines.iter().filter_map(Machine::translation).map(|translation| translation.pages()).max();

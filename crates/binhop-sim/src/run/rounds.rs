@@ -87,7 +87,7 @@ pub fn simulate_in_rounds(
     let name = input.source.name().to_string();
     let TraceInput { source, mut again } = input;
     let mut next = Some(source);
-    let mut rounds = Rounds::new(machines, options);
+    let mut rounds = Rounds::new(machines, options, policy.is_some());
     let mut passes = RunProgress { all, done: 0, whole: 0, most: 0 };
     while let Some(round) = rounds.next(&name, again.is_none())? {
         let source = match (next.take(), &mut again) {
@@ -127,7 +127,7 @@ pub fn simulate_in_rounds(
 fn seeds_that_fit(machine: &Machine, options: &RunOptions, wanted: usize) -> Result<usize> {
     let Some(memory) = &options.memory else { return Ok(wanted) };
     let machine = std::slice::from_ref(machine);
-    let estimate = MemoryEstimate::of(machine, machine, options);
+    let estimate = MemoryEstimate::of(machine, machine, options, true);
     match estimate.start(memory, wanted, options, Growth::default()) {
         0 => Err(estimate.too_large(machine, memory, wanted, Growth::default())),
         fit => Ok(fit),
@@ -152,7 +152,7 @@ pub(crate) fn check_all_fit(machine: &Machine, options: &RunOptions, trace: &str
     match &options.memory {
         Some(memory) if fit < wanted => {
             let machine = std::slice::from_ref(machine);
-            let estimate = MemoryEstimate::of(machine, machine, options);
+            let estimate = MemoryEstimate::of(machine, machine, options, true);
             Err(estimate.only_once(trace, memory, wanted, fit, Growth::default()))
         }
         _ => Ok(()),
@@ -161,9 +161,9 @@ pub(crate) fn check_all_fit(machine: &Machine, options: &RunOptions, trace: &str
 
 /// Returns a line for [`explain`](crate::explain) that says how a run of these machines handles seeds that do
 /// not fit into memory at once. Returns `None` if they fit, as far as is known before the trace is read.
-pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Option<String> {
+pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions, own_policy: bool) -> Option<String> {
     let memory = options.memory.as_ref()?;
-    let mut rounds = Rounds::new(machines, options);
+    let mut rounds = Rounds::new(machines, options, own_policy);
     let mut number = 0;
     loop {
         match rounds.next("", false) {
@@ -174,7 +174,7 @@ pub(crate) fn explain_rounds(machines: &[Machine], options: &RunOptions) -> Opti
     }
     let (all, guess) = (options.seeds.len(), guess(options));
     let estimated_memory =
-        readable_bytes(MemoryEstimate::of(machines, machines, options).bytes(all, all, guess));
+        readable_bytes(MemoryEstimate::of(machines, machines, options, own_policy).bytes(all, all, guess));
     let (there, source) = (readable_bytes(memory.bytes), &memory.source);
     (number > 1).then(|| {
         format!(
@@ -195,7 +195,7 @@ pub fn estimated_memory(
     [pages, processes, intervals]: [u64; 3],
 ) -> u64 {
     let growth = Growth { pages, processes, intervals };
-    MemoryEstimate::of(machines, machines, options).bytes(at_once, options.seeds.len(), growth)
+    MemoryEstimate::of(machines, machines, options, false).bytes(at_once, options.seeds.len(), growth)
 }
 
 /// `Round` is a round: some machines under some seeds, by their places.
@@ -209,6 +209,8 @@ struct Round {
 struct Rounds<'a> {
     machines: &'a [Machine],
     options: &'a RunOptions,
+    /// True if a policy of the caller's own places pages.
+    own_policy: bool,
     left: VecDeque<Round>,
     /// The maximum of what the trace has held so far in any round.
     seen: Growth,
@@ -219,11 +221,12 @@ struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    fn new(machines: &'a [Machine], options: &'a RunOptions) -> Self {
+    fn new(machines: &'a [Machine], options: &'a RunOptions, own_policy: bool) -> Self {
         let whole = Round { machines: 0..machines.len(), seeds: 0..options.seeds.len() };
         Self {
             machines,
             options,
+            own_policy,
             left: VecDeque::from([whole]),
             seen: Growth::default(),
             estimate: MemoryEstimate::default(),
@@ -237,7 +240,7 @@ impl<'a> Rounds<'a> {
         let Some(memory) = &self.options.memory else { return Ok(Some(round)) };
         loop {
             let machines = &self.machines[round.machines.clone()];
-            self.estimate = MemoryEstimate::of(machines, self.machines, self.options);
+            self.estimate = MemoryEstimate::of(machines, self.machines, self.options, self.own_policy);
             let (all, wanted) = (self.options.seeds.len(), round.seeds.len());
             let fit = self.estimate.start(memory, all, self.options, self.seen).min(wanted);
             if fit == wanted {

@@ -29,7 +29,7 @@ const ENTRIES_BETWEEN_CHECKS: usize = 1 << 16;
 /// `GroupedLane` is a lane with the number of its front group.
 pub(crate) type GroupedLane = (usize, Lane);
 
-/// Makes every lane of a run, on all threads of the options. A policy of the caller's own is made on the calling thread.
+/// Makes every lane of a run, on all threads of the options. The calling thread makes policies of the caller's own.
 pub(crate) fn lanes(
     machines: &[Machine],
     sharing_plan: &SharingPlan,
@@ -273,20 +273,22 @@ mod tests {
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 40), [64, 16]);
     }
 
-    /// Returns the machines whose backs each thread simulates, and the number of its lanes.
-    fn divided(machines: &[Machine], seeds: usize, threads: usize) -> Vec<(Vec<usize>, usize)> {
+    /// Returns for each thread the machines whose backs each of its bundles simulates, and the number of their lanes.
+    fn divided(machines: &[Machine], seeds: usize, threads: usize) -> Vec<Vec<(Vec<usize>, usize)>> {
         let options = RunOptions { seeds: (0..seeds as u64).collect(), threads, ..RunOptions::default() };
         let off = options.switched_off();
         let plan = SharingPlan::of(machines, seeds, true, None, off).among_threads(machines, seeds, threads);
         let mut unheard = |_: &_| Ok(());
         let reporter = ProgressReporter::new(None, &mut unheard);
         let lanes = lanes(machines, &plan, &options, None, &reporter).unwrap();
-        let machines_of = |share: &Vec<GroupedLane>| {
-            let mut of: Vec<usize> = share[0].1.backs.iter().map(|back| back.machine).collect();
-            of.sort_unstable();
-            (of, share.len())
+        let of_bundle = |bundle: Vec<GroupedLane>| {
+            let backs = bundle.iter().flat_map(|(_, lane)| &lane.backs);
+            let of: std::collections::BTreeSet<usize> = backs.map(|back| back.machine).collect();
+            (of.into_iter().collect(), bundle.len())
         };
-        let mut shares: Vec<_> = assign(lanes, threads).iter().map(machines_of).collect();
+        let of_share =
+            |share: Vec<GroupedLane>| in_bundles(share, 1).into_iter().map(of_bundle).collect::<Vec<_>>();
+        let mut shares: Vec<_> = assign(lanes, threads).into_iter().map(of_share).collect();
         shares.sort_unstable();
         shares
     }
@@ -294,11 +296,17 @@ mod tests {
     #[test]
     fn the_backs_of_few_lanes_are_divided_among_threads() {
         let sizes = ["1MiB", "4MiB", "16MiB"].map(|size| format!("cache.l2.size={size}"));
-        let machines = sizes.map(|size| Machine::load("kh90", &[size]).unwrap());
-        assert_eq!(divided(&machines, 4, 1), [(vec![0, 1, 2], 4)]);
-        assert_eq!(divided(&machines, 4, 2), [(vec![0, 2], 4), (vec![1], 4)]);
-        assert_eq!(divided(&machines, 16, 3), [(vec![0], 16), (vec![1], 16), (vec![2], 16)]);
+        let machines = sizes.clone().map(|size| Machine::load("kh90", &[size]).unwrap());
+        assert_eq!(divided(&machines, 4, 1), [[(vec![0, 1, 2], 4)]]);
+        assert_eq!(divided(&machines, 4, 2), [[(vec![0, 2], 4)], [(vec![1], 4)]]);
+        assert_eq!(divided(&machines, 16, 3), [[(vec![0], 16)], [(vec![1], 16)], [(vec![2], 16)]]);
         // There are enough lanes for two bundles.
-        assert_eq!(divided(&machines, 32, 2), [(vec![0, 1, 2], 16), (vec![0, 1, 2], 16)]);
+        assert_eq!(divided(&machines, 32, 2), [[(vec![0, 1, 2], 16)], [(vec![0, 1, 2], 16)]]);
+        // The lanes of two policies stay in one bundle on each thread.
+        let elsewhere = ["placement.policy=bin-hopping", "placement.bins=256"].map(String::from);
+        let others =
+            sizes.map(|size| Machine::load("kh90", &[vec![size], elsewhere.to_vec()].concat()).unwrap());
+        let both = [machines, others].concat();
+        assert_eq!(divided(&both, 4, 2), [[(vec![0, 2, 3, 5], 8)], [(vec![1, 4], 8)]]);
     }
 }

@@ -49,7 +49,7 @@ pub trait Unit: Send {
     fn act(&mut self, occasion: &Occasion, injector: &mut Injector<'_>) -> Result<()>;
 }
 
-/// `MakeUnit` makes the unit of a lane, for a machine and a seed.
+/// `MakeUnit` makes the unit of a lane, for a machine and a seed. Several threads call it, in any order.
 pub type MakeUnit = dyn Fn(&Machine, u64) -> Box<dyn Unit> + Send + Sync;
 
 /// `Units` are the units of a run: what all of them ask for, and the function that makes the unit of each lane.
