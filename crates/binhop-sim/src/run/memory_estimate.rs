@@ -158,6 +158,8 @@ pub(crate) struct MemoryEstimate {
     page_tables: Vec<WhenFull>,
     /// `bundle` is the memory of each bundle of lanes.
     bundle: Sum,
+    /// The parts of the memory of each bundle that have a maximum.
+    in_bundles: Vec<WhenFull>,
     /// `equal` is the memory of the caches of each group of equal lanes.
     equal: Sum,
     /// The lines of a page in the caches of a bundle behind level 1.
@@ -400,10 +402,10 @@ impl MemoryEstimate {
     fn add_bits(&mut self, cache: &CacheConfig, machine: &Machine, shared_front: bool) {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
-        // The lanes of a page, the lanes in which its bin is crowded, and the lanes that a line of it leaves.
-        let of_lanes = size_of::<[u64; 3]>() as u64;
-        let page = of_lanes + lines.div_ceil(8) + lines * LaneBits::bytes_of_order(cache);
-        self.bundle.add(Sum { page, ..Sum::default() });
+        let SetsBytes { fixed, page, crowding, most } = LaneBits::shared_bytes(cache, machine.memory().page);
+        self.bundle.add(Sum { fixed, page: page + lines.div_ceil(8), ..Sum::default() });
+        let sum = Sum { page_alone: crowding, ..Sum::default() };
+        self.in_bundles.push(WhenFull { safe: 0, sum, most });
         let SetsBytes { fixed, page, crowding, most } =
             LaneBits::lane_bytes(cache, machine.memory().page, shared_front);
         self.seed.add(Sum { fixed, page, ..Sum::default() });
@@ -451,8 +453,10 @@ impl MemoryEstimate {
         let bundles = bundles(seeds, self.workers.max(1)) as u64;
         let groups = seeds.div_ceil(equal_lanes_together(seeds, self.workers)) as u64;
         let page = self.lines_in_bundle.saturating_mul(self.line_bytes(seeds));
+        let bundle = self.in_bundles.iter().map(|part| part.of(growth.pages, all_pages));
+        let bundle = bundle.fold(self.bundle.of(all_pages), u64::saturating_add);
         shared
-            .saturating_add(self.bundle.of(all_pages).saturating_mul(bundles))
+            .saturating_add(bundle.saturating_mul(bundles))
             .saturating_add(self.equal.of(all_pages).saturating_mul(groups))
             .saturating_add(Sum { page, ..Sum::default() }.of(all_pages))
             .saturating_add(self.of_a_seed(growth).saturating_mul(seeds as u64))

@@ -19,6 +19,11 @@ pub(crate) const WORDS: usize = 16;
 /// Several words, for example a set of lanes for each of several lines.
 pub(crate) type Words = [u64; WORDS];
 
+/// `Eight` is eight words that a vector holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Eight(pub(crate) [u64; 8]);
+
 /// `Search` finds a tag among the tags of a set, and computes with several words at once.
 pub(crate) trait Search {
     /// Returns a bit for each way whose tag is `tag`, apart from the dirty bits of both.
@@ -35,6 +40,11 @@ pub(crate) trait Search {
     /// Replaces a word. An operation on all words that follows does not wait for this write, as it does where a
     /// processor writes one word and then reads several together.
     fn set_word(words: &mut Words, at: usize, word: u64);
+
+    /// Takes eight words, `held`, and then eight words for each word of `bits`. Returns the bits of `held` that are set
+    /// in `lanes`, too, and in whose place each of the further words agrees with its word of `bits`. The number that is
+    /// also returned has a bit for each word that is not 0 then.
+    fn meet(words: &[Eight], bits: &[u64], lanes: u64) -> (Eight, u32);
 }
 
 /// `Portable` searches with instructions of every processor.
@@ -72,6 +82,19 @@ impl Search for Portable {
     #[inline(always)]
     fn set_word(words: &mut Words, at: usize, word: u64) {
         words[at] = word;
+    }
+
+    #[inline(always)]
+    fn meet(words: &[Eight], bits: &[u64], lanes: u64) -> (Eight, u32) {
+        let (held, of_bits) = words.split_first().expect("there are eight words");
+        let mut differ = Eight::default();
+        for (words, &bit) in of_bits.iter().zip(bits) {
+            for (differ, &word) in differ.0.iter_mut().zip(&words.0) {
+                *differ |= word ^ bit;
+            }
+        }
+        let met: [u64; 8] = std::array::from_fn(|at| held.0[at] & lanes & !differ.0[at]);
+        (Eight(met), met.iter().enumerate().fold(0, |some, (at, &met)| some | u32::from(met != 0) << at))
     }
 }
 
@@ -142,15 +165,17 @@ impl Instructions {
 mod x86 {
     use std::arch::x86_64::{
         __m256i, __m512i, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_castsi256_pd,
-        _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
-        _mm256_movemask_ps, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi32, _mm256_set1_epi64x,
-        _mm256_setzero_si256, _mm256_storeu_si256, _mm256_xor_si256, _mm512_and_si512, _mm512_andnot_si512,
-        _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_loadu_si512, _mm512_mask_set1_epi64,
-        _mm512_or_si512, _mm512_reduce_or_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
-        _mm512_storeu_si512, _mm512_xor_si512,
+        _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256,
+        _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi32,
+        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_store_si256, _mm256_storeu_si256, _mm256_xor_si256,
+        _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask,
+        _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_set1_epi64, _mm512_or_si512,
+        _mm512_reduce_or_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_store_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_test_epi64_mask,
+        _mm512_xor_si512,
     };
 
-    use super::{Search, SearchVisitor, Tags, WORDS, Words};
+    use super::{Eight, Search, SearchVisitor, Tags, WORDS, Words};
 
     /// The words of a vector of 256 bits, and of 512 bits.
     const QUARTER: usize = WORDS / 4;
@@ -237,6 +262,31 @@ mod x86 {
                 _mm256_storeu_si256(quarter, replaced);
             }
         }
+
+        #[inline(always)]
+        fn meet(words: &[Eight], bits: &[u64], lanes: u64) -> (Eight, u32) {
+            let (held, of_bits) = words.split_first().expect("there are eight words");
+            let mut met = Eight::default();
+            let mut none = 0;
+            for half in 0..2 {
+                // SAFETY: `run_avx2` alone compiles this function, and eight words fill two aligned vectors.
+                unsafe {
+                    let load =
+                        |words: &Eight| _mm256_load_si256(words.0.as_ptr().cast::<__m256i>().add(half));
+                    let mut differ = _mm256_setzero_si256();
+                    for (words, &bit) in of_bits.iter().zip(bits) {
+                        let differs = _mm256_xor_si256(load(words), _mm256_set1_epi64x(bit as i64));
+                        differ = _mm256_or_si256(differ, differs);
+                    }
+                    let asked = _mm256_and_si256(load(held), _mm256_set1_epi64x(lanes as i64));
+                    let of_half = _mm256_andnot_si256(differ, asked);
+                    _mm256_store_si256(met.0.as_mut_ptr().cast::<__m256i>().add(half), of_half);
+                    let zero = _mm256_cmpeq_epi64(of_half, _mm256_setzero_si256());
+                    none |= (_mm256_movemask_pd(_mm256_castsi256_pd(zero)) as u32) << (4 * half);
+                }
+            }
+            (met, !none & 0xff)
+        }
     }
 
     /// `Avx512` may be used in [`run_avx512`] alone.
@@ -303,6 +353,29 @@ mod x86 {
                 let half = words.as_mut_ptr().cast::<__m512i>().add(at / HALF);
                 let own = 1 << (at % HALF);
                 _mm512_storeu_si512(half, _mm512_mask_set1_epi64(_mm512_loadu_si512(half), own, word as i64));
+            }
+        }
+
+        #[inline(always)]
+        fn meet(words: &[Eight], bits: &[u64], lanes: u64) -> (Eight, u32) {
+            /// The function of three bits a, b and c: a | (b ^ c).
+            const OR_DIFFERS: i32 = 0b1111_0110;
+            /// The function of three bits a, b and c: !a & b & c.
+            const AND_NOT: i32 = 0b0000_1000;
+            let (held, of_bits) = words.split_first().expect("there are eight words");
+            let mut met = Eight::default();
+            // SAFETY: `run_avx512` alone compiles this function, and eight words fill an aligned vector.
+            unsafe {
+                let load = |words: &Eight| _mm512_load_si512(words.0.as_ptr().cast());
+                let mut differ = _mm512_setzero_si512();
+                for (words, &bit) in of_bits.iter().zip(bits) {
+                    let bit = _mm512_set1_epi64(bit as i64);
+                    differ = _mm512_ternarylogic_epi64::<OR_DIFFERS>(differ, load(words), bit);
+                }
+                let lanes = _mm512_set1_epi64(lanes as i64);
+                let all = _mm512_ternarylogic_epi64::<AND_NOT>(differ, load(held), lanes);
+                _mm512_store_si512(met.0.as_mut_ptr().cast(), all);
+                (met, u32::from(_mm512_test_epi64_mask(all, all)))
             }
         }
     }
@@ -425,6 +498,39 @@ mod tests {
                 instructions.run(visitor);
                 prop_assert_eq!((lists, keys), (model, model_keys), "{:?}", instructions);
                 prop_assert_eq!((cleared, all), (expected_cleared, expected_all), "{:?}", instructions);
+            }
+        }
+    }
+
+    /// `Meet` keeps the words that meet.
+    struct Meet<'a>(&'a [Eight], &'a [u64], u64, &'a mut (Eight, u32));
+
+    impl SearchVisitor for Meet<'_> {
+        #[inline(always)]
+        fn visit<S: Search>(self) {
+            *self.3 = S::meet(self.0, self.1, self.2);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_search_finds_the_same_words_that_meet(
+            words in prop::collection::vec(prop::array::uniform8(any::<u64>()).prop_map(Eight), 1..6),
+            bits in prop::array::uniform5(any::<u64>()),
+            lanes in any::<u64>(),
+        ) {
+            let bits = &bits[..words.len() - 1];
+            let agrees = |lane: u32, at: usize, (words, bit): (&Eight, &u64)| (words.0[at] ^ bit) >> lane & 1 == 0;
+            let expected: [u64; 8] = std::array::from_fn(|at| {
+                let asked = (0..64).filter(|&lane| words[0].0[at] & lanes & 1 << lane != 0);
+                let meets = |&lane: &u32| words[1..].iter().zip(bits).all(|pair| agrees(lane, at, pair));
+                asked.filter(meets).map(|lane| 1 << lane).sum()
+            });
+            let some = (0..8).filter(|&at| expected[at] != 0).map(|at| 1 << at).sum();
+            for instructions in Instructions::here() {
+                let mut met = Default::default();
+                instructions.run(Meet(&words, bits, lanes, &mut met));
+                prop_assert_eq!(met, (Eight(expected), some), "{:?}", instructions);
             }
         }
     }

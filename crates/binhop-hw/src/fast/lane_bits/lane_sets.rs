@@ -109,12 +109,11 @@ fn take<P: Policy>(policy: &mut P) -> impl FnMut(&mut [u32], usize, u32) {
 }
 
 /// Dispatches to the type of the sets once for each request. Every policy has sets of any number of ways. The
-/// commonest numbers of ways have a type of their own, in the lists `fixed` and `lru`.
+/// commonest numbers of ways have a type of their own, in the list `fixed`.
 macro_rules! lane_sets {
     (
         any: [$($policy:ident)*]
         fixed: [$($fixed:ident($of:ident, $ways:literal))*]
-        lru: [$($lru:ident($lru_ways:literal))*]
     ) => {
         /// `LaneSets` holds the sets of one cache in every lane.
         #[derive(Clone, Debug)]
@@ -122,8 +121,8 @@ macro_rules! lane_sets {
             /// One way, for which all policies are the same.
             Direct(SetsOf<Fifo, 1>),
             $($fixed(SetsOf<$of, $ways>),)*
-            $($lru(LruSets<$lru_ways>),)*
-            OtherLru(LruSets<0>),
+            /// Sets of several ways that replace the least recently used line.
+            OrderedByRequest(Box<LruSets>),
             $($policy(SetsOf<crate::replacement::$policy, 0>),)*
         }
 
@@ -133,8 +132,7 @@ macro_rules! lane_sets {
                 match $lane_sets {
                     LaneSets::Direct($sets) => $act,
                     $(LaneSets::$fixed($sets) => $act,)*
-                    $(LaneSets::$lru($sets) => $act,)*
-                    LaneSets::OtherLru($sets) => $act,
+                    LaneSets::OrderedByRequest($sets) => $act,
                     $(LaneSets::$policy($sets) => $act,)*
                 }
             };
@@ -144,11 +142,8 @@ macro_rules! lane_sets {
             /// Makes the empty sets of the cache of a tree with this number. Each lane draws from a generator of
             /// its own.
             pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
-                if cache.ways > 1 && cache.replacement == Replacement::Lru {
-                    return match cache.ways {
-                        $($lru_ways => Self::$lru(LruSets::new(cache, lines_of, seeds.len())),)*
-                        _ => Self::OtherLru(LruSets::new(cache, lines_of, seeds.len())),
-                    };
+                if are_ordered_by_request(cache) {
+                    return Self::OrderedByRequest(Box::new(LruSets::new(cache, lines_of, seeds.len())));
                 }
                 match (cache.replacement, cache.ways) {
                     (_, 1) => Self::Direct(SetsOf::new(number, cache, lines_of, seeds)),
@@ -165,25 +160,35 @@ macro_rules! sets_of_each_policy {
         lane_sets! {
             any: [$($policy)*]
             fixed: [Random2(Random, 2) Random4(Random, 4) Random16(Random, 16)]
-            lru: [Lru4(4) Lru8(8) Lru16(16)]
         }
     };
 }
 
 each_policy!(sets_of_each_policy);
 
+/// Returns whether [`LruSets`] holds the sets of a cache.
+fn are_ordered_by_request(cache: &CacheConfig) -> bool {
+    cache.ways > 1 && cache.replacement == Replacement::Lru
+}
+
 impl LaneSets {
     /// Returns the bytes that the sets of a cache take for each lane. `loses` says whether a lane may lose a page.
     pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
+        if are_ordered_by_request(cache) {
+            return SetsBytes { fixed: LruSets::bytes(cache), page: 0, crowding: 0, most: 0 };
+        }
         let ways = u64::from(cache.ways);
         let kept = if ways == 1 { 0 } else { cache.replacement.bytes_of_a_set(ways) };
         let of_occupants = Occupants::<0>::bytes(cache, lines_of, loses);
         SetsBytes { fixed: of_occupants.fixed + cache.sets() * kept, ..of_occupants }
     }
 
-    /// Returns the bytes that the sets of a cache take for each line of each page, for all lanes together.
-    pub(super) fn line_bytes(cache: &CacheConfig) -> u64 {
-        if cache.ways > 1 { size_of::<u32>() as u64 } else { 0 }
+    /// Returns the bytes that the sets of a cache take for all lanes together.
+    pub(super) fn shared_bytes(cache: &CacheConfig, lines_of: LinesOf) -> SetsBytes {
+        if are_ordered_by_request(cache) {
+            return LruSets::shared_bytes(cache, lines_of);
+        }
+        Occupants::<0>::shared_bytes(cache, lines_of)
     }
 
     /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number, and `lines` says

@@ -28,7 +28,7 @@
 //! Besides the visits, an access that misses level 1 costs as much for 64 lanes as for one lane. In each cache behind
 //! level 1, a line of a page takes 16 B for 64 lanes and less for fewer lanes, and 4 B more where a set has several
 //! ways. A way takes 4 B for each lane. In a cache with several ways, a way takes this memory only when its bin has
-//! more pages than ways: see `occupants.rs`.
+//! more pages than ways: see `occupants.rs`. The ways of an LRU cache take no memory: see `lru_sets.rs`.
 
 mod access;
 mod back_cache;
@@ -284,11 +284,11 @@ impl LaneBits {
         FrontRequests::bytes()
     }
 
-    /// Returns the bytes that the order of lines takes here for each line of a page, in this cache behind level 1, for
-    /// all lanes together.
+    /// Returns the bytes that the sets of a cache behind level 1 take here for all lanes together, without
+    /// [`LaneBits::line_bytes`].
     #[must_use]
-    pub fn bytes_of_order(cache: &CacheConfig) -> u64 {
-        LaneSets::line_bytes(cache)
+    pub fn shared_bytes(cache: &CacheConfig, page: PowerOfTwo) -> SetsBytes {
+        LaneSets::shared_bytes(cache, LinesOf::new(cache, page))
     }
 
     /// Returns whether a page may have a frame in some lane.

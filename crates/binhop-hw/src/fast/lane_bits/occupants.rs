@@ -15,7 +15,7 @@ use super::{
     line_masks::LineMasks,
     page_rows::{Groups, PageRows},
 };
-use crate::{CacheConfig, Replacement};
+use crate::CacheConfig;
 
 /// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways
 /// that is known only at run time.
@@ -37,8 +37,6 @@ pub(super) struct Occupants<const W: usize> {
     placed: Vec<[Mask; 2]>,
     /// The lanes that have lost a page.
     have_lost: Mask,
-    /// True if each set has a [`WayOrder`].
-    keeps_order: bool,
     /// The lanes' common order in which lines came to roomy bins, if the policy depends on it.
     arrivals: Option<Arrivals>,
     /// The crowded bins of all lanes.
@@ -57,19 +55,6 @@ struct Block {
     /// For each line number within the page, each place and each way, the page whose line lies there: see [`Groups`].
     /// The value is one more than the page's number, and 0 for an empty way.
     ways: Vec<u32>,
-    /// For each line number and each place, the order of the ways, if the policy keeps it.
-    orders: Vec<WayOrder>,
-}
-
-/// `WayOrder` says which ways of a set stand in the order of their last requests. A new order sorts no way, and every
-/// time but that of an empty way is later.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WayOrder {
-    /// The time of the last request when the ways were sorted. The lines that were not asked for since then stand in
-    /// order.
-    pub(super) sorted: u32,
-    /// The first way that may hold such a line. The ways before it were asked for or replaced since then.
-    pub(super) next: u32,
 }
 
 impl Block {
@@ -130,7 +115,6 @@ impl<const W: usize> Occupants<W> {
             pages: Vec::new(),
             placed: Vec::new(),
             have_lost: 0,
-            keeps_order: keeps_order(cache),
             arrivals: is_ordered.then(arrivals),
             places: 0,
             block_log2: (bins * lanes)
@@ -145,8 +129,7 @@ impl<const W: usize> Occupants<W> {
     pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
         let (ways, lines) = (u64::from(cache.ways), 1 << lines_of.log2);
         let of_bins = (cache.sets() >> lines_of.log2) * size_of::<BinPages>() as u64;
-        let order = if keeps_order(cache) { size_of::<WayOrder>() as u64 } else { 0 };
-        let of_set = ways * size_of::<u32>() as u64 + order;
+        let of_set = ways * size_of::<u32>() as u64;
         let all = cache.sets() * of_set;
         let page = size_of::<u32>() as u64;
         if ways == 1 {
@@ -157,6 +140,12 @@ impl<const W: usize> Occupants<W> {
         let pages = if loses { 1 } else { ways + 1 };
         let crowding = (lines * of_set).div_ceil(pages);
         SetsBytes { fixed, page, crowding, most: all }
+    }
+
+    /// Returns the bytes that the sets take for all lanes together.
+    pub(super) fn shared_bytes(cache: &CacheConfig, lines_of: LinesOf) -> SetsBytes {
+        let arrivals = if cache.ways == 1 { 0 } else { (size_of::<u32>() as u64) << lines_of.log2 };
+        SetsBytes { fixed: 0, page: size_of::<[Mask; 2]>() as u64 + arrivals, crowding: 0, most: 0 }
     }
 
     /// Returns the number of ways. The compiler knows it unless `W` is 0.
@@ -245,8 +234,7 @@ impl<const W: usize> Occupants<W> {
             let places = (self.bins.len() - place).min(1 << self.block_log2);
             let groups = Groups::new(self.lines_of, ways * size_of::<u32>());
             let sets = places << self.lines_of.log2;
-            let orders = if self.keeps_order { vec![WayOrder::default(); sets] } else { Vec::new() };
-            self.blocks.push(Block { places, groups, ways: vec![0; sets * ways], orders });
+            self.blocks.push(Block { places, groups, ways: vec![0; sets * ways] });
         }
         self.places += 1;
         let (block, within) = self.place(place);
@@ -323,37 +311,8 @@ impl<const W: usize> Occupants<W> {
     /// with the lane, the lane's bit, and the ways of the set.
     #[inline]
     pub(super) fn miss(&mut self, key: u64, lanes: Mask, mut visit: impl FnMut(usize, Mask, &mut [u32])) {
-        let (number, ways) = (self.lines_of.line(key) as usize, self.ways());
-        self.visit_crowded(key, lanes, |lane, bit, block, place| {
-            visit(lane, bit, block.of_mut(number, place, ways));
-        });
-    }
-
-    /// Visits lanes that miss a line, as [`Occupants::miss`] does, where sets keep the order of their ways. Calls
-    /// `visit` with the lane's bit, the ways of the set, and their order.
-    #[inline]
-    pub(super) fn miss_in_order(
-        &mut self,
-        key: u64,
-        lanes: Mask,
-        mut visit: impl FnMut(Mask, &mut [u32], &mut WayOrder),
-    ) {
-        let (number, ways) = (self.lines_of.line(key) as usize, self.ways());
-        self.visit_crowded(key, lanes, |_, bit, block, place| {
-            let Block { places, groups, ways: of_sets, orders } = block;
-            let of_set = &mut of_sets[groups.place(number, *places, place) * ways..][..ways];
-            visit(bit, of_set, &mut orders[number * *places + place]);
-        });
-    }
-
-    #[inline(always)]
-    fn visit_crowded(
-        &mut self,
-        key: u64,
-        lanes: Mask,
-        mut visit: impl FnMut(usize, Mask, &mut Block, usize),
-    ) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
+        let ways = self.ways();
         let Self { placed, arrivals, pages, blocks, block_log2, .. } = self;
         let [_, crowded] = placed[page.index()];
         if let (Some(arrivals), true) = (arrivals, lanes & !crowded != 0) {
@@ -368,14 +327,7 @@ impl<const W: usize> Occupants<W> {
             let bit = lanes & lanes.wrapping_neg();
             lanes ^= bit;
             let place = places[lane] as usize;
-            visit(lane, bit, &mut blocks[place >> block_log2], place & within);
-        }
-    }
-
-    /// Forgets the order of the ways of a line number, because times change.
-    pub(super) fn forget_order(&mut self, number: usize) {
-        for Block { places, orders, .. } in &mut self.blocks {
-            orders[number * *places..][..*places].fill(WayOrder::default());
+            visit(lane, bit, blocks[place >> block_log2].of_mut(number, place & within, ways));
         }
     }
 
@@ -417,21 +369,16 @@ impl<const W: usize> Occupants<W> {
     }
 }
 
-/// Returns whether the sets of a cache keep the order of their ways.
-fn keeps_order(cache: &CacheConfig) -> bool {
-    cache.ways > 1 && cache.replacement == Replacement::Lru
-}
-
-/// `SetsBytes` is the memory that the sets of one cache take for each lane, in bytes.
+/// `SetsBytes` is the memory that the sets of one cache take, for each lane or for all lanes together, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct SetsBytes {
     /// The bytes at the start.
     pub fixed: u64,
     /// The further bytes for each page.
     pub page: u64,
-    /// The further bytes that each page may add to crowded bins.
+    /// The further bytes that each page may add to crowded bins, or to an order of lines.
     pub crowding: u64,
-    /// The most bytes that all pages add to crowded bins.
+    /// The most bytes that all pages add there.
     pub most: u64,
 }
 

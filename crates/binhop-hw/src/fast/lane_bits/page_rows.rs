@@ -89,15 +89,8 @@ impl<V: Copy + Default> PageRows<V> {
         self.values[place] = value;
     }
 
-    /// Returns the values of one line number within the page, by page, from rows that were made by
+    /// Returns the values of one line number within the page, by page, to be changed, from rows that were made by
     /// [`PageRows::in_slices`].
-    #[inline(always)]
-    pub(super) fn row(&self, number: usize) -> &[V] {
-        debug_assert_eq!(self.groups.log2, 0);
-        &self.values[number << self.pages_log2..][..1 << self.pages_log2]
-    }
-
-    /// Returns what [`PageRows::row`] returns, to be changed.
     #[inline(always)]
     pub(super) fn row_mut(&mut self, number: usize) -> &mut [V] {
         debug_assert_eq!(self.groups.log2, 0);
