@@ -19,8 +19,9 @@ use crate::{
 };
 pub(crate) use array::{Array, EMPTY, Line, SelectedLines, Sets, Word, put, put_word, touch};
 use array::{clean_ways, touch_once};
-use narrow::NarrowArray;
-use packed::{HEAD_BYTES, MOST_PACKED, PackedArray};
+pub(crate) use narrow::NarrowArray;
+use packed::HEAD_BYTES;
+pub(crate) use packed::{MOST_PACKED, PackedArray};
 pub use sparse::SparseBytes;
 use sparse::SparseLines;
 pub(crate) use sparse::Storage;
@@ -61,6 +62,18 @@ macro_rules! lines {
         $(impl InLines for Array<$of, $ways> {
             fn of(lines: &mut Lines) -> Option<&mut Self> {
                 if let Lines::$fixed(array) = lines { Some(array) } else { None }
+            }
+        })*
+
+        $(impl InLines for PackedArray<$by> {
+            fn of(lines: &mut Lines) -> Option<&mut Self> {
+                if let Lines::$packed(array) = lines { Some(array) } else { None }
+            }
+        })*
+
+        $(impl InLines for NarrowArray<$by> {
+            fn of(lines: &mut Lines) -> Option<&mut Self> {
+                if let Lines::$narrow(array) = lines { Some(array) } else { None }
             }
         })*
 

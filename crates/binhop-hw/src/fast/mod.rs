@@ -21,8 +21,9 @@ use binhop_base::{Agent, Agents};
 
 use crate::{
     CacheConfig, IndexBy, Next, Replacement, Rules, Tree, WritePolicy,
-    cache::{Cache, Index},
+    cache::{Cache, Index, lines::MOST_PACKED},
 };
+use two_phase::FETCH_WAYS;
 
 macro_rules! paths {
     ($($name:ident = $text:literal, $doc:literal;)*) => {
@@ -193,8 +194,8 @@ fn is_asked_alone(tree: &Tree, number: usize) -> Verdict {
 }
 
 /// Checks that the processor alone asks the front's caches, and that each is write-back and allocating. A miss only
-/// brings its line and evicts a victim. The first phase has a loop for the ways and the replacement, and two caches
-/// have the same shape.
+/// brings its line and evicts a victim. The first phase has a loop for the ways and the replacement. Two caches have
+/// the same shape, or the cache of data has more ways.
 fn two_phase(tree: &Tree) -> Verdict {
     may_wait(tree)?;
     let config = tree.config();
@@ -204,6 +205,11 @@ fn two_phase(tree: &Tree) -> Verdict {
             (Index::Offset, _) | (Index::Frame, false) | (Index::VirtualPage, true) => {}
             _ => return Err("level 1 is indexed by one kind of address and tagged by another"),
         }
+    }
+    if differ_in_ways(tree) {
+        return Ok(());
+    }
+    for cache in [config.fetch, config.data].map(|number| &config.caches[number]) {
         let known =
             cache.ways == 1 || cache.replacement == Replacement::Lru && matches!(cache.ways, 2 | 4 | 8);
         refuse(!known, "level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways")?;
@@ -217,6 +223,21 @@ fn two_phase(tree: &Tree) -> Verdict {
         common_counts(config.fetch) != common_counts(config.data),
         "the two caches of level 1 differ in shape",
     )
+}
+
+/// Returns whether the first phase has a loop for two caches of level 1 that differ in ways: both replace the least
+/// recently used line, and the offset within the page chooses the set.
+fn differ_in_ways(tree: &Tree) -> bool {
+    let config = tree.config();
+    let [fetch, data] = [config.fetch, config.data].map(|number| &config.caches[number]);
+    let is_known = |number: usize| {
+        config.caches[number].replacement == Replacement::Lru
+            && Cache::index_of(tree, number) == Index::Offset
+    };
+    is_known(config.fetch)
+        && is_known(config.data)
+        && fetch.ways as usize == FETCH_WAYS
+        && (FETCH_WAYS + 1..=MOST_PACKED).contains(&(data.ways as usize))
 }
 
 /// Returns the caches behind the front in the order in which they ask each other. Each cache asks the next cache, the

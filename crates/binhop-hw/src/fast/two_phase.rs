@@ -12,7 +12,7 @@ use crate::{
     CacheCounters,
     cache::{
         Cache, Index,
-        lines::{Array, EMPTY, InLines, Word, put, touch},
+        lines::{Array, EMPTY, InLines, NarrowArray, PackedArray, Sets, SetsVisitor, Word, put, touch},
         stage::Caches,
     },
     replacement::{Fifo, Lru, Policy},
@@ -168,6 +168,77 @@ fn probe_by<L: LocateMapping, A: Access, T: Translation>(
         .or_else(|| probe_if::<L, Lru, 8, A, T>(caches, rows, translation, misses))
 }
 
+/// The ways of a cache of instructions beside which a cache of data may have more ways, up to the most ways of packed
+/// sets. Both replace the least recently used line.
+pub(super) const FETCH_WAYS: usize = 8;
+
+/// The cache of instructions of [`ProbeBoth`].
+type FetchArray = Array<Lru, FETCH_WAYS>;
+
+/// `ProbeBoth` runs the first phase of two caches of different shape, where the offset within the page chooses the
+/// set. It visits the sets of the data.
+struct ProbeBoth<'a, A, T> {
+    fetch: &'a mut FetchArray,
+    /// For fetches, and for data.
+    locate: [MappingByOffset; 2],
+    rows: &'a [A],
+    translation: &'a T,
+    misses: &'a mut Vec<Miss>,
+    newly_dirty: &'a mut u64,
+}
+
+impl<A: Access, T: Translation> SetsVisitor for ProbeBoth<'_, A, T> {
+    #[inline(always)]
+    fn visit<S: Sets>(self, sets: &mut S) {
+        let Self { fetch, locate, rows, translation, misses, newly_dirty } = self;
+        let mut dirtied = 0;
+        for &row in rows {
+            let kind = row.kind();
+            let store = kind == Kind::Store;
+            let victim;
+            let new;
+            if kind == Kind::Fetch {
+                let (set, key) = locate[0].place(row.at(), translation);
+                if fetch.touch(set, key, 0, &mut dirtied) {
+                    continue;
+                }
+                new = Word::new(key, false);
+                victim = fetch.put(set, new);
+            } else {
+                let (set, key) = locate[1].place(row.at(), translation);
+                if sets.touch(set, key, u64::from(store), &mut dirtied) {
+                    continue;
+                }
+                new = Word::new(key, store);
+                victim = sets.put(set, new);
+            }
+            let victim = victim.unwrap_or(Word(EMPTY));
+            misses.push(Miss { new, victim, kind, agent: row.agent(), is_after_walk: row.is_after_walk() });
+        }
+        *newly_dirty = dirtied;
+    }
+}
+
+/// Runs [`ProbeBoth`] if there is a loop for these caches.
+fn probe_both<A: Access, T: Translation>(
+    caches: &mut [&mut Cache],
+    rows: &[A],
+    translation: &T,
+    misses: &mut Vec<Miss>,
+) -> Option<u64> {
+    let [fetch, data] = caches else { return None };
+    let locate = [&**fetch, &**data].map(MappingByOffset::of);
+    let fetch = FetchArray::of(&mut fetch.lines)?;
+    let mut dirtied = 0;
+    let visitor = ProbeBoth { fetch, locate, rows, translation, misses, newly_dirty: &mut dirtied };
+    if let Some(sets) = NarrowArray::<Lru>::of(&mut data.lines) {
+        sets.visit_searched(visitor);
+    } else {
+        visitor.visit(PackedArray::<Lru>::of(&mut data.lines)?);
+    }
+    Some(dirtied)
+}
+
 /// Runs the first phase if there is a loop for these caches.
 fn first_phase<A: Access, T: Translation>(
     caches: &mut [&mut Cache],
@@ -175,6 +246,11 @@ fn first_phase<A: Access, T: Translation>(
     translation: &T,
     misses: &mut Vec<Miss>,
 ) -> Option<u64> {
+    if caches.iter().all(|cache| cache.plain_index() == Some(Index::Offset))
+        && let Some(newly_dirty) = probe_both(caches, rows, translation, misses)
+    {
+        return Some(newly_dirty);
+    }
     let index = caches[0].plain_index()?;
     let by_mapping = caches[0].keyed_by_mapping;
     if caches.iter().any(|c| c.plain_index() != Some(index) || c.keyed_by_mapping != by_mapping) {

@@ -289,10 +289,20 @@ impl BackModel for LruStack {
 }
 
 fn two_phase(draw: &Draw, events: &[Event]) {
-    let trees = vec![draw.tree(&[draw.level(0, |_| {})])];
-    assert_eq!(FastPath::of(&trees[0]).why_not(FastPath::TwoPhase), None);
-    let behind = Plain::new(&trees, 1, None);
-    Lane::new(trees, 1, Some(FastPath::TwoPhase), behind).run(events);
+    let tree = draw.tree(&[draw.level(0, |_| {})]);
+    let differ_in_ways = draw.split.then(|| {
+        let mut config = tree.config().clone();
+        let (_, _, sets, ..) = draw.behind[3];
+        resize(&mut config.caches[0], 8, draw.front.1.min(PAGE / 16));
+        resize(&mut config.caches[1], 9 + draw.behind[3].5 as u32 % 8, sets.min(PAGE / 16));
+        Tree::new(config)
+    });
+    for tree in [Some(tree), differ_in_ways].into_iter().flatten() {
+        assert_eq!(FastPath::of(&tree).why_not(FastPath::TwoPhase), None);
+        let trees = vec![tree];
+        let behind = Plain::new(&trees, 1, None);
+        Lane::new(trees, 1, Some(FastPath::TwoPhase), behind).run(events);
+    }
 }
 
 fn chain(draw: &Draw, events: &[Event]) {

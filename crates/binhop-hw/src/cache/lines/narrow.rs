@@ -264,16 +264,17 @@ impl<P: PackedPolicy, S: Search, const W: usize> Sets for Searched<'_, P, S, W> 
     }
 }
 
-/// `ArrayVisitor` is a loop over the lines of an array that is compiled for each kind of search.
-struct ArrayVisitor<'a, P, V> {
+/// `ArrayVisitor` is a loop over the lines of an array that is compiled for each kind of search and, unless `W` is 0,
+/// for `W` ways.
+struct ArrayVisitor<'a, P, V, const W: usize> {
     array: &'a mut NarrowArray<P>,
     visitor: V,
 }
 
-impl<P: PackedPolicy, V: SetsVisitor> SearchVisitor for ArrayVisitor<'_, P, V> {
+impl<P: PackedPolicy, V: SetsVisitor, const W: usize> SearchVisitor for ArrayVisitor<'_, P, V, W> {
     #[inline(always)]
     fn visit<S: Search>(self) {
-        self.visitor.visit(&mut self.array.searched::<S, MOST_PACKED>());
+        self.visitor.visit(&mut self.array.searched::<S, W>());
     }
 }
 
@@ -290,10 +291,21 @@ impl<P: PackedPolicy> NarrowArray<P> {
             unreachable!("a hashed index does not tell the number of a line");
         }
         if P::HAS_WIDE_LOOPS && self.ways == MOST_PACKED && instructions != Instructions::Portable {
-            instructions.run(ArrayVisitor { array: self, visitor });
+            instructions.run(ArrayVisitor::<_, _, MOST_PACKED> { array: self, visitor });
         } else {
             visitor.visit(&mut self.searched::<Portable, 0>());
         }
+    }
+
+    /// Calls a visitor with the sets, with the fastest search that this processor has, whatever the number of ways. The
+    /// visitor must be compiled for a few policies only.
+    pub(crate) fn visit_searched(&mut self, visitor: impl SetsVisitor) {
+        let fastest = Instructions::here().next().unwrap_or(Instructions::Portable);
+        self.visit_searched_with(fastest, visitor);
+    }
+
+    fn visit_searched_with(&mut self, instructions: Instructions, visitor: impl SetsVisitor) {
+        instructions.run(ArrayVisitor::<_, _, 0> { array: self, visitor });
     }
 }
 
@@ -320,10 +332,22 @@ mod tests {
         replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
-    /// `Forced` is an array that is searched with some instructions.
+    /// `Forced` is an array that is searched with some instructions, even where no loop of another kind is compiled for
+    /// them and the number of ways.
     struct Forced<P> {
         array: NarrowArray<P>,
         instructions: Instructions,
+        always: bool,
+    }
+
+    impl<P: PackedPolicy> Forced<P> {
+        fn call(&mut self, call: Call<'_>) {
+            if self.always {
+                self.array.visit_searched_with(self.instructions, call);
+            } else {
+                self.array.visit_with(self.instructions, call);
+            }
+        }
     }
 
     /// `Call` calls a function of sets.
@@ -350,13 +374,13 @@ mod tests {
         fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
             let mut found = false;
             let call = Call::Touch(set, key, dirty, newly_dirty, &mut found);
-            self.array.visit_with(self.instructions, call);
+            self.call(call);
             found
         }
 
         fn put(&mut self, set: usize, line: Word) -> Option<Word> {
             let mut victim = None;
-            self.array.visit_with(self.instructions, Call::Put(set, line, &mut victim));
+            self.call(Call::Put(set, line, &mut victim));
             victim
         }
 
@@ -364,7 +388,7 @@ mod tests {
 
         fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
             let mut done = None;
-            self.array.visit_with(self.instructions, Call::Exchange(set, line, dirty, &mut done));
+            self.call(Call::Exchange(set, line, dirty, &mut done));
             done.expect("the visitor was called")
         }
     }
@@ -387,11 +411,13 @@ mod tests {
     /// Compares the array with a plain array, once with the instructions of every processor, and once with each
     /// further choice that this processor has.
     fn equals_plain_array<P: PackedPolicy>(ways: usize, steps: &[Step]) {
-        let forced = |instructions| {
+        let forced = |(instructions, always)| {
             let array = NarrowArray::<P>::new(&shape(ways), PAGE_LINES_LOG2);
-            Forced { array, instructions }
+            Forced { array, instructions, always }
         };
-        compare::<P, _>(&shape(ways), &mut Instructions::here().map(forced).collect::<Vec<_>>(), steps);
+        let both = |instructions| [false, true].map(|always| (instructions, always));
+        let mut arrays: Vec<_> = Instructions::here().flat_map(both).map(forced).collect();
+        compare::<P, _>(&shape(ways), &mut arrays, steps);
     }
 
     proptest! {
