@@ -5,7 +5,7 @@ use binhop_base::{Kind, PageId, PerKind, Rng};
 use super::{
     By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack,
     counter::LaneCounter,
-    frames::LaneFrames,
+    frames::{LaneFrames, PlacedPage},
     front_requests::{FrontRequest, RequestCounts},
     lane_sets::LaneSets,
     line_masks::LineMasks,
@@ -94,8 +94,9 @@ impl BackCache {
         }
     }
 
-    /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number.
-    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
+    /// Places a page in a frame in one lane.
+    #[inline]
+    pub(super) fn place(&mut self, PlacedPage { lane, page, lower }: PlacedPage) {
         self.lines.make_room(page);
         self.sets.place(lane, page, lower, &self.lines);
     }
@@ -178,6 +179,9 @@ impl BackCache {
     ) {
         let smaller = self.lines_of.line_log2 - above.line_log2;
         let (mut asking, mut dirtied) = (0, 0);
+        // The words of all lines are read first, so that a processor waits for them together.
+        let ahead = lines.iter().fold(0, |ahead, &(key, _)| ahead ^ self.read_ahead(key >> smaller));
+        std::hint::black_box(ahead);
         for &(key, lanes) in lines {
             asking |= lanes;
             let [resident, dirty] = self.lines.get(key >> smaller);

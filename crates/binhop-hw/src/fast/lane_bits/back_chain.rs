@@ -5,7 +5,7 @@ use binhop_base::{Kind, PageId, PerKind, Rng};
 use super::{
     By, LinesOf, Mask, WrittenBack,
     back_cache::{BackCache, BitsRequest},
-    frames::LaneFrames,
+    frames::{LaneFrames, PlacedPage},
     front_requests::{FrontRequest, FrontRequests},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The number of requests by which a cache reads the words of lines ahead. So the processor need not wait for each.
-const AHEAD: usize = 8;
+pub(super) const AHEAD: usize = 8;
 
 /// `BackChain` holds caches that ask each other; the last asks memory. Each cache counts the requests of some lanes,
 /// and then makes the requests that follow from them of the next cache, in the stepper's order.
@@ -93,9 +93,11 @@ impl BackChain {
         ask(&mut self.levels, request, all, all, frames)
     }
 
-    /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number.
-    pub(super) fn place(&mut self, lane: usize, page: PageId, lower: u32) {
-        self.levels.iter_mut().for_each(|level| level.cache.place(lane, page, lower));
+    /// Places pages in frames.
+    pub(super) fn place(&mut self, pages: &[PlacedPage]) {
+        for level in &mut self.levels {
+            pages.iter().for_each(|&page| level.cache.place(page));
+        }
     }
 
     /// Removes the lines of a page from one lane.

@@ -4,6 +4,15 @@ use binhop_base::{FrameNo, PageId};
 
 use super::Mask;
 
+/// `PlacedPage` is a page that has got a frame in one lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlacedPage {
+    pub(super) lane: usize,
+    pub(super) page: PageId,
+    /// The lower half of the frame's number.
+    pub(super) lower: u32,
+}
+
 /// `LaneFrames` holds the frames of all pages in all lanes.
 #[derive(Clone, Debug)]
 pub(super) struct LaneFrames {

@@ -58,12 +58,12 @@ use crate::{
 };
 pub use access::{BitsAccess, By};
 use back_cache::{BackCache, BitsRequest};
-use back_chain::BackChain;
+use back_chain::{AHEAD, BackChain};
 use bucket::BucketOf;
 use counter::LaneCounter;
 pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
-use frames::LaneFrames;
+use frames::{LaneFrames, PlacedPage};
 use front_cache::FrontCache;
 use front_requests::{FrontRequest, FrontRequests};
 use lane_sets::LaneSets;
@@ -77,6 +77,9 @@ type Mask = u64;
 
 /// A line that is written back, and the lanes in which it is.
 type WrittenBack = (u64, Mask);
+
+/// The most pages that are placed, each in one lane, before the backs are told.
+const MOST_PLACED: usize = 1024;
 
 /// The most lanes that one [`LaneBits`] simulates.
 pub const MOST_LANES: usize = Mask::BITS as usize;
@@ -92,6 +95,11 @@ struct LinesOf {
 impl LinesOf {
     fn new(cache: &CacheConfig, page: PowerOfTwo) -> Self {
         Self { line_log2: cache.line.log2(), log2: page.log2() - cache.line.log2() }
+    }
+
+    #[inline(always)]
+    fn key(self, page: PageId, line: u32) -> u64 {
+        u64::from(page.0) << self.log2 | u64::from(line)
     }
 
     #[inline]
@@ -145,6 +153,9 @@ pub struct LaneBits {
     /// For fetches, and for data.
     ports: [Port; 2],
     backs: Vec<BackChain>,
+    /// The pages that were placed, of which the backs do not know yet. They are told of many pages at once, so that a
+    /// processor waits for the memory of several lanes together.
+    placed: Vec<PlacedPage>,
     /// The requests of each lane; empty if every back is one of `backs`.
     requests: Vec<Vec<Request>>,
     waiting: WaitingAccesses,
@@ -214,6 +225,7 @@ impl LaneBits {
             waiting: waiting(all_caches(), config.page, ports),
             fronts,
             backs: own.iter().map(back).collect(),
+            placed: Vec::new(),
             requests: if others.is_empty() { Vec::new() } else { vec![Vec::new(); lanes] },
             asked: FrontRequests::default(),
             written_back: Vec::new(),
@@ -251,6 +263,7 @@ impl LaneBits {
             waiting: waiting(caches, config.page, [port; 2]),
             fronts: Vec::new(),
             backs,
+            placed: Vec::new(),
             requests: Vec::new(),
             asked: FrontRequests::default(),
             written_back: Vec::new(),
@@ -300,12 +313,23 @@ impl LaneBits {
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
     pub fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
         self.frames.put(lane, page, frame);
-        self.backs.iter_mut().for_each(|back| back.place(lane, page, frame.0 as u32));
+        self.placed.push(PlacedPage { lane, page, lower: frame.0 as u32 });
+        if self.placed.len() == MOST_PLACED {
+            self.place_pages();
+        }
+    }
+
+    /// Tells the backs of pages that were placed.
+    fn place_pages(&mut self) {
+        let Self { backs, placed, .. } = self;
+        backs.iter_mut().for_each(|back| back.place(placed));
+        placed.clear();
     }
 
     /// Removes the lines of a page, whose frame changes hands, in one lane: see
     /// [`Front::flush_page`](crate::Front::flush_page).
     pub fn flush_page(&mut self, lane: usize, page: PageId) {
+        self.place_pages();
         let Self { fronts, backs, frames, requests, .. } = self;
         for front in fronts {
             front.flush_page(lane, page, requests.get_mut(lane));
@@ -358,6 +382,7 @@ impl LaneBits {
 
     /// Makes the accesses that wait.
     pub fn access_waiting(&mut self) {
+        self.place_pages();
         if self.waiting.len() == 0 {
             return;
         }
@@ -383,9 +408,14 @@ impl LaneBits {
         let Self { all, frames, backs, served, .. } = self;
         for back in backs {
             let lines_of = back.levels[0].cache.lines_of;
-            for &BitsAccess { page, line, kind, by, is_part } in requests {
-                let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
-                let at_memory = back.request_in_all(BitsRequest { key, kind, by, is_part }, *all, frames);
+            let key = |access: &BitsAccess| lines_of.key(access.page, access.line);
+            for (number, access) in requests.iter().enumerate() {
+                if let Some(later) = requests.get(number + AHEAD) {
+                    std::hint::black_box(back.levels[0].cache.read_ahead(key(later)));
+                }
+                let &BitsAccess { kind, by, is_part, .. } = access;
+                let request = BitsRequest { key: key(access), kind, by, is_part };
+                let at_memory = back.request_in_all(request, *all, frames);
                 if by == By::UserAfterWalk {
                     let served = &mut served[kind as usize];
                     served.all += 1;
@@ -410,7 +440,7 @@ impl LaneBits {
         let Self { all, frames, fronts, ports, backs, requests, asked, written_back, .. } = self;
         let port = ports[usize::from(kind != Kind::Fetch)];
         let lines_of = port.lines_of;
-        let key = u64::from(page.0) << lines_of.log2 | u64::from(line);
+        let key = lines_of.key(page, line);
         let missed = fronts[port.front].access::<S>((key, kind, by), *all, frames, written_back);
         if missed == 0 {
             return;
