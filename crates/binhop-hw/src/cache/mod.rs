@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod cachegrind;
 mod chunks;
 pub(crate) mod lines;
+pub(crate) mod prefetch;
 pub(crate) mod stage;
 mod stream_buffers;
 mod write_buffer;

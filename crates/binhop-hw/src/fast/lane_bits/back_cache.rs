@@ -157,10 +157,10 @@ impl BackCache {
         self.lines.find_change(requests, self.lines_of.line_log2)
     }
 
-    /// Reads the words of a line, which the processor then has at hand when the line is requested.
+    /// Tells the processor that a line is requested soon.
     #[inline(always)]
-    pub(super) fn read_ahead(&self, key: u64) -> Mask {
-        self.lines.get(key)[0]
+    pub(super) fn prefetch(&self, key: u64) {
+        self.lines.prefetch(key);
     }
 
     /// Counts an access of some lanes.
@@ -169,8 +169,8 @@ impl BackCache {
         self.by_agent[by.agent()].accesses[kind].add(lanes);
     }
 
-    /// Handles lines that the cache above writes back, at most one line of each lane. Appends the lines that this cache
-    /// lacks to `missing`.
+    /// Handles lines of one line number that the cache above writes back, at most one line of each lane. Appends the
+    /// lines that this cache lacks to `missing`. The replacement ignores hits, because this cache is not the first.
     pub(super) fn take_data(
         &mut self,
         lines: &[WrittenBack],
@@ -178,23 +178,8 @@ impl BackCache {
         missing: &mut Vec<WrittenBack>,
     ) {
         let smaller = self.lines_of.line_log2 - above.line_log2;
-        let (mut asking, mut dirtied) = (0, 0);
-        // The words of all lines are read first, so that a processor waits for them together.
-        let ahead = lines.iter().fold(0, |ahead, &(key, _)| ahead ^ self.read_ahead(key >> smaller));
-        std::hint::black_box(ahead);
-        for &(key, lanes) in lines {
-            asking |= lanes;
-            let [resident, dirty] = self.lines.get(key >> smaller);
-            if resident & lanes != lanes {
-                missing.push((key, lanes));
-                continue;
-            }
-            self.sets.touch(key >> smaller);
-            if lanes & !dirty != 0 {
-                dirtied |= lanes & !dirty;
-                self.lines.set(key >> smaller, [resident, dirty | lanes]);
-            }
-        }
+        let asking = lines.iter().fold(0, |asking, (_, lanes)| asking | lanes);
+        let dirtied = self.lines.write(lines, smaller, missing);
         self.by_agent[by.agent()].accesses[Kind::Writeback].add(asking);
         if dirtied != 0 {
             self.dirtied.add(dirtied);

@@ -74,7 +74,7 @@ impl BackChain {
             }
             let Some((request, later)) = others.split_first() else { return };
             if let Some(request) = later.get(AHEAD) {
-                std::hint::black_box(first.read_ahead(request.key(own)));
+                first.prefetch(request.key(own));
             }
             let &FrontRequest { line_log2, lanes, kind, by, .. } = request;
             let is_part = own > u32::from(line_log2);
@@ -177,6 +177,10 @@ fn handle(
 ) -> Mask {
     let (level, behind) = levels.split_first_mut().expect("a chain has a cache");
     level.written_back.clear();
+    if let Some(next) = behind.first() {
+        // The line is requested there soon, if it is missing here.
+        next.cache.prefetch(request.key >> (next.cache.lines_of.line_log2 - level.cache.lines_of.line_log2));
+    }
     let missed = level.cache.request(request, lanes, all, frames, &mut level.written_back);
     if missed == 0 || behind.is_empty() {
         return missed;

@@ -47,6 +47,47 @@ macro_rules! line_masks {
                 }
             }
 
+            /// Tells the processor that the words of a line are needed soon.
+            #[inline(always)]
+            pub(super) fn prefetch(&self, key: u64) {
+                match self {
+                    $(Self::$variant(words) => words.prefetch(key),)*
+                }
+            }
+
+            /// Makes lines of one line number within the page dirty in some lanes each. A line of this cache holds
+            /// 2^`smaller` of the lines. Appends the lines that some of their lanes lack to `missing`, without any
+            /// other change. Returns the lanes in which a line became dirty.
+            #[inline]
+            pub(super) fn write(
+                &mut self,
+                lines: &[WrittenBack],
+                smaller: u32,
+                missing: &mut Vec<WrittenBack>,
+            ) -> Mask {
+                let Some(&(first, _)) = lines.first() else { return 0 };
+                let mut dirtied = 0;
+                match self {
+                    $(Self::$variant(words) => {
+                        let lines_of = words.lines_of();
+                        let number = lines_of.line(first >> smaller) as usize;
+                        let (row, of_number) = words.group_mut(number);
+                        for &(key, lanes) in lines {
+                            debug_assert_eq!(lines_of.line(key >> smaller), number as u64);
+                            let words = &mut row[of_number.place(lines_of.page(key >> smaller).index())];
+                            let [resident, dirty] = words.map(Mask::from);
+                            if resident & lanes != lanes {
+                                missing.push((key, lanes));
+                                continue;
+                            }
+                            dirtied |= lanes & !dirty;
+                            words[1] = (dirty | lanes) as $word;
+                        }
+                    })*
+                }
+                dirtied
+            }
+
             /// Returns the number of requests before the first request that misses in one of its lanes, or that makes
             /// its line dirty there. The lines of the cache have this size.
             #[inline]

@@ -411,7 +411,7 @@ impl LaneBits {
             let key = |access: &BitsAccess| lines_of.key(access.page, access.line);
             for (number, access) in requests.iter().enumerate() {
                 if let Some(later) = requests.get(number + AHEAD) {
-                    std::hint::black_box(back.levels[0].cache.read_ahead(key(later)));
+                    back.levels[0].cache.prefetch(key(later));
                 }
                 let &BitsAccess { kind, by, is_part, .. } = access;
                 let request = BitsRequest { key: key(access), kind, by, is_part };

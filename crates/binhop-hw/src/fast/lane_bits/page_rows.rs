@@ -1,6 +1,7 @@
 //! `PageRows` keeps a value for each line of each page.
 
 use super::LinesOf;
+use crate::cache::prefetch::prefetch;
 
 /// The logarithm of the smallest number of pages for which there is room. Rows that began smaller would soon be copied
 /// to larger rows.
@@ -83,6 +84,12 @@ impl<V: Copy + Default> PageRows<V> {
         self.values[self.place(key)]
     }
 
+    /// Tells the processor that the value of a line is needed soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: u64) {
+        prefetch(&self.values[self.place(key)]);
+    }
+
     #[inline(always)]
     pub(super) fn set(&mut self, key: u64, value: V) {
         let place = self.place(key);
@@ -95,6 +102,10 @@ impl<V: Copy + Default> PageRows<V> {
     pub(super) fn row_mut(&mut self, number: usize) -> &mut [V] {
         debug_assert_eq!(self.groups.log2, 0);
         &mut self.values[number << self.pages_log2..][..1 << self.pages_log2]
+    }
+
+    pub(super) fn lines_of(&self) -> LinesOf {
+        self.lines_of
     }
 
     /// Returns the values of a line number and of its neighbours. Function [`OfNumber::place`] finds the value of a

@@ -6,9 +6,14 @@ use super::{
     BitsAccess, By,
     bucket::{BucketOf, MOST_BUCKETS},
 };
+use crate::cache::prefetch::prefetch;
 
 /// The number of accesses of a block.
 const BLOCK: usize = 64;
+
+/// The number of places by which the processor is told ahead of the next accesses of a bucket: so many buckets take
+/// turns that the processor does not expect them.
+const AHEAD: usize = 8;
 
 /// The access of a place that no access has taken.
 const NO_ACCESS: BitsAccess =
@@ -77,6 +82,9 @@ impl WaitingAccesses {
         }
         let end = &mut self.chains[bucket].end;
         self.room[*end as usize] = access;
+        if let Some(later) = self.room.get(*end as usize + AHEAD) {
+            prefetch(later);
+        }
         *end += 1;
         self.accesses += 1;
     }
