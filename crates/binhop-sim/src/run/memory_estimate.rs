@@ -180,8 +180,8 @@ pub(crate) struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Estimates a round of these machines, with the tables of `all` machines of the run. The backs of lanes are not divided
-    /// among threads where a policy of the caller's own, `own_policy`, places pages.
+    /// Estimates a round of these machines, with the tables of `all` machines of the run. The backs of lanes are not
+    /// divided among threads where a policy of the caller's own, `own_policy`, places pages.
     pub(crate) fn of(machines: &[Machine], all: &[Machine], options: &RunOptions, own_policy: bool) -> Self {
         let seeds = options.seeds.len();
         let threads = if own_policy { 1 } else { options.threads };
@@ -190,7 +190,8 @@ impl MemoryEstimate {
         Self { without_bits: few, ..of(seeds) }
     }
 
-    /// Estimates a round with the plan for so many seeds, where the backs of lanes may be divided among `threads` threads.
+    /// Estimates a round with the plan for so many seeds, where the backs of lanes may be divided among `threads`
+    /// threads.
     fn of_seeds(
         (machines, all): (&[Machine], &[Machine]),
         options: &RunOptions,

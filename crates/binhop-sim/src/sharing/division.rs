@@ -20,8 +20,8 @@ impl SharingPlan {
         self
     }
 
-    /// Returns the number of threads among which the backs of a lane are divided, if every back is simulated in bits. It
-    /// is more than one where threads outnumber the bundles of the lanes of `seeds` seeds.
+    /// Returns the number of threads among which the backs of a lane are divided, if every back is simulated in bits.
+    /// It is more than one where threads outnumber the bundles of the lanes of `seeds` seeds.
     pub(crate) fn threads_of_lane(&self, seeds: usize, threads: usize) -> usize {
         let groups = self.preparations.iter().flat_map(|stream| &stream.groups);
         let at_once = groups.map(|group| group.parts_at_once(seeds)).sum::<usize>();
@@ -36,15 +36,15 @@ impl FrontGroup {
         if self.has_bundles() { lanes.div_ceil(FEWEST_LANES) } else { lanes }
     }
 
-    /// Returns the largest number of parts into which the backs of a lane are divided, if there are `threads` threads for
-    /// them.
+    /// Returns the largest number of parts into which the backs of a lane are divided, if there are `threads` threads
+    /// for them.
     pub(crate) fn parts_of_backs(&self, threads: usize) -> usize {
         let most = self.lanes.iter().map(|cells| cells.machines.len()).max().unwrap_or(1);
         if self.all_in_bits { threads.min(most) } else { 1 }
     }
 
-    /// Divides the backs of each lane into at most `parts` parts. Lanes of several placements that have equal backs stay
-    /// neighbours, because only neighbours stand in one bundle.
+    /// Divides the backs of each lane into at most `parts` parts. Lanes of several placements that have equal backs
+    /// stay neighbours, because only neighbours stand in one bundle.
     fn divide_backs(&mut self, machines: &[Machine], parts: usize) {
         let parts = self.parts_of_backs(parts);
         if parts == 1 {
