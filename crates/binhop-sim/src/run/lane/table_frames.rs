@@ -9,7 +9,6 @@
 //!   of their own that begins at a multiple of its bins and colors. This memory is so large that no page leaves it: it
 //!   has a frame for every page and, in addition, as many frames as the pool. Its seed is drawn from the lane's seed.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use binhop_base::{Asid, Domain, FrameNo, PageId, Result, Rng, Stream};
@@ -73,7 +72,8 @@ impl TableFrames {
                 }
             }
         }
-        for (number, frame) in pages.clone().zip(frames) {
+        // The last page comes first, so that the map grows once.
+        for (number, frame) in pages.clone().zip(frames).rev() {
             map.put(of_page(number).0, FrameNo(frame));
         }
         Ok(Self { pages, reserve })
@@ -92,7 +92,8 @@ impl TableFrames {
                 format!("table pages in use + free ones + the page of handlers = {}", self.pages.len());
             return Err(broken(&value, &rule, seed));
         }
-        let mut taken = BTreeSet::new();
+        let mut taken = vec![false; (self.reserve.end - self.reserve.start) as usize];
+        let mut frames = 0;
         for (page, frame) in map.all() {
             let of_tables = self.pages.contains(&page.0);
             if of_tables != self.reserve.contains(&frame.0) {
@@ -103,13 +104,17 @@ impl TableFrames {
                     seed,
                 ));
             }
-            if of_tables && !taken.insert(frame) {
+            if !of_tables {
+                continue;
+            }
+            if std::mem::replace(&mut taken[(frame.0 - self.reserve.start) as usize], true) {
                 let value = format!("table page {page} in frame {frame}");
                 return Err(broken(&value, "a frame holds one page of the tables", seed));
             }
+            frames += 1;
         }
-        if taken.len() != self.pages.len() {
-            let value = format!("{} frames for {} pages", taken.len(), self.pages.len());
+        if frames != self.pages.len() {
+            let value = format!("{frames} frames for {} pages", self.pages.len());
             return Err(broken(&value, "each page of the tables has a frame", seed));
         }
         Ok(())
