@@ -57,8 +57,8 @@ pub use invariants::check;
 pub use replacement::Replacement;
 pub use request::{Access, Answer, Below, DirtyData, Invalidation, MEMORY, Origin, PART, Request};
 pub use tlb::{
-    DATA_PORT, FETCH_PORT, GLOBAL_SPACE, Mmu, MmuConfig, MmuCounts, TlbConfig, TlbCounts, TlbOutcome,
-    TlbPage, TlbUses, WalkCacheConfig,
+    DATA_PORT, FETCH_PORT, GLOBAL_SPACE, LastUses, Mmu, MmuConfig, MmuCounts, TlbConfig, TlbCounts,
+    TlbOutcome, TlbPage, WalkCacheConfig,
 };
 pub use tree::Tree;
 pub use witness::{Level, MissedLine, RemovalCause, RemovedLine, Witness};

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use binhop_hw::{
-    DATA_PORT, FETCH_PORT, GLOBAL_SPACE, Mmu, MmuConfig, TlbConfig, TlbOutcome, TlbPage, TlbReplacement,
-    WalkCacheConfig,
+    DATA_PORT, FETCH_PORT, GLOBAL_SPACE, LastUses, Mmu, MmuConfig, TlbConfig, TlbOutcome, TlbPage,
+    TlbReplacement, WalkCacheConfig,
 };
 use binhop_oracle::tlb::{Lookup, MmuDesign, TlbDesign, VirtualPage};
 use proptest::prelude::*;
@@ -18,6 +18,8 @@ const BIG: u32 = BASE + 2;
 /// The references of a space are to base pages below this number; every further page is a page of all spaces.
 const OWN_PAGES: u64 = 28;
 const PAGES: u64 = 32;
+/// From this event on, the `Mmu` is told of every use.
+const KNOWS_UNTIL: u64 = 150;
 /// The root pages of a software refill lie here; each maps 8 base pages.
 const ROOTS: u64 = 64;
 
@@ -122,6 +124,22 @@ enum Event {
     InvalidateSpace(u32),
 }
 
+/// `NotedUses` holds for each entry the time of its last use of which the `Mmu` was not told.
+#[derive(Default)]
+struct NotedUses(BTreeMap<u32, u64>);
+
+impl LastUses for NotedUses {
+    fn later(&self, entry: u32, time: u64) -> Option<u64> {
+        let last = *self.0.get(&entry)?;
+        // Any later time is an answer.
+        (last > time).then(|| if last > time + 2 { last - 1 } else { last })
+    }
+
+    fn all(&self, mut note: impl FnMut(u32, u64)) {
+        self.0.iter().for_each(|(&entry, &time)| note(entry, time));
+    }
+}
+
 /// `Pair` tells the same events to the oracle and to an `Mmu`, which is not told of every reference.
 struct Pair<'a> {
     machine: &'a Machine,
@@ -131,9 +149,9 @@ struct Pair<'a> {
     now: u64,
     dropped: u64,
     last: [u64; 2],
-    /// The entries of the pages that are known to be present, by port and base page, with the places where their uses
-    /// are noted; `None` if no use is noted there.
-    known: Option<BTreeMap<(usize, u64), (u32, u32)>>,
+    /// The entries of the pages that are known to be present, by port and base page; `None` if every use is told.
+    known: Option<BTreeMap<(usize, u64), u32>>,
+    uses: NotedUses,
     /// The uses that the `Mmu` does not count, under the oracle's names.
     noted: BTreeMap<String, u64>,
 }
@@ -149,6 +167,7 @@ impl<'a> Pair<'a> {
             dropped: 0,
             last: [0; 2],
             known: knows.then(BTreeMap::new),
+            uses: NotedUses::default(),
             noted: BTreeMap::new(),
         };
         pair.mmu.report_left(knows);
@@ -165,10 +184,20 @@ impl<'a> Pair<'a> {
 
     fn event(&mut self, event: Event) {
         self.now += 1;
+        if self.known.is_some() && self.now == KNOWS_UNTIL {
+            self.mmu.take_uses(&self.uses);
+            self.mmu.report_left(false);
+            self.mmu.forget_last_pages();
+            self.known = None;
+        }
         if let Some(known) = &mut self.known
             && !matches!(event, Event::Reference { .. } | Event::Again { .. })
         {
             known.clear();
+            self.mmu.take_uses(&self.uses);
+            if self.now.is_multiple_of(2) {
+                self.uses.0.clear();
+            }
         }
         match event {
             Event::Reference { port, base_page } => self.refer(port, base_page),
@@ -206,16 +235,16 @@ impl<'a> Pair<'a> {
         self.look_up_and_walk(port, base_page, page);
     }
 
-    /// Refers to a page. If the page is known to be present, or is the port's last page, only the time is noted.
+    /// Refers to a page. If the page is known to be present, or is the port's last page, only the time is noted, unless
+    /// the `Mmu` takes over what is noted.
     fn refer_to_known(&mut self, port: usize, base_page: u64, page: TlbPage) {
-        let place = self.known.as_ref().and_then(|known| known.get(&(port, base_page)).copied());
-        let of_last = || self.mmu.is_last(port, base_page).then(|| self.mmu.places_of_last(port)).flatten();
-        if let Some((_, place)) = place.or_else(of_last) {
-            if self.now.is_multiple_of(2) {
-                assert!(self.mmu.begin_uses(1).note(place, 0));
-                self.mmu.end_uses(1);
-            } else {
-                self.mmu.use_at(place);
+        let entry = self.known.as_ref().and_then(|known| known.get(&(port, base_page)).copied());
+        let of_last = || self.mmu.is_last(port, base_page).then(|| self.mmu.entry_of_last(port)).flatten();
+        if let Some(entry) = entry.or_else(of_last) {
+            self.uses.0.insert(entry, self.now);
+            if self.now.is_multiple_of(7) {
+                self.mmu.take_uses(&self.uses);
+                self.uses.0.clear();
             }
             self.dropped += 1;
             let name = (page.space, page.number, page.size_log2);
@@ -224,21 +253,22 @@ impl<'a> Pair<'a> {
             *self.noted.entry(format!("tlb {tlb} {port} accesses")).or_default() += 1;
             return;
         }
+        self.mmu.advance(self.now);
         self.look_up_and_walk(port, base_page, page);
         let known = self.known.as_mut().unwrap();
         for left in self.mmu.take_left() {
-            known.retain(|_, (entry, _)| *entry != left);
+            known.retain(|_, entry| *entry != left);
         }
-        known.extend(self.mmu.places_of_last(port).map(|places| ((port, base_page), places)));
+        known.extend(self.mmu.entry_of_last(port).map(|entry| ((port, base_page), entry)));
     }
 
     fn look_up_and_walk(&mut self, port: usize, base_page: u64, page: TlbPage) {
-        if !self.look_up(port, page) {
+        if !self.look_up(port, page, false) {
             return;
         }
         if self.machine.software {
             let root = TlbPage { space: page.space, number: ROOTS + base_page / 8, size_log2: BASE };
-            if self.look_up(DATA_PORT, root) {
+            if self.look_up(DATA_PORT, root, true) {
                 self.fill(DATA_PORT, root, true);
             }
         } else {
@@ -251,19 +281,27 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns whether the look-up missed the page.
-    fn look_up(&mut self, port: usize, page: TlbPage) -> bool {
-        let outcome = match self.oracle.look_up(port, (page.space, page.number, page.size_log2)) {
+    fn look_up(&mut self, port: usize, page: TlbPage, of_table: bool) -> bool {
+        let name = (page.space, page.number, page.size_log2);
+        let expected =
+            if of_table { self.oracle.look_up_wired(port, name) } else { self.oracle.look_up(port, name) };
+        let outcome = match expected {
             Lookup::First(tlb) => TlbOutcome::First(tlb),
             Lookup::Second(tlb) => TlbOutcome::Second(tlb),
             Lookup::Nowhere => TlbOutcome::Miss,
         };
-        assert_eq!(self.mmu.look_up(port, page), outcome, "{page:?} at port {port}");
+        let found = if of_table || self.known.is_some() {
+            self.mmu.look_up_knowing(port, page, of_table, &self.uses)
+        } else {
+            self.mmu.look_up(port, page)
+        };
+        assert_eq!(found, outcome, "{page:?} at port {port}");
         outcome == TlbOutcome::Miss
     }
 
     fn fill(&mut self, port: usize, page: TlbPage, wired: bool) {
-        if wired {
-            self.mmu.fill_wired(port, page);
+        if wired || self.known.is_some() {
+            self.mmu.fill_knowing(port, page, wired, &self.uses);
         } else {
             self.mmu.fill(port, page);
         }
@@ -466,7 +504,7 @@ fn wired_slots_hold_wired_fills_only() {
         mmu.fill(DATA_PORT, page(0, number));
     }
     for number in [11, 12, 13] {
-        mmu.fill_wired(DATA_PORT, page(0, number));
+        mmu.fill_knowing(DATA_PORT, page(0, number), true, &());
     }
     let numbers: Vec<u64> = mmu.contents()[0].iter().map(|slot| slot.unwrap().number).collect();
     assert_eq!(numbers, [13, 12, 3, 2]);
@@ -481,7 +519,7 @@ fn a_flush_spares_wired_and_global_entries_and_a_rollover_global_entries() {
         mmu.switch(0);
         mmu.fill(DATA_PORT, page(0, 1));
         mmu.fill(DATA_PORT, page(GLOBAL_SPACE, 2));
-        mmu.fill_wired(DATA_PORT, page(0, 3));
+        mmu.fill_knowing(DATA_PORT, page(0, 3), true, &());
         mmu.switch(1);
         let left: Vec<u64> = mmu.contents()[0].iter().flatten().map(|page| page.number).collect();
         (left, mmu.counts().flushes, mmu.counts().rollovers)

@@ -4,7 +4,11 @@
 //! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
 //! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and
 //! only a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0. Where
-//! all slots are one set, a scan serves several victims ([`OldestSlots`]).
+//! all slots are one set, a list serves several victims ([`OldestSlots`]).
+//!
+//! The caller may know later uses of entries ([`LastUses`]). Then a time in the array is not later than the last use.
+//! The slot with the least of these times is the victim if the caller knows of no later use. Otherwise the slot gets a
+//! later time, and the search is repeated.
 
 use core::ops::Range;
 
@@ -12,7 +16,7 @@ use binhop_base::{Domain, Rng, Stream};
 
 use super::oldest::OldestSlots;
 use super::page::{PageKey, TlbPage};
-use super::use_times::{NO_SLOT, UseTimes};
+use super::use_times::{LastUses, UseTimes, UsesOf};
 use crate::choice::TlbReplacement;
 use crate::replacement::{ArrayShape, Plru, Policy};
 
@@ -47,6 +51,9 @@ const END: u32 = u32::MAX;
 /// The search for the least time looks at so many times at once. A block of fixed length becomes vector instructions,
 /// and signed numbers take fewer instructions than unsigned numbers.
 const BLOCK: usize = 16;
+
+/// So few slots are searched without a list of their times.
+const FEW: usize = 4;
 
 /// `OnHit` says what a hit changes.
 #[derive(Clone, Copy, Debug)]
@@ -191,13 +198,16 @@ impl PageArray {
         (self.times + slot) as u32
     }
 
-    /// Returns the place where the time of a use of a slot is noted. `None`: a use changes more than a time.
-    #[inline]
-    pub(super) fn place_of_use(&self, slot: usize) -> Option<usize> {
-        match self.on_hit {
-            OnHit::Nothing => Some(NO_SLOT),
-            OnHit::Time => Some(self.times + slot),
-            OnHit::Tree => None,
+    /// Returns whether a use changes at most a time.
+    pub(super) fn uses_are_times(&self) -> bool {
+        !matches!(self.on_hit, OnHit::Tree)
+    }
+
+    /// Brings the times of all slots up to date, if a use changes a time.
+    pub(super) fn update_times(&self, times: &mut UseTimes, uses: &impl LastUses) {
+        if matches!(self.on_hit, OnHit::Time) {
+            let first = self.number_of(0);
+            UsesOf { uses, first }.update_all(times.of(self.times..self.times + self.slots.len()));
         }
     }
 
@@ -208,7 +218,13 @@ impl PageArray {
     }
 
     /// Puts a page into a slot of its set, or into a wired slot if there are wired slots and the fill is wired.
-    pub(super) fn put(&mut self, key: PageKey, wired: bool, times: &mut UseTimes) -> Put {
+    pub(super) fn put(
+        &mut self,
+        key: PageKey,
+        wired: bool,
+        times: &mut UseTimes,
+        uses: &impl LastUses,
+    ) -> Put {
         if let Some(slot) = self.find(key) {
             self.touch(slot, times);
             return Put { slot, was_present: true, evicted: false };
@@ -221,12 +237,17 @@ impl PageArray {
                 Chooser::Random(draws) if evicted => draws.victim(group, slots.len()),
                 Chooser::Plru(trees, _) if evicted => trees.victim::<()>(&[], group),
                 _ => {
-                    let numbering = times.numbering();
+                    let uses = UsesOf { uses, first: (self.times + slots.start) as u32 };
                     let times = times.of(self.times + slots.start..self.times + slots.end);
-                    if evicted && self.sets == 1 && group == 0 && slots.len() > BLOCK {
-                        self.oldest.take(times, numbering)
-                    } else {
+                    let notes_hits = matches!(self.on_hit, OnHit::Time);
+                    if !evicted {
                         position_of_least(times)
+                    } else if self.sets > 1 || group > 0 || slots.len() <= FEW {
+                        least_used(times, &uses, notes_hits)
+                    } else if notes_hits {
+                        self.oldest.take(times, &uses)
+                    } else {
+                        self.oldest.take(times, &UsesOf { uses: &(), first: 0 })
                     }
                 }
             };
@@ -307,23 +328,34 @@ impl PageArray {
     }
 }
 
+/// Returns the position of the slot that was used least recently. `notes_hits` says whether uses matter.
+#[inline]
+fn least_used<U: LastUses>(times: &mut [i64], uses: &UsesOf<'_, U>, notes_hits: bool) -> usize {
+    loop {
+        let position = position_of_least(times);
+        if !notes_hits || !uses.update(times, position) {
+            return position;
+        }
+    }
+}
+
 /// Returns the first position of the least time.
 #[inline]
-fn position_of_least(times: &[i32]) -> usize {
+fn position_of_least(times: &[i64]) -> usize {
     if times.len() <= BLOCK {
         let first = (0, *times.first().expect("a set has slots"));
-        let earlier = |least: (usize, i32), (at, &time)| if time < least.1 { (at, time) } else { least };
+        let earlier = |least: (usize, i64), (at, &time)| if time < least.1 { (at, time) } else { least };
         return times.iter().enumerate().fold(first, earlier).0;
     }
     let (blocks, rest) = times.as_chunks::<BLOCK>();
-    let mut lanes = [i32::MAX; BLOCK];
+    let mut lanes = [i64::MAX; BLOCK];
     for block in blocks {
         for (lane, &time) in lanes.iter_mut().zip(block) {
             *lane = time.min(*lane);
         }
     }
-    let least = lanes.iter().chain(rest).fold(i32::MAX, |least, &time| time.min(least));
-    let has_least = |block: &[i32; BLOCK]| block.iter().fold(false, |found, &time| found | (time == least));
+    let least = lanes.iter().chain(rest).fold(i64::MAX, |least, &time| time.min(least));
+    let has_least = |block: &[i64; BLOCK]| block.iter().fold(false, |found, &time| found | (time == least));
     let start = BLOCK * blocks.iter().position(has_least).unwrap_or(blocks.len());
     start + times[start..].iter().position(|&time| time == least).expect("the least time is there")
 }
@@ -351,7 +383,7 @@ mod tests {
     #[test]
     fn the_first_of_the_least_times_is_found() {
         for length in 1..70 {
-            let mut times: Vec<i32> = (0..length).map(|at| 7 + at * 31 % 17).collect();
+            let mut times: Vec<i64> = (0..length).map(|at| 7 + at * 31 % 17).collect();
             let expected = (0..times.len()).min_by_key(|&at| times[at]).unwrap();
             assert_eq!(position_of_least(&times), expected, "{times:?}");
             times[length as usize / 2] = 0;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::array::{ArraySize, PageArray, remove_where};
 use super::config::{MmuConfig, TlbConfig};
 use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
-use super::use_times::{TlbUses, UseTimes};
+use super::use_times::{LastUses, UseTimes};
 use super::walk_caches::WalkCaches;
 use crate::counters::{TlbCounters, TlbPortCounters, WalkCacheCounters};
 
@@ -236,15 +236,23 @@ impl Mmu {
         })
     }
 
-    /// Returns whether a use of an entry in a first-level TLB changes at most the entry's time. Then
-    /// [`Mmu::begin_uses`] may note uses.
+    /// Returns whether a use of an entry in a first-level TLB changes at most the entry's time. Then the caller may
+    /// note uses instead of the TLBs: see [`LastUses`].
     #[must_use]
     pub fn uses_are_times(&self) -> bool {
-        self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.place_of_use(0).is_some())
+        self.tlbs.iter().all(|tlb| !tlb.is_first || tlb.array.uses_are_times())
     }
 
-    /// Forgets the last page of each port, until the port's next look-up: the uses that [`Mmu::begin_uses`] notes are
-    /// later than the uses of the last pages.
+    /// Returns whether both ports ask the same TLB for base pages.
+    #[must_use]
+    pub fn shares_first_level(&self) -> bool {
+        let [fetch, data] =
+            [FETCH_PORT, DATA_PORT].map(|port| self.ports[port].first[self.base_log2 as usize % 64]);
+        fetch == data
+    }
+
+    /// Forgets the last page of each port, until the port's next look-up: the uses that the caller notes are later than
+    /// the uses of the last pages.
     pub fn forget_last_pages(&mut self) {
         self.note_pending();
         for port in &mut self.ports {
@@ -252,35 +260,28 @@ impl Mmu {
         }
     }
 
-    /// Notes a use at a place that [`Mmu::places_of_last`] has returned, at once. The entry must still be there. The
-    /// TLB does not count the reference.
-    #[inline]
-    pub fn use_at(&mut self, place: u32) {
-        self.times.stamp(place as usize);
-    }
-
-    /// Returns the number of the entry of the port's last page, and the place where its uses are noted. As long as the
-    /// entry stays, the place is an argument for [`TlbUses::note`]. Entries of which no use matters share a place.
-    /// Returns `None` if the port has no last page, or if a use changes more than a time.
+    /// Returns the number of the entry of the port's last page, or `None` if the port has no last page.
     #[inline]
     #[must_use]
-    pub fn places_of_last(&self, port: usize) -> Option<(u32, u32)> {
+    pub fn entry_of_last(&self, port: usize) -> Option<u32> {
         let last = &self.ports[port].last;
         let array = &self.tlbs.get(last.tlb as usize)?.array;
-        let place = array.place_of_use(last.slot as usize)?;
-        Some((array.number_of(last.slot as usize), place as u32))
+        Some(array.number_of(last.slot as usize))
     }
 
-    /// Begins to note uses of entries, at most `most` uses. [`Mmu::end_uses`] ends this.
+    /// Says that the next look-ups and fills belong to a reference at the time `now` of the clock by which the caller
+    /// notes uses. Times begin at 1, and each reference has a later time than the reference before.
     #[inline]
-    pub fn begin_uses(&mut self, most: usize) -> TlbUses<'_> {
-        self.times.begin(most)
+    pub fn advance(&mut self, now: u64) {
+        self.times.advance(now);
     }
 
-    /// Ends what [`Mmu::begin_uses`] began. `uses` is the number of uses that were noted.
-    #[inline]
-    pub fn end_uses(&mut self, uses: usize) {
-        self.times.end(uses);
+    /// Takes over the last uses that the caller has noted. The caller may forget them.
+    pub fn take_uses(&mut self, uses: &impl LastUses) {
+        for tlb in self.tlbs.iter().filter(|tlb| tlb.is_first) {
+            tlb.array.update_times(&mut self.times, uses);
+        }
+        self.times.pass_all();
     }
 
     /// From now on [`Mmu::take_left`] returns the entries that leave first-level TLBs, or nothing if `report` is false.
@@ -319,21 +320,22 @@ impl Mmu {
     /// The port has no TLB for pages of this size.
     #[inline(always)]
     pub fn look_up(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
-        self.look_up_levels(port, page, false)
+        self.look_up_knowing(port, page, false, &())
     }
 
-    /// Does what [`Mmu::look_up`] does, for a page of a page table: a hit in a second-level TLB fills a wired slot of
-    /// the first level, if the first level has wired slots.
+    /// Does what [`Mmu::look_up`] does, where the caller has noted uses. If `of_table`, the page is a page of a page
+    /// table: a hit in a second-level TLB fills a wired slot of the first level, if the first level has wired slots.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
-    #[inline]
-    pub fn look_up_wired(&mut self, port: usize, page: TlbPage) -> TlbOutcome {
-        self.look_up_levels(port, page, true)
-    }
-
     #[inline(always)]
-    fn look_up_levels(&mut self, port: usize, page: TlbPage, wired: bool) -> TlbOutcome {
+    pub fn look_up_knowing(
+        &mut self,
+        port: usize,
+        page: TlbPage,
+        of_table: bool,
+        uses: &impl LastUses,
+    ) -> TlbOutcome {
         self.note_pending();
         let key = PageKey::new(page);
         let first = self.first_level(port, key);
@@ -344,12 +346,19 @@ impl Mmu {
             self.set_last(port, first, slot, key);
             return TlbOutcome::First(first);
         }
-        self.look_behind(port, first, key, wired)
+        self.look_behind(port, first, key, of_table, uses)
     }
 
     /// Continues a lookup that has missed the first level. `wired` says whether a hit fills a wired slot there.
     #[inline(never)]
-    fn look_behind(&mut self, port: usize, first: usize, key: PageKey, wired: bool) -> TlbOutcome {
+    fn look_behind(
+        &mut self,
+        port: usize,
+        first: usize,
+        key: PageKey,
+        wired: bool,
+        uses: &impl LastUses,
+    ) -> TlbOutcome {
         self.tlbs[first].counts.ports[port].misses += 1;
         let Some(second) = self.second_level(first, key) else { return TlbOutcome::Miss };
         let Tlb { counts, array, .. } = &mut self.tlbs[second];
@@ -359,7 +368,7 @@ impl Mmu {
             return TlbOutcome::Miss;
         };
         array.touch(slot, &mut self.times);
-        let slot = self.put(first, key, wired);
+        let slot = self.put(first, key, wired, uses);
         self.set_last(port, first, slot, key);
         TlbOutcome::Second(second)
     }
@@ -370,26 +379,22 @@ impl Mmu {
     /// The port has no TLB for pages of this size.
     #[inline]
     pub fn fill(&mut self, port: usize, page: TlbPage) {
-        self.fill_levels(port, PageKey::new(page), false);
+        self.fill_knowing(port, page, false, &());
     }
 
-    /// Does what [`Mmu::fill`] does, but fills the wired slots of each level that has such slots. The entries map pages
-    /// of a page table.
+    /// Does what [`Mmu::fill`] does, where the caller has noted uses. If `of_table`, the page is a page of a page
+    /// table, and its entries go into the wired slots of each level that has such slots.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.
-    #[inline]
-    pub fn fill_wired(&mut self, port: usize, page: TlbPage) {
-        self.fill_levels(port, PageKey::new(page), true);
-    }
-
-    fn fill_levels(&mut self, port: usize, key: PageKey, wired: bool) {
+    pub fn fill_knowing(&mut self, port: usize, page: TlbPage, of_table: bool, uses: &impl LastUses) {
+        let key = PageKey::new(page);
         self.note_pending();
         let first = self.first_level(port, key);
         if let Some(second) = self.second_level(first, key) {
-            self.put(second, key, wired);
+            self.put(second, key, of_table, uses);
         }
-        let slot = self.put(first, key, wired);
+        let slot = self.put(first, key, of_table, uses);
         self.set_last(port, first, slot, key);
     }
 
@@ -555,9 +560,9 @@ impl Mmu {
         }
     }
 
-    fn put(&mut self, tlb: usize, key: PageKey, wired: bool) -> usize {
+    fn put(&mut self, tlb: usize, key: PageKey, wired: bool, uses: &impl LastUses) -> usize {
         let Tlb { counts, array, is_first, .. } = &mut self.tlbs[tlb];
-        let put = array.put(key, wired, &mut self.times);
+        let put = array.put(key, wired, &mut self.times, uses);
         counts.entries.fills += u64::from(!put.was_present);
         if put.evicted {
             counts.entries.evictions += 1;

@@ -31,8 +31,9 @@
 //!
 //! Why references to any page that is present may be dropped
 //! - Where a hit changes at most the time of its entry (LRU, FIFO, random), a reference to an entry that is known to be
-//!   present need not be looked up. Its time is noted in the entry's place ([`Mmu::begin_uses`]). All slots share one
-//!   clock, so such uses and look-ups have one order. [`Mmu::take_left`] says which entries are present no longer.
+//!   present need not be looked up. The caller notes its time, and tells the TLBs the time when a victim is chosen
+//!   ([`LastUses`]). The TLBs follow the caller's clock ([`Mmu::advance`]), so such uses and look-ups have one order.
+//!   [`Mmu::take_left`] says which entries are present no longer.
 
 mod array;
 mod config;
@@ -45,4 +46,4 @@ mod walk_caches;
 pub use config::{MmuConfig, TlbConfig, WalkCacheConfig};
 pub use mmu::{DATA_PORT, FETCH_PORT, Mmu, MmuCounts, TlbCounts, TlbOutcome};
 pub use page::{GLOBAL_SPACE, TlbPage};
-pub use use_times::TlbUses;
+pub use use_times::LastUses;

@@ -1,27 +1,21 @@
 //! `UseTimes` holds when each slot of all TLBs and walk caches was last used (LRU) or filled.
 
 /// The time of an empty slot.
-const EMPTY: i32 = 0;
+const EMPTY: i64 = 0;
 
-/// The last time. When the clock reaches it, times are numbered anew.
-const LAST_TIME: i32 = i32::MAX - 1;
+/// The look-ups and fills of one reference change at most so many times. See [`UseTimes::advance`].
+const CHANGES_LOG2: u32 = 8;
 
-/// `UseTimes` has one clock for all slots, so that a use is one store wherever it is noted. The first of the times
-/// belongs to no slot: uses that change nothing are noted there.
+/// `UseTimes` has one clock for all slots.
 #[derive(Clone, Debug)]
 pub(super) struct UseTimes {
-    times: Vec<i32>,
-    clock: i32,
-    /// The number of renumberings of times.
-    numbering: u32,
+    times: Vec<i64>,
+    clock: i64,
 }
-
-/// The place of the time that belongs to no slot.
-pub(super) const NO_SLOT: usize = 0;
 
 impl UseTimes {
     pub(super) fn new() -> Self {
-        Self { times: vec![EMPTY], clock: EMPTY, numbering: 0 }
+        Self { times: Vec::new(), clock: EMPTY }
     }
 
     /// Adds empty slots. Returns the place of the first of them.
@@ -34,7 +28,6 @@ impl UseTimes {
     /// Notes a use of the slot at a place.
     #[inline(always)]
     pub(super) fn stamp(&mut self, place: usize) {
-        self.reserve(1);
         self.clock += 1;
         self.times[place] = self.clock;
     }
@@ -45,71 +38,85 @@ impl UseTimes {
     }
 
     /// Returns the times of some slots.
-    pub(super) fn of(&self, places: core::ops::Range<usize>) -> &[i32] {
-        &self.times[places]
+    pub(super) fn of(&mut self, places: core::ops::Range<usize>) -> &mut [i64] {
+        &mut self.times[places]
     }
 
-    /// Returns how often times were numbered anew.
-    pub(super) fn numbering(&self) -> u32 {
-        self.numbering
-    }
-
-    /// Makes room for the times of `uses` uses.
-    #[inline(always)]
-    fn reserve(&mut self, uses: usize) {
-        if uses > (LAST_TIME - self.clock) as usize {
-            self.renumber();
-        }
-    }
-
-    /// Begins to note uses, at most `most` uses. [`UseTimes::end`] ends this.
+    /// Moves the clock on to a reference of the caller's clock. The times that follow are later than the caller's use
+    /// at this time, and earlier than the caller's use at the next time.
     #[inline]
-    pub(super) fn begin(&mut self, most: usize) -> TlbUses<'_> {
-        self.reserve(most);
-        TlbUses { times: &mut self.times, start: self.clock }
+    pub(super) fn advance(&mut self, now: u64) {
+        let now = time_of_use(now);
+        debug_assert!(self.clock < now + (1 << CHANGES_LOG2), "a reference changes few times");
+        self.clock = self.clock.max(now);
     }
 
-    /// Moves the clock on by `uses` uses.
-    #[inline]
-    pub(super) fn end(&mut self, uses: usize) {
-        self.clock += uses as i32;
+    /// Moves the clock on so that the next use is later than all times.
+    pub(super) fn pass_all(&mut self) {
+        self.clock = self.times.iter().fold(self.clock, |last, &time| time.max(last));
     }
 
     /// Returns the bytes that the times take.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.times)
     }
-
-    /// Gives the slots the times 1, 2, … in the same order.
-    #[cold]
-    #[inline(never)]
-    fn renumber(&mut self) {
-        let used = |&place: &usize| self.times[place] != EMPTY;
-        let mut order: Vec<usize> = (0..self.times.len()).filter(used).collect();
-        order.sort_by_key(|&place| self.times[place]);
-        self.numbering += 1;
-        self.clock = EMPTY;
-        for place in order {
-            self.clock += 1;
-            self.times[place] = self.clock;
-        }
-    }
 }
 
-/// `TlbUses` notes uses of entries of first-level TLBs, in order.
-#[derive(Debug)]
-pub struct TlbUses<'a> {
-    times: &'a mut [i32],
-    start: i32,
+/// Returns the time, among the times of slots, of a use at a time of the caller's clock.
+#[inline]
+fn time_of_use(now: u64) -> i64 {
+    (now << CHANGES_LOG2) as i64
 }
 
-impl TlbUses<'_> {
-    /// Notes the use with this number, from 0, of the entry at a place. Returns false if there is no such place.
+/// `LastUses` are the uses of entries of first-level TLBs that the caller notes instead of the TLBs, at times of its
+/// own clock. An entry's number is [`Mmu::entry_of_last`](super::Mmu::entry_of_last).
+///
+/// The TLBs ask only where a time may choose a victim. Uses from before an entry was filled change nothing.
+pub trait LastUses {
+    /// Returns the time of a use of an entry after `time`, if there is one. It need not be the last use.
+    fn later(&self, entry: u32, time: u64) -> Option<u64>;
+
+    /// Calls `note` with entries and times. The last use of each entry is among them.
+    fn all(&self, note: impl FnMut(u32, u64));
+}
+
+/// The caller notes no uses.
+impl LastUses for () {
     #[inline(always)]
-    pub fn note(&mut self, place: u32, number: usize) -> bool {
-        let Some(time) = self.times.get_mut(place as usize) else { return false };
-        *time = self.start + 1 + number as i32;
-        true
+    fn later(&self, _: u32, _: u64) -> Option<u64> {
+        None
+    }
+
+    #[inline(always)]
+    fn all(&self, _: impl FnMut(u32, u64)) {}
+}
+
+/// `UsesOf` are the uses of the entries of some slots. The first slot has the number `first`.
+pub(super) struct UsesOf<'a, U> {
+    pub(super) uses: &'a U,
+    pub(super) first: u32,
+}
+
+impl<U: LastUses> UsesOf<'_, U> {
+    /// Gives a slot a later time, if there is a later use. Returns whether the time has changed.
+    #[inline]
+    pub(super) fn update(&self, times: &mut [i64], position: usize) -> bool {
+        let time = times[position];
+        let later = self.uses.later(self.first + position as u32, (time >> CHANGES_LOG2) as u64);
+        later.into_iter().for_each(|later| times[position] = time_of_use(later));
+        later.is_some()
+    }
+
+    /// Brings the times of all slots that are not empty up to date.
+    pub(super) fn update_all(&self, times: &mut [i64]) {
+        let first = self.first;
+        self.uses.all(|entry, time| {
+            if let Some(known) = times.get_mut(entry.wrapping_sub(first) as usize)
+                && *known != EMPTY
+            {
+                *known = time_of_use(time).max(*known);
+            }
+        });
     }
 }
 
@@ -118,19 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_that_are_numbered_anew_keep_their_order() {
+    fn times_follow_the_clock_of_the_caller() {
         let mut times = UseTimes::new();
-        let first = times.add(4);
-        times.clock = LAST_TIME - 4;
-        for slot in [0, 1, 2, 0] {
-            times.stamp(first + slot);
-        }
+        let first = times.add(3);
+        times.stamp(first);
+        times.advance(7);
         times.stamp(first + 1);
-        assert_eq!((times.clock, times.of(first..first + 4)), (4, &[3, 4, 2, EMPTY][..]));
-        let mut uses = times.begin(10);
-        assert!(uses.note(first as u32 + 3, 2) && !uses.note(first as u32 + 4, 3));
-        times.end(3);
+        times.stamp(first + 1);
+        times.advance(7);
         times.stamp(first + 2);
-        assert_eq!(times.of(first..first + 4), &[3, 4, 8, 7]);
+        let [a, b, c] = *times.of(first..first + 3) else { unreachable!() };
+        assert!(a < time_of_use(7) && time_of_use(7) < b && b < c && c < time_of_use(8));
+        assert_eq!(c - b, 1);
     }
 }

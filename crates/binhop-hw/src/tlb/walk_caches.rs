@@ -80,7 +80,7 @@ impl WalkCaches {
                 continue;
             }
             let key = walk_key(space, base_page, shifts[cache.level], self.base_log2);
-            let put = cache.array.put(key, false, times);
+            let put = cache.array.put(key, false, times, &());
             cache.counts.fills += u64::from(!put.was_present);
             cache.counts.evictions += u64::from(put.evicted);
         }

@@ -15,6 +15,8 @@
 //! [`super::occasions`]). A hashed index can put any line into any set: it has one slot. Accesses of walks are
 //! skipped by the same rule (see [`walks`]).
 
+mod skipped;
+mod sleep;
 mod walks;
 
 use std::ops::Range;
@@ -23,6 +25,7 @@ use binhop_base::{MappingId, PowerOfTwo};
 use binhop_hw::{CacheConfig, IndexBy, WritePolicy};
 use binhop_trace::EventBatch;
 
+pub(super) use skipped::{Skipped, SkippedPages};
 pub(super) use walks::WalkAccess;
 
 const DIRTY: u64 = 1;
@@ -50,6 +53,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Makes the shape of a cache that writes back and allocates.
+    #[cfg(test)]
+    pub(super) fn of_slots(line_log2: u32, slots: u64) -> Self {
+        Self { line_log2, slots, needs_first_hit: false, write_back: true, allocate: true }
+    }
+
     /// Returns the slots into which line `line` of a page of `in_page` lines may fall, whatever the page.
     pub(super) fn slots_of(&self, line: u64, in_page: u64) -> impl Iterator<Item = u32> + use<> {
         let first = line & (self.slots - 1) & (in_page - 1);
@@ -104,8 +113,12 @@ struct Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filters {
     slots: Vec<Slot>,
-    /// For each slot, the mapping of its line. Only a loop that translates reads the mappings of lines that it skips.
+    /// For each slot, the mapping of its line.
     ids: Vec<u32>,
+    /// For each slot, the lower half of the number of its line's mapping, so that a search reads little.
+    short_ids: Vec<u16>,
+    /// For each slot that is asleep, the time of the last access; 0 for each other slot. See [`sleep`].
+    asleep: Vec<u64>,
     /// For each slot whose line was accessed last by a walk, the tag of the line before, if a walk accessed it, too;
     /// otherwise 0.
     before: Vec<u64>,
@@ -123,7 +136,7 @@ pub(crate) struct Filters {
 struct Slot {
     /// The virtual line number of the line accessed last × 4, plus [`DIRTY`] and [`REHIT`].
     tag: u64,
-    /// The time of the last access. The time is exact only where `timed`.
+    /// The time of the last access, or 0 if the slot is asleep. The time is exact only where `timed`.
     time: u64,
 }
 
@@ -183,47 +196,6 @@ pub(super) enum SlotLine {
     Held(u64),
 }
 
-/// `SkippedPages` translates the pages of rows that are skipped.
-pub(super) trait SkippedPages {
-    /// True if the mappings of lines matter. Otherwise they may be any numbers.
-    const READS_MAPPINGS: bool;
-
-    /// Returns whether a reference of two lines may touch two pages. Such a row is not skipped. The arguments are the
-    /// mappings of the lines, and the addresses of the first and the last byte.
-    fn crosses(&self, ids: [u32; 2], bytes: [u64; 2]) -> bool;
-
-    /// Translates the page of a reference. Returns false if the row must not be skipped; nothing has changed then.
-    fn translate(&mut self, reference: Skipped) -> bool;
-}
-
-/// `Skipped` is a reference whose row is skipped.
-#[derive(Clone, Copy)]
-pub(super) struct Skipped {
-    /// The code of the operation.
-    pub(super) op: usize,
-    pub(super) addr: u64,
-    /// The mapping of the first line.
-    pub(super) id: u32,
-    /// The number of the row among the rows that are skipped.
-    pub(super) row: usize,
-    pub(super) time: u64,
-}
-
-/// Addresses are translated at no cost.
-impl SkippedPages for () {
-    const READS_MAPPINGS: bool = false;
-
-    #[inline(always)]
-    fn crosses(&self, _: [u32; 2], _: [u64; 2]) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn translate(&mut self, _: Skipped) -> bool {
-        true
-    }
-}
-
 /// Returns the first and the last line of a reference. An address that wraps lies on other lines than the
 /// last lines of memory.
 #[inline]
@@ -258,6 +230,8 @@ impl Filters {
         Self {
             slots: vec![Slot { tag: EMPTY, time: 0 }; slots],
             ids: vec![0; slots],
+            short_ids: vec![0; slots],
+            asleep: vec![0; slots],
             before: vec![0; slots],
             ports: [fetch, data],
             // By the code of the operation: fetch, load, store, modify.
@@ -286,7 +260,7 @@ impl Filters {
     /// hold such runs.
     ///
     /// A row is skipped only if `pages` says that its page needs no look-up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn skip<P: SkippedPages>(
         &mut self,
         columns: Columns<'_>,
@@ -315,7 +289,6 @@ impl Filters {
         let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
         let slots = self.slots.as_mut_slice();
         let ids = &self.ids[..slots.len()];
-        let id = |slot: usize| if P::READS_MAPPINGS { ids[slot] } else { 0 };
         let ways = &self.ways;
         let (line_log2, mask) = (ways[0].line_log2, ways[0].mask);
         let mut now = *clock;
@@ -337,22 +310,23 @@ impl Filters {
                 break;
             }
             let time = if TIMED { now + 1 } else { now + row as u64 + 1 };
-            let reference = Skipped { op, addr: addr[row], id: id(at(first)), row, time };
+            let reference = Skipped { op, addr: addr[row], time };
             if first != last {
                 if !RUNS || last.wrapping_sub(first) > u64::from(op == 0 && count[row] > 1) {
                     break;
                 }
                 let second = &slots[at(last)];
-                if !sure(second, last)
-                    || pages.crosses([reference.id, id(at(last))], [addr[row], end])
-                    || !pages.translate(reference)
-                {
+                if !sure(second, last) || pages.crosses([addr[row], end]) || !pages.translate(reference) {
                     break;
                 }
                 if TIMED {
                     slots[at(first)].time = now + 1;
                     slots[at(last)].time = now + 2;
                     now += 2;
+                }
+                if P::NOTES {
+                    pages.note(usize::from(op > 0), ids[at(first)], time);
+                    pages.note(usize::from(op > 0), ids[at(last)], if TIMED { now } else { time });
                 }
             } else {
                 if !pages.translate(reference) {
@@ -361,6 +335,9 @@ impl Filters {
                 if TIMED {
                     now += way.accesses;
                     slot.time = now;
+                }
+                if P::NOTES {
+                    pages.note(usize::from(op > 0), ids[at(first)], if TIMED { now } else { time });
                 }
             }
             row += 1;
@@ -438,8 +415,12 @@ impl Filters {
         let Table { base, mask, fresh, write_back, allocate, trusted, .. } = self.ports[port];
         let place = base + (line & mask) as usize;
         let slot = &mut self.slots[place];
-        let Slot { tag, time } = *slot;
+        let Slot { tag, mut time } = *slot;
+        if time == 0 {
+            time = std::mem::take(&mut self.asleep[place]);
+        }
         let held = std::mem::replace(&mut self.ids[place], id);
+        self.short_ids[place] = id as u16;
         let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
         slot.time = now;
@@ -487,8 +468,8 @@ impl Filters {
     /// Returns the mapping and the time of the last access of every slot that was accessed after `time`.
     pub(crate) fn accesses_since(&self, time: u64) -> impl Iterator<Item = (MappingId, u64)> {
         debug_assert!(self.timed);
-        let accessed = self.slots.iter().zip(&self.ids).filter(move |(slot, _)| slot.time > time);
-        accessed.map(|(slot, &id)| (MappingId(id), slot.time))
+        let times = self.slots.iter().zip(&self.asleep).map(|(slot, &asleep)| slot.time.max(asleep));
+        times.zip(&self.ids).filter(move |&(last, _)| last > time).map(|(last, &id)| (MappingId(id), last))
     }
 }
 

@@ -229,16 +229,31 @@ impl Prepare {
         }
         let devices =
             setup.subscription.as_ref().is_some_and(|all| all.touched(OccasionKind::Device).is_some());
+        let translator = needs
+            .translation
+            .as_ref()
+            .map(|config| {
+                let first = setup.pages_of_unit();
+                let in_rows = setup.collapse && setup.subscription.is_none() && needs.walks_may_be_rows();
+                let data = usize::from(needs.split);
+                let keeps_two = setup.keeps_two;
+                Translator::new(config, first, (needs.shapes, data), in_rows, keeps_two).map(Box::new)
+            })
+            .transpose()?;
+        let slots_sleep = translator.as_ref().is_some_and(|translator| translator.knows_pages());
         let mut prepare = Self {
             place: place.to_string(),
             rows_before: 0,
             page: needs.page,
             spaces,
-            // The residency horizon and placements need times. Where physical = virtual there are neither.
+            // The residency horizon and placements need times, and so do slots that sleep. Where physical = virtual
+            // there is neither a horizon nor a placement.
             filters: Filters::new(
                 needs.shapes,
                 needs.split,
-                setup.safe.is_some() && (needs.follows || !needs.tight) || needs.softvm.is_some(),
+                setup.safe.is_some() && (needs.follows || !needs.tight)
+                    || needs.softvm.is_some()
+                    || slots_sleep,
             ),
             data: usize::from(needs.split),
             line_log2: needs.shapes.map(|shape| shape.line_log2),
@@ -248,17 +263,7 @@ impl Prepare {
             occasions: setup.subscription.as_ref().map(|subscription| {
                 Occasions::new(Arc::clone(subscription), &needs.shapes, needs.split, needs.page.log2())
             }),
-            translator: needs
-                .translation
-                .as_ref()
-                .map(|config| {
-                    let first = setup.pages_of_unit();
-                    let in_rows = setup.collapse && setup.subscription.is_none() && needs.walks_may_be_rows();
-                    let data = usize::from(needs.split);
-                    let keeps_two = setup.keeps_two;
-                    Translator::new(config, first, (needs.shapes, data), in_rows, keeps_two).map(Box::new)
-                })
-                .transpose()?,
+            translator,
             miss_tables: needs
                 .softvm
                 .as_ref()

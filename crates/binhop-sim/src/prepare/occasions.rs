@@ -96,7 +96,7 @@ impl Prepare {
     pub(super) fn access_with_occasions(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let store = kind == Kind::Store;
         let now = self.clock;
-        let sure = self.filters.drops(port, line, store, now);
+        let (sure, _) = self.filters.drops_or_wakes(port, line, store, now);
         let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
         let by = Port::of(kind);
         let page_no = line >> (self.page.log2() - self.line_log2[port]);

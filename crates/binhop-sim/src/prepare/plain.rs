@@ -86,11 +86,8 @@ impl Prepare {
             return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let translator = self.translator.as_mut().expect("called where addresses are translated");
-        if let Some((known, mmu)) = translator.known() {
-            let mut uses = known.begin(mmu, columns.op.len());
-            let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut uses);
-            mmu.end_uses(skipped);
-            return skipped;
+        if let Some(known) = translator.known() {
+            return self.filters.skip(columns, runs, &mut self.clock, &mut known.uses());
         }
         let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
         let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);

@@ -142,7 +142,7 @@ impl Prepare {
             occasions.forget_pages();
         }
         if let Some(translator) = &mut self.translator {
-            translator.forget_known();
+            translator.forget_known(&mut self.filters);
         }
     }
 

@@ -20,7 +20,7 @@ use binhop_base::{Asid, Kind, MappingId, PageId, PageNo, Result};
 use binhop_hw::{Mmu, TlbPage};
 use binhop_os::page_table::{PageTables, Step};
 
-use super::filter::{Shape, Skipped, SkippedPages, WalkAccess};
+use super::filter::{Filters, Shape, Skipped, SkippedPages, WalkAccess};
 use super::huge_pages::HugePages;
 use super::known_pages::KnownPages;
 use super::routes::{Route, Routes};
@@ -55,7 +55,8 @@ pub(super) struct Translator {
     fault_in_run: Option<Fault>,
     /// Room for the steps of a walk.
     steps: Vec<Step>,
-    /// The pages that need no look-up; `None` if a hit changes more than a time, or if each lane has TLBs of its own.
+    /// The pages that need no look-up. `None`: a hit changes more than a time, a filter serves two TLBs, or each lane
+    /// has TLBs of its own.
     known: Option<KnownPages>,
     /// The routes of recent walks, with the entries that each has read.
     routes: Routes,
@@ -72,7 +73,7 @@ impl Translator {
         keeps_two: bool,
     ) -> Result<Self> {
         let mut tlbs = Tlbs::new(config);
-        let known = tlbs.mmu.uses_are_times().then(KnownPages::default);
+        let known = KnownPages::new(&tlbs.mmu, data != FETCH);
         tlbs.mmu.report_left(known.is_some());
         Ok(Self {
             config: Arc::clone(config),
@@ -99,11 +100,13 @@ impl Translator {
 
     /// Returns whether the page of a mapping is known to be in the port's first-level TLB. If so, notes the use.
     #[inline]
-    fn uses_known(&mut self, port: Port, mapping: MappingId) -> bool {
-        let Some((known, mmu)) = self.known() else { return false };
-        let place = known.find(port, mapping);
-        place.into_iter().for_each(|place| mmu.use_at(place));
-        place.is_some()
+    fn uses_known(&mut self, port: Port, mapping: MappingId, now: u64) -> bool {
+        let Some(known) = &mut self.known else { return false };
+        let knows = known.knows(port, mapping);
+        if knows {
+            known.note(port, mapping, now);
+        }
+        knows
     }
 
     /// Returns whether a reference need not be looked up, where no page is known. If so, notes the reference's time.
@@ -128,16 +131,23 @@ impl Translator {
         Some(TlbPages { last: mmu.last_pages(), mmu, log2, space: asid.0, references: [0; 2], times: [0; 2] })
     }
 
-    /// Returns the pages that need no look-up, and the TLBs, while all lanes share the TLBs and a use changes at most a
-    /// time.
+    /// Returns whether slots of the filters sleep while their pages must be looked up.
     #[inline]
-    pub(super) fn known(&mut self) -> Option<(&KnownPages, &mut Mmu)> {
-        Some((self.known.as_ref()?, &mut self.tlbs.as_mut()?.mmu))
+    pub(super) fn knows_pages(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Returns the pages that need no look-up.
+    #[inline]
+    pub(super) fn known(&mut self) -> Option<&mut KnownPages> {
+        self.known.as_mut()
     }
 
     /// Forgets which pages need no look-up.
-    pub(super) fn forget_known(&mut self) {
-        self.known.iter_mut().for_each(KnownPages::forget_all);
+    pub(super) fn forget_known(&mut self, filters: &mut Filters) {
+        if let (Some(known), Some(tlbs)) = (&mut self.known, &mut self.tlbs) {
+            known.forget_all(&mut tlbs.mmu, filters);
+        }
     }
 
     /// Returns the page that the table maps at a page of a space.
@@ -250,15 +260,13 @@ impl TlbPages<'_> {
 }
 
 impl SkippedPages for TlbPages<'_> {
-    const READS_MAPPINGS: bool = false;
-
     #[inline(always)]
-    fn crosses(&self, _: [u32; 2], [first, last]: [u64; 2]) -> bool {
+    fn crosses(&self, [first, last]: [u64; 2]) -> bool {
         first >> self.log2 != last >> self.log2
     }
 
     #[inline(always)]
-    fn translate(&mut self, Skipped { op, addr, time, .. }: Skipped) -> bool {
+    fn translate(&mut self, Skipped { op, addr, time }: Skipped) -> bool {
         let (port, number) = (usize::from(op > 0), addr >> self.log2);
         if self.last[port] == number {
             self.references[port] += 1;
@@ -281,7 +289,7 @@ impl Prepare {
     ) -> Result<bool> {
         let now = self.clock;
         let Some(translator) = &mut self.translator else { return Ok(false) };
-        if translator.uses_known(port, mapping) || translator.drops(port, page_no, now) {
+        if translator.uses_known(port, mapping, now) || translator.drops(port, page_no, now) {
             return Ok(false);
         }
         let walks = self.look_up(port, page_no, mapping, kind)?;
@@ -292,10 +300,18 @@ impl Prepare {
     /// Takes in an access of a stream with translation, and without units.
     #[inline(never)]
     pub(super) fn access_translated(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
-        let sure = self.filters.drops(port, line, kind == Kind::Store, self.clock);
-        let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
+        let (sure, slept) = self.filters.drops_or_wakes(port, line, kind == Kind::Store, self.clock);
         let by = Port::of(kind);
-        if !self.translator.as_deref_mut().is_some_and(|translator| translator.uses_known(by, mapping)) {
+        if sure
+            && !slept
+            && let Some(known) = self.translator.as_deref_mut().and_then(Translator::known)
+        {
+            known.note(by, self.filters.mapping_of(port, line), self.clock);
+            return Ok(());
+        }
+        let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
+        let now = self.clock;
+        if !self.translator.as_deref_mut().is_some_and(|translator| translator.uses_known(by, mapping, now)) {
             return self.access_unknown(port, line, mapping, kind, sure);
         }
         if !sure {
@@ -316,6 +332,13 @@ impl Prepare {
     ) -> Result<()> {
         let page_no = line >> (self.page.log2() - self.line_log2[port]);
         let walks = self.translate(Port::of(kind), page_no, mapping, kind)?;
+        debug_assert!(
+            self.translator
+                .iter()
+                .flat_map(|translator| &translator.known)
+                .all(|known| known.knows(Port::of(kind), mapping)),
+            "a slot that is awake has a page that need not be looked up"
+        );
         let passes = !(sure && self.filters.drops(port, line, kind == Kind::Store, self.clock));
         if passes {
             self.push(port, line, mapping, kind);
@@ -333,10 +356,13 @@ impl Prepare {
         let translator = self.translator.as_mut().expect("called where addresses are translated");
         let size_log2 = translator.config.table.page.log2();
         let page = TlbPage { space: asid.0, number: page_no, size_log2 };
-        if let Some(tlbs) = &mut translator.tlbs
-            && tlbs.mmu.find_first(port as usize, page)
-        {
-            return Ok(false);
+        if let Some(tlbs) = &mut translator.tlbs {
+            if translator.known.is_some() {
+                tlbs.mmu.advance(self.clock);
+            }
+            if tlbs.mmu.find_first(port as usize, page) {
+                return Ok(false);
+            }
         }
         let mut walk = Walk {
             port,
@@ -350,10 +376,15 @@ impl Prepare {
         };
         if let Some(tlbs) = &mut translator.tlbs {
             let counts = &mut self.stream.translation;
-            let decision = walk.decide(tlbs, &translator.config, translator.tables.shifts(), None, counts);
-            for entry in tlbs.mmu.take_left() {
-                translator.known.iter_mut().for_each(|known| known.forget(entry));
-            }
+            let shifts = translator.tables.shifts();
+            let decision = match &mut translator.known {
+                Some(known) => {
+                    let decision = walk.decide(tlbs, &translator.config, shifts, None, counts, known);
+                    tlbs.mmu.take_left().for_each(|entry| known.forget(entry, &mut self.filters));
+                    decision
+                }
+                None => walk.decide(tlbs, &translator.config, shifts, None, counts, &()),
+            };
             match decision {
                 Decision::First => return Ok(false),
                 Decision::Second if !self.timed => {
@@ -390,17 +421,19 @@ impl Prepare {
         if let Some(Translator { known: Some(known), tlbs: Some(Tlbs { mmu, .. }), .. }) =
             self.translator.as_deref_mut()
             && mmu.is_last(port as usize, page_no)
-            && let Some((entry, place)) = mmu.places_of_last(port as usize)
+            && let Some(entry) = mmu.entry_of_last(port as usize)
         {
-            known.know(port, mapping, entry, place);
+            known.know(port, mapping, entry);
         }
     }
 
     /// Gives each lane TLBs of its own, because placements may evict pages from here on.
     pub(super) fn unshare_tlbs(&mut self) {
         if let Some(translator) = &mut self.translator
-            && let Some(mut tlbs) = translator.tlbs.take()
+            && translator.tlbs.is_some()
         {
+            translator.forget_known(&mut self.filters);
+            let mut tlbs = translator.tlbs.take().expect("lanes share the TLBs");
             tlbs.mmu.report_left(false);
             tlbs.mmu.forget_last_pages();
             translator.known = None;

@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{FrameNo, Kind, MappingId, PageId};
-use binhop_hw::{Mmu, TlbOutcome, TlbPage};
+use binhop_hw::{LastUses, Mmu, TlbOutcome, TlbPage};
 use binhop_os::page_table::TableKind;
 
 use crate::machine::{HANDLER_ALIGNMENT, Refill, TranslationConfig};
@@ -102,7 +102,8 @@ impl Walk {
     }
 
     /// Asks the TLBs, and fills them where they miss. Counts the misses. `shifts` has a number for each level that the
-    /// walk reads. `whole` is the run of the huge page, if the run is whole in the lane.
+    /// walk reads. `whole` is the run of the huge page, if the run is whole in the lane. `uses` are the uses of which
+    /// the TLBs do not know.
     pub(crate) fn decide(
         &self,
         tlbs: &mut Tlbs,
@@ -110,12 +111,13 @@ impl Walk {
         shifts: &[u32],
         whole: Option<u32>,
         counts: &mut TranslationCounts,
+        uses: &impl LastUses,
     ) -> Decision {
         let Self { port, kind, page: base, .. } = *self;
         let page = if whole.is_some() { config.huge_page(base) } else { base };
         let mmu = &mut tlbs.mmu;
         let first = config.serving[port as usize];
-        match mmu.look_up(port as usize, page) {
+        match mmu.look_up_knowing(port as usize, page, false, uses) {
             TlbOutcome::First(_) => return Decision::First,
             TlbOutcome::Second(_) => {
                 counts.missed(first, kind);
@@ -131,7 +133,7 @@ impl Walk {
         let (mut spared, mut of_entry) = (0, None);
         if config.table.kind == TableKind::Mips {
             let (data, page) = (Port::Data as usize, Self::page_of_entry(config, page));
-            let outcome = mmu.look_up_wired(data, page);
+            let outcome = mmu.look_up_knowing(data, page, true, uses);
             let first = config.serving[data];
             if !matches!(outcome, TlbOutcome::First(_)) {
                 counts.missed_entry(first);
@@ -139,14 +141,14 @@ impl Walk {
             of_entry = Some(outcome);
             if outcome == TlbOutcome::Miss {
                 config.mmu.tlbs[first].next.into_iter().for_each(|second| counts.missed_entry(second));
-                mmu.fill_wired(data, page);
+                mmu.fill_knowing(data, page, true, uses);
             }
         } else if !config.mmu.walk_caches.is_empty() {
             let from_caches = mmu.walk_from(base.space, base.number, shifts);
             mmu.fill_walk_caches(base.space, base.number, shifts, from_caches);
             spared = from_caches as u32;
         }
-        mmu.fill(port as usize, page);
+        mmu.fill_knowing(port as usize, page, false, uses);
         match whole {
             Some(run) => tlbs.runs.fill((page.space, page.number), run),
             None => tlbs.pages.fill((page.space, page.number), self.mapped),

@@ -15,7 +15,7 @@ impl Prepare {
     pub(super) fn tell_tlbs(&mut self, event: TlbEvent) {
         let Some(translator) = &mut self.translator else { return };
         translator.last = [None; 2];
-        translator.forget_known();
+        translator.forget_known(&mut self.filters);
         match &mut translator.tlbs {
             Some(tlbs) => event.apply(tlbs, &translator.config),
             None => self.control(Control::Tlb(event)),

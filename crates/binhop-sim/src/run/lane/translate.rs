@@ -195,7 +195,9 @@ impl LaneTranslator {
         let levels = self.shifts.iter().filter(|&&shift| shift >= huge_log2).count();
         let decision = match (walk.decision, &mut self.tlbs) {
             (Some(decision), _) => decision,
-            (None, Some(tlbs)) => walk.decide(tlbs, config, &self.shifts[..levels], whole, &mut self.counts),
+            (None, Some(tlbs)) => {
+                walk.decide(tlbs, config, &self.shifts[..levels], whole, &mut self.counts, &())
+            }
             (None, None) => unreachable!("preparation decides while lanes share TLBs"),
         };
         let (spared, root, second) = match decision {
