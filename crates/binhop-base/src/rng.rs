@@ -103,17 +103,36 @@ impl Rng {
 
     /// Shuffles the places `places` of a slice. All places before them must be shuffled already. A caller can thus
     /// shuffle a long list only as far as it reads the list.
+    ///
+    /// The draws of a [`BATCH`] are made before its places are read. A place outside the host's caches then delays no
+    /// draw, and the host waits for many places at once.
+    ///
+    /// # Panics
+    /// The slice has fewer places.
     pub fn shuffle_places<T>(self, stream: Stream, items: &mut [T], places: core::ops::Range<usize>) {
-        for place in places {
-            let left = (items.len() - place) as u64;
-            items.swap(place, place + self.below(stream, place as u64, left) as usize);
+        assert!(places.end <= items.len(), "place {} of {}", places.end, items.len());
+        let mut with = [0; BATCH];
+        let mut first = places.start;
+        while first < places.end {
+            let with = &mut with[..BATCH.min(places.end - first)];
+            for (place, with) in (first..).zip(&mut *with) {
+                *with = place + self.below(stream, place as u64, (items.len() - place) as u64) as usize;
+            }
+            for (place, &mut with) in (first..).zip(&mut *with) {
+                items.swap(place, with);
+            }
+            first += BATCH;
         }
     }
 }
 
+/// The number of places that a shuffle draws together.
+const BATCH: usize = 64;
+
 const MULTIPLIER: u64 = 0xD2B7_4407_B1CE_6E93;
 const WEYL: u64 = 0x9E37_79B9_7F4A_7C15;
 
+#[inline]
 const fn philox(mut key: u64, mut counter: [u64; 2]) -> [u64; 2] {
     let mut round = 0;
     while round < 10 {
