@@ -212,7 +212,8 @@ fn two_phase(tree: &Tree) -> Verdict {
     for cache in [config.fetch, config.data].map(|number| &config.caches[number]) {
         let known =
             cache.ways == 1 || cache.replacement == Replacement::Lru && matches!(cache.ways, 2 | 4 | 8);
-        refuse(!known, "level 1 is neither direct-mapped nor LRU of 2, 4 or 8 ways")?;
+        let why = "level 1 is neither direct-mapped, nor LRU of 2, 4 or 8 ways, nor LRU of 8 ways beside 9 to 16 for data";
+        refuse(!known, why)?;
     }
     let common_counts = |number: usize| {
         let cache = &config.caches[number];
