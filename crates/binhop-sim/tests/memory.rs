@@ -113,6 +113,15 @@ fn policies_with_state_take_what_is_estimated() {
     compare_with_few_crowded_bins(&["placement.policy=colored-lists"], 2000, None);
 }
 
+/// Each thread draws a whole order of frames for a moment, of which a lane keeps a part.
+#[test]
+fn the_orders_that_threads_draw_are_estimated() {
+    let machine = machine("zen-4k", &["memory.size=64GiB", "placement.pool=1MiB"]);
+    let options = RunOptions { threads: 32, ..options(64, None) };
+    let bytes = estimated_memory(&[machine], &options, 64, [1, 1, 0]);
+    assert!(bytes > 32 * (64 << 20), "{bytes} B");
+}
+
 /// Many lists of four frames are all in use.
 #[test]
 #[ignore = "takes several seconds: 40,000 pages"]

@@ -3,6 +3,10 @@
 //! The initial order is drawn little further than the pool reaches. A frame that is taken leaves a mark at its
 //! place in the order ([`Ranks`]). To find the frame at a rank and to take a frame out therefore cost O(log
 //! P), whatever the size of the pool. The first question about a frame that was not found by its rank costs O(P).
+//!
+//! A run often uses few frames of a large memory. Then only the part of the order that was drawn is kept. If the pool
+//! reaches further, the order is drawn anew, and kept as a whole from then on. The draws are functions of their places,
+//! so the order is the same.
 
 use alloc::{vec, vec::Vec};
 use core::cell::{Cell, OnceCell};
@@ -13,10 +17,23 @@ use super::ranks::Ranks;
 
 /// The number of places that are drawn when the pool reaches a place that is not drawn. Draws together cost less than
 /// draws one by one.
-const AHEAD: usize = 16;
+const AHEAD: usize = 64;
+
+/// The fewest frames of a memory whose order may be kept in part.
+const FEWEST_IN_PART: u64 = 1 << 16;
+
+/// Returns the number of places that are drawn at first for a pool of `size` frames, if the rest of the order is not
+/// kept.
+pub(crate) fn part_at_start(frames: u64, size: u64) -> Option<u64> {
+    let part = size.saturating_add(size / 16);
+    (frames >= FEWEST_IN_PART && part <= frames / 2).then_some(part)
+}
 
 pub(super) struct Fresh {
-    /// All frames in initial order. Frames from place `drawn` on are not in order yet.
+    /// The number of frames, including taken frames.
+    frames: usize,
+    /// The frames in initial order, up to place `drawn` at least. If the order is kept as a whole, further frames
+    /// follow, which are not in order yet.
     order: Vec<u32>,
     drawn: usize,
     /// The number of places that have been within the pool. It is at most `drawn`.
@@ -39,28 +56,40 @@ pub(super) struct Fresh {
 impl Fresh {
     /// Makes all frames, in an order drawn from `rng`, and draws the first `size` frames.
     pub(super) fn new(frames: u32, rng: Rng, stream: Stream, size: usize) -> Self {
-        let mut fresh = Self::untouched((0..frames).collect(), rng, stream);
-        fresh.draw(size);
-        fresh.reached = size;
-        fresh
+        let mut order: Vec<u32> = (0..frames).collect();
+        let part = part_at_start(frames.into(), size as u64);
+        let drawn = part.map_or(size, |part| part as usize);
+        rng.shuffle_places(stream, &mut order, 0..drawn);
+        if part.is_some() {
+            // The copy takes no more memory than the part, and the next lane draws in the memory of the whole.
+            order = order[..drawn].to_vec();
+        }
+        Self { drawn, reached: size, ..Self::untouched(frames as usize, order, rng, stream) }
     }
 
     /// Makes all frames in an order of which nothing is drawn yet.
-    fn untouched(order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
-        let ranks = Ranks::new(order.len());
+    fn untouched(frames: usize, order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
+        let ranks = Ranks::new(frames);
         let (found, places) = (Cell::new(None), OnceCell::new());
-        Self { drawn: 0, reached: 0, rng, stream, found, places, ranks, used: 0, order }
+        Self { frames, drawn: 0, reached: 0, rng, stream, found, places, ranks, used: 0, order }
     }
 
-    /// Draws the order up to place `end`.
+    /// Draws the order up to place `end`, or a little further.
+    #[cold]
     fn draw(&mut self, end: usize) {
-        if end > self.drawn {
-            self.rng.shuffle_places(self.stream, &mut self.order, self.drawn..end);
-            if let Some(places) = self.places.get_mut() {
-                note_places(places, &self.order, self.drawn..end);
-            }
-            self.drawn = end;
+        let end = (end + AHEAD).min(self.frames);
+        let mut known = self.drawn;
+        if self.order.len() < self.frames {
+            // The whole takes the place of the part, and is never beside it.
+            self.order = Vec::new();
+            self.order = (0..self.frames as u32).collect();
+            known = 0;
         }
+        self.rng.shuffle_places(self.stream, &mut self.order, known..end);
+        if let Some(places) = self.places.get_mut() {
+            note_places(places, &self.order, self.drawn..end);
+        }
+        self.drawn = end;
     }
 
     /// Returns the place of a frame in the order, if the frame is or was within the pool.
@@ -72,7 +101,7 @@ impl Fresh {
             return Some(place);
         }
         let places = self.places.get_or_init(|| {
-            let mut places = vec![0; self.order.len()];
+            let mut places = vec![0; self.frames];
             note_places(&mut places, &self.order, 0..self.drawn);
             places
         });
@@ -82,7 +111,7 @@ impl Fresh {
 
     /// Returns the number of frames, including taken frames.
     pub(super) fn frames(&self) -> usize {
-        self.order.len()
+        self.frames
     }
 
     /// Returns the number of frames that were taken.
@@ -131,10 +160,10 @@ impl Fresh {
         self.used += 1;
         // No place from `entering` on was ever within the pool, so no frame there was taken.
         let entering = self.used + size - 1;
-        (entering < self.order.len()).then(|| {
+        (entering < self.frames).then(|| {
             self.reached = entering + 1;
             if self.reached > self.drawn {
-                self.draw((entering + AHEAD).min(self.order.len()));
+                self.draw(self.reached);
             }
             self.order[entering]
         })
@@ -152,9 +181,8 @@ fn note_places(places: &mut [u32], order: &[u32], range: core::ops::Range<usize>
 impl Fresh {
     /// Makes all frames in a given order.
     pub(super) fn in_order(order: Vec<u32>) -> Self {
-        let mut fresh = Self::untouched(order, Rng::new(0), Stream::new(binhop_base::Domain::FrameOrder, 0));
-        (fresh.drawn, fresh.reached) = (fresh.order.len(), fresh.order.len());
-        fresh
+        let (frames, stream) = (order.len(), Stream::new(binhop_base::Domain::FrameOrder, 0));
+        Self { drawn: frames, reached: frames, ..Self::untouched(frames, order, Rng::new(0), stream) }
     }
 }
 
@@ -164,6 +192,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{Fresh, Vec};
+
+    /// The pool reaches beyond the part that was drawn at first. `asked` says whether frames are sought by their numbers
+    /// before.
+    #[test]
+    fn an_order_of_which_a_part_is_kept_goes_on_as_a_whole() {
+        for (asked, size) in [(false, 160), (true, 160), (true, 32_000)] {
+            let (frames, rng, stream) = (1 << 16, Rng::new(3), Stream::new(Domain::FrameOrder, 1));
+            let mut model: Vec<u32> = (0..frames).collect();
+            rng.shuffle(stream, &mut model);
+            let mut fresh = Fresh::new(frames, rng, stream, size);
+            let part = super::part_at_start(frames.into(), size as u64);
+            assert_eq!((part, fresh.order.len() as u64), (part, part.unwrap_or(frames.into())));
+            let takes = if part.is_some() { size / 16 + 2 } else { 10 };
+            for take in 0..takes {
+                let rank = take * 7919 % size;
+                let frame = model.remove(rank);
+                if asked {
+                    assert!(fresh.holds(frame) && !fresh.holds(model[size]));
+                }
+                assert_eq!(fresh.at(rank), frame);
+                assert_eq!(fresh.take(frame, size), Some(model[size - 1]));
+                assert!(!asked || fresh.holds(model[size - 1]) && !fresh.holds(frame));
+            }
+            assert!(fresh.iter().eq(model[..size].iter().copied()));
+            assert_eq!(fresh.order.len(), frames as usize);
+        }
+    }
 
     proptest! {
         #[test]

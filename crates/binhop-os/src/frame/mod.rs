@@ -35,6 +35,7 @@ pub use allocator::Allocator;
 use allocator::PoolAllocator;
 pub use bins::{BinCounts, StateScope};
 pub use draws::Draws;
+pub(crate) use fresh::part_at_start;
 use lru::LruList;
 pub use pool::{Pool, PoolPolicy};
 pub use recency::Recency;

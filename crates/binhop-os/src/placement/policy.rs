@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use binhop_base::{Result, Rng};
 
 use super::settings::Settings;
-use crate::frame::lru::LruList;
+use crate::frame::{lru::LruList, part_at_start};
 use crate::{Allocator, Frames, PoolPolicy, StateScope};
 
 /// `Policy` describes a placement policy before a run.
@@ -31,6 +31,12 @@ pub struct Policy {
 pub struct LaneBytes {
     /// The bytes at the start.
     pub start: u64,
+    /// The further bytes once `part` pages were placed.
+    pub whole: u64,
+    /// The number of pages until the order of all frames is kept.
+    pub part: u64,
+    /// The further bytes while the frames are made.
+    pub making: u64,
     /// The bytes for each page that gets a frame.
     pub page: u64,
     /// The maximum number of bytes that all these pages take together.
@@ -46,6 +52,9 @@ pub struct LaneBytes {
     /// The further bytes for each segment or address space, if a policy asks which frames they use.
     pub owner: u64,
 }
+
+/// The bytes of the ranks of few frames, and of the ranks that are expected.
+const RANKS: u64 = 1 << 10;
 
 /// `Mechanism` is the way in which a policy gets its frames.
 #[derive(Clone, Copy, Debug)]
@@ -208,12 +217,18 @@ impl Policy {
                 ..LaneBytes::default()
             },
             Mechanism::Pool(build) => {
-                let start = frames.saturating_mul(5);
+                // Each frame in the order takes 4 B. The ranks of all frames take 5/32 B for each frame.
+                let part = part_at_start(frames, settings.pool).unwrap_or(frames);
+                let start = (frames / 4).saturating_add(part.saturating_mul(4)).saturating_add(RANKS);
+                let whole = frames.saturating_sub(part).saturating_mul(4);
+                let making = if part < frames { frames.saturating_mul(4) } else { 0 };
+                let pages = LaneBytes { whole, making, part: part.saturating_sub(settings.pool), ..pages };
                 let Some(counts) = build(settings).bin_counts() else {
                     return LaneBytes { start, once, entry, full, ..pages };
                 };
                 let bins = counts.bins.bytes();
-                let start = frames.saturating_mul(25).saturating_add(bins.saturating_mul(20));
+                let start =
+                    start.saturating_add(frames.saturating_mul(20)).saturating_add(bins.saturating_mul(20));
                 let owner = counts.used.map_or(0, |_| bins.saturating_mul(8));
                 LaneBytes { start, once, entry, full, owner, ..pages }
             }

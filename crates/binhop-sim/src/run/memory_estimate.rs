@@ -216,6 +216,11 @@ impl MemoryEstimate {
             ..Self::default()
         };
         let workers = options.threads as u64;
+        // Each thread makes the frames of a lane.
+        let making_of =
+            |machine: &Machine| machine.placement().policy().lane_bytes(&machine.placement().settings).making;
+        let making = machines.iter().map(making_of).max().unwrap_or(0).saturating_mul(workers);
+        estimate.shared.add(Sum { fixed: making, ..Sum::default() });
         let blocks = if workers > 1 { BLOCKS } else { 2 };
         let row = (size_of::<Row>() + size_of::<Request>() + size_of::<u64>()) as u64;
         let block = BLOCK_ROWS as u64 * row;
@@ -294,6 +299,10 @@ impl MemoryEstimate {
             (&first.placement().settings, first.placement().policy().lane_bytes(&first.placement().settings));
         let sum = Sum { page_alone: frames.page, ..Sum::default() };
         self.when_full.push(WhenFull { safe: 0, sum, most: frames.all_pages });
+        let sum = Sum { fixed: frames.whole, ..Sum::default() };
+        // The pages of the machine and of its unit are taken from the order, too.
+        let safe_order = frames.part.saturating_sub(self.own_pages);
+        self.when_full.push(WhenFull { safe: safe_order, sum, most: u64::MAX });
         if let Some(own_safe) = first.safe_frames() {
             // An entry for each frame in use, and what the pool takes.
             let sum = Sum { page: frames.entry, ..Sum::default() };
@@ -315,7 +324,9 @@ impl MemoryEstimate {
                 self.when_full.push(WhenFull { safe: 0, sum, most });
             }
             let size = first.memory().page.bytes().saturating_mul(settings.frames);
-            let fixed = [frames.start, frames.once, frames.full].into_iter().fold(0, u64::saturating_add);
+            let fixed = [frames.start, frames.whole, frames.once, frames.full]
+                .into_iter()
+                .fold(0, u64::saturating_add);
             let bytes = SettingBytes { fixed, page: frames.page, most: frames.all_pages };
             self.note("memory.size".to_string(), size, bytes);
         }
