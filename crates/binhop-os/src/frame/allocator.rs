@@ -88,6 +88,7 @@ impl Allocator for PoolAllocator {
         let Self { list, policy } = self;
         list.refresh(request, recency);
         check_unwired(list.unwired())?;
+        list.expect(|ordinal, len| policy.rank(draws.later(ordinal), len));
         let chosen = policy.choose(request, &Pool::new(list), draws)?;
         if !list.holds(chosen.0) {
             return Err(outside(chosen, policy.name(), request, draws, list));

@@ -21,6 +21,11 @@ impl Draws {
         Self { rng, domain: Domain::Wired, fault: ordinal }
     }
 
+    /// Returns the draws of a later fault.
+    pub(crate) fn later(self, faults: u64) -> Self {
+        Self { fault: self.fault + faults, ..self }
+    }
+
     /// Returns the ordinal of the fault in its lane, from 0.
     #[must_use]
     pub fn fault(self) -> u64 {

@@ -7,6 +7,9 @@
 //! A run often uses few frames of a large memory. Then only the part of the order that was drawn is kept. If the pool
 //! reaches further, the order is drawn anew, and kept as a whole from then on. The draws are functions of their places,
 //! so the order is the same.
+//!
+//! The list may be told the ranks that placements will pick ([`Fresh::expect`]). It finds their frames together. One by
+//! one, each would wait for a place outside the host's caches, because other lanes have placed pages meanwhile.
 
 use alloc::{vec, vec::Vec};
 use core::cell::{Cell, OnceCell};
@@ -29,6 +32,17 @@ pub(crate) fn part_at_start(frames: u64, size: u64) -> Option<u64> {
     (frames >= FEWEST_IN_PART && part <= frames / 2).then_some(part)
 }
 
+/// The most ranks that are expected together.
+const MOST_EXPECTED: usize = 64;
+
+/// `Expected` is what stands at a rank once the entries before it were taken.
+#[derive(Clone, Copy)]
+struct Expected {
+    rank: u32,
+    place: u32,
+    frame: u32,
+}
+
 pub(super) struct Fresh {
     /// The number of frames, including taken frames.
     frames: usize,
@@ -41,8 +55,8 @@ pub(super) struct Fresh {
     rng: Rng,
     /// The stream that draws the initial order (KH90 §4.1.2).
     stream: Stream,
-    /// The frame that was found last by its rank, and its place. If a policy picks by rank, the list asks about
-    /// this frame only, and `places` takes no memory.
+    /// The frame that was found last by its rank, and its place, until a frame is taken. If a policy picks by rank, the
+    /// list asks about this frame only, and `places` takes no memory.
     found: Cell<Option<(u32, usize)>>,
     /// The place in the order of each frame before `drawn`. The vector is made at the first question about a frame
     /// other than `found`.
@@ -51,6 +65,10 @@ pub(super) struct Fresh {
     ranks: Ranks,
     /// The number of frames that were taken.
     used: usize,
+    /// The ranks that placements will pick in turn. The entries from `next` on hold as long as each frame that is taken
+    /// is that of the next entry.
+    expected: Vec<Expected>,
+    next: usize,
 }
 
 impl Fresh {
@@ -71,7 +89,21 @@ impl Fresh {
     fn untouched(frames: usize, order: Vec<u32>, rng: Rng, stream: Stream) -> Self {
         let ranks = Ranks::new(frames);
         let (found, places) = (Cell::new(None), OnceCell::new());
-        Self { frames, drawn: 0, reached: 0, rng, stream, found, places, ranks, used: 0, order }
+        let (expected, next) = (Vec::new(), 0);
+        Self {
+            frames,
+            drawn: 0,
+            reached: 0,
+            rng,
+            stream,
+            found,
+            places,
+            ranks,
+            used: 0,
+            order,
+            expected,
+            next,
+        }
     }
 
     /// Draws the order up to place `end`, or a little further.
@@ -127,10 +159,43 @@ impl Fresh {
 
     /// Returns the frame at a rank among the frames that were not taken. The frame must be within the pool.
     pub(super) fn at(&self, rank: usize) -> u32 {
-        let place = self.ranks.place(rank);
-        let frame = self.order[place];
+        let expected = self.expected.get(self.next).filter(|expected| expected.rank as usize == rank);
+        let (frame, place) = expected.map_or_else(
+            || {
+                let place = self.ranks.place(rank);
+                (self.order[place], place)
+            },
+            |expected| (expected.frame, expected.place as usize),
+        );
         self.found.set(Some((frame, place)));
         frame
+    }
+
+    /// Returns whether the list could be told which ranks the next placements pick from a pool of `size` frames.
+    #[inline]
+    pub(super) fn expects_nothing(&self, size: usize) -> bool {
+        self.next == self.expected.len() && self.used + size <= self.drawn
+    }
+
+    /// Tells the list the ranks that the next placements will probably pick from a pool of `size` frames. Only the
+    /// first ranks are asked for.
+    pub(super) fn expect(&mut self, size: usize, ranks: impl Iterator<Item = usize>) {
+        let most = (self.drawn + 1).saturating_sub(self.used + size).min(MOST_EXPECTED);
+        self.next = 0;
+        self.expected.clear();
+        let mut ranks_among_all = RanksAmongAll::default();
+        let mut words = [(0, 0); MOST_EXPECTED];
+        for (rank, word) in ranks.take(most).zip(&mut words) {
+            *word = self.ranks.word(ranks_among_all.next(rank as u32) as usize);
+            self.expected.push(Expected { rank: rank as u32, place: 0, frame: 0 });
+        }
+        // The host waits for many words at once, and then for many places at once.
+        for (expected, word) in self.expected.iter_mut().zip(words) {
+            expected.place = self.ranks.place_in(word) as u32;
+        }
+        for expected in &mut self.expected {
+            expected.frame = self.order[expected.place as usize];
+        }
     }
 
     /// Returns the frames within the pool that were not taken.
@@ -150,14 +215,24 @@ impl Fresh {
     /// Returns whether a frame is within the pool.
     #[inline]
     pub(super) fn holds(&self, frame: u32) -> bool {
-        self.place_of(frame).is_some_and(|place| !self.ranks.has_left(place))
+        // A frame that was found by its rank was not taken since.
+        self.found.get().is_some_and(|(found, _)| found == frame)
+            || self.place_of(frame).is_some_and(|place| !self.ranks.has_left(place))
     }
 
     /// Takes out a frame of the pool. Returns the frame that is the `size`-th from now on, if at least `size` frames
     /// are left.
     pub(super) fn take(&mut self, frame: u32, size: usize) -> Option<u32> {
-        self.ranks.leave(self.place_of(frame).expect("the pool holds the frame"));
+        let place = self.place_of(frame).expect("the pool holds the frame");
+        self.ranks.leave(place);
+        self.found.set(None);
         self.used += 1;
+        if self.expected.get(self.next).is_some_and(|expected| expected.place as usize == place) {
+            self.next += 1;
+        } else {
+            self.expected.clear();
+            self.next = 0;
+        }
         // No place from `entering` on was ever within the pool, so no frame there was taken.
         let entering = self.used + size - 1;
         (entering < self.frames).then(|| {
@@ -167,6 +242,34 @@ impl Fresh {
             }
             self.order[entering]
         })
+    }
+}
+
+/// `RanksAmongAll` turns ranks in a list that lacks the entries of the ranks before into ranks in the whole list.
+struct RanksAmongAll {
+    /// The ranks so far in the whole list, in order, each less its place here.
+    lowered: [u32; MOST_EXPECTED],
+    len: usize,
+}
+
+impl Default for RanksAmongAll {
+    fn default() -> Self {
+        Self { lowered: [0; MOST_EXPECTED], len: 0 }
+    }
+}
+
+impl RanksAmongAll {
+    /// Returns the next rank in the whole list.
+    fn next(&mut self, rank: u32) -> u32 {
+        // An entry at place i of the list here stands before the sought entry if i entries of the whole list stand
+        // before it, and at most `rank` others. Numbers beyond `len` do not count.
+        let smaller: u32 = self.lowered[..self.len].iter().map(|&lowered| u32::from(lowered <= rank)).sum();
+        let at = smaller as usize;
+        self.lowered.copy_within(at..self.len, at + 1);
+        self.lowered[at] = rank;
+        self.len += 1;
+        self.lowered[at + 1..self.len].iter_mut().for_each(|lowered| *lowered -= 1);
+        rank + smaller
     }
 }
 
@@ -193,8 +296,8 @@ mod tests {
 
     use super::{Fresh, Vec};
 
-    /// The pool reaches beyond the part that was drawn at first. `asked` says whether frames are sought by their numbers
-    /// before.
+    /// The pool reaches beyond the part that was drawn at first. `asked` says whether frames are sought by their
+    /// numbers before.
     #[test]
     fn an_order_of_which_a_part_is_kept_goes_on_as_a_whole() {
         for (asked, size) in [(false, 160), (true, 160), (true, 32_000)] {
@@ -228,6 +331,9 @@ mod tests {
             seed in any::<u64>(),
             takes in prop::collection::vec(any::<u32>(), 0..500),
             asked in any::<bool>(),
+            // Says whether the ranks of takes are expected. One take has another rank than is expected.
+            expected in any::<bool>(),
+            other in 0..100usize,
         ) {
             let size = 1 + (f64::from(frames - 1) * part) as usize;
             let (rng, stream) = (Rng::new(seed), Stream::new(Domain::FrameOrder, 0));
@@ -235,8 +341,15 @@ mod tests {
             rng.shuffle(stream, &mut model);
             let mut fresh = Fresh::new(frames, rng, stream, size);
             let mut used = Vec::new();
-            for take in takes {
+            for (number, &take) in takes.iter().enumerate() {
                 let pool = size.min(model.len());
+                if expected && fresh.expects_nothing(size) {
+                    let take = |at: usize| Some(takes.get(at)?.wrapping_add(u32::from(at == other)) as usize);
+                    fresh.expect(size, (number..).map_while(take).map(|take| take % size));
+                }
+                if expected && pool > 0 {
+                    prop_assert_eq!(fresh.at(take as usize % pool), model[take as usize % pool]);
+                }
                 prop_assert_eq!(fresh.iter().take(pool).collect::<Vec<_>>(), &model[..pool]);
                 for (rank, &frame) in model[..pool].iter().enumerate() {
                     if asked {

@@ -103,6 +103,14 @@ impl LruList {
         self.never_used().min(self.size)
     }
 
+    /// Learns which ranks the next placements pick, as long as no placement needs recency. `rank` returns the rank that
+    /// a placement picks in a pool of so many frames, by its ordinal from the next placement on, if it is known.
+    pub(crate) fn expect(&mut self, rank: impl Fn(u64, usize) -> Option<usize>) {
+        if self.fresh.expects_nothing(self.size) && rank(0, self.size).is_some() {
+            self.fresh.expect(self.size, (0..).map_while(|ordinal| rank(ordinal, self.size)));
+        }
+    }
+
     /// Returns the pool's frame at a rank below the pool's length.
     #[inline]
     pub(crate) fn frame(&self, rank: usize) -> u32 {
@@ -168,10 +176,12 @@ impl LruList {
 
     /// Returns whether a frame is in the pool.
     pub(crate) fn holds(&self, frame: u64) -> bool {
-        let Some(content) = self.contents.get(frame) else { return false };
+        if frame >= self.len() as u64 {
+            return false;
+        }
         let frame = frame as u32;
-        let used = || self.followed.as_ref().is_some_and(|it| it.pool.holds(frame, content.last()));
-        self.fresh.holds(frame) || used()
+        let used = |it: &Followed| it.pool.holds(frame, self.contents.of(frame).last());
+        self.fresh.holds(frame) || self.followed.as_ref().is_some_and(used)
     }
 
     /// Returns the number of frames in the pool.
@@ -189,8 +199,9 @@ impl LruList {
         self.len() - self.wired
     }
 
-    /// Takes a frame out of the pool.
-    fn take_out(&mut self, frame: u32) {
+    /// Takes a frame out of the pool. Returns whether the frame was never used.
+    fn take_out(&mut self, frame: u32) -> bool {
+        let used = self.fresh.used();
         let next = match &mut self.followed {
             Some(followed) if !self.fresh.holds(frame) => {
                 followed.pool.take(self.contents.of(frame).last());
@@ -202,15 +213,16 @@ impl LruList {
             bins.leave(frame);
             next.into_iter().for_each(|next| bins.enter(next));
         }
+        self.fresh.used() > used
     }
 
     /// Gives a frame of the pool to the page of a request. Returns the page that the frame held.
     pub(crate) fn take(&mut self, frame: u32, request: &PageRequest) -> Option<PageId> {
-        self.take_out(frame);
+        let is_new = self.take_out(frame);
         if let Some(followed) = &mut self.followed {
             followed.age_queue.add(frame, request.page);
         }
-        let old = self.replace(frame, Content::of(request.page));
+        let old = self.replace(frame, is_new, Content::of(request.page));
         if let Some(bins) = &mut self.bins {
             bins.fill(frame, request);
         }
@@ -219,9 +231,9 @@ impl LruList {
 
     /// Wires a frame of the pool for a page; the frame leaves the list. Returns the page that the frame held.
     pub(crate) fn wire(&mut self, frame: u32, page: PageId) -> Option<PageId> {
-        self.take_out(frame);
+        let is_new = self.take_out(frame);
         self.wired += 1;
-        self.replace(frame, Content::wired(page))
+        self.replace(frame, is_new, Content::wired(page))
     }
 
     /// Returns a wired frame whose page has died to the list, as the youngest frame.
@@ -234,8 +246,13 @@ impl LruList {
         }
     }
 
-    /// Changes the content of a frame. Returns the page that the frame held.
-    fn replace(&mut self, frame: u32, content: Content) -> Option<PageId> {
+    /// Changes the content of a frame. Returns the page that the frame held. `is_new` says whether the frame was never
+    /// used.
+    fn replace(&mut self, frame: u32, is_new: bool, content: Content) -> Option<PageId> {
+        if is_new {
+            self.contents.add(frame, content);
+            return None;
+        }
         let old = core::mem::replace(self.contents.of_mut(frame), content).page();
         if let (Some(bins), Some(_)) = (&mut self.bins, old) {
             bins.empty(frame);

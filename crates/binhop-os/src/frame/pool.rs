@@ -141,6 +141,12 @@ pub trait PoolPolicy: Send {
         None
     }
 
+    /// Returns the rank that the policy chooses at the fault of `draws` from a pool of `len` frames, if the rank
+    /// depends on nothing else. The pool then finds the frames of many faults together, which costs less.
+    fn rank(&self, _draws: Draws, _len: usize) -> Option<usize> {
+        None
+    }
+
     /// Chooses the frame of the pool for a page. The page that the frame still holds is evicted.
     ///
     /// # Errors

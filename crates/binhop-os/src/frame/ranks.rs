@@ -68,7 +68,12 @@ impl Ranks {
     }
 
     /// Returns the place of the entry before which `rank` entries remain.
-    pub(super) fn place(&self, mut rank: usize) -> usize {
+    pub(super) fn place(&self, rank: usize) -> usize {
+        self.place_in(self.word(rank))
+    }
+
+    /// Returns the word of the entry before which `rank` entries remain, and the number of these entries in the word.
+    pub(super) fn word(&self, mut rank: usize) -> (usize, usize) {
         let blocks = self.sums.len() - 1;
         let mut block = 0;
         let mut step = blocks.next_power_of_two();
@@ -92,8 +97,13 @@ impl Ranks {
             .map(|(word, &before): (u16, _)| u16::from(word * WORD as u16 - before <= rank as u16))
             .sum();
         let word = usize::from(words) - 1;
-        let rank = rank - (word * WORD - usize::from(before[word]));
-        (first + word) * WORD + select(!self.left[first + word], rank)
+        (first + word, rank - (word * WORD - usize::from(before[word])))
+    }
+
+    /// Returns the place that [`place`](Self::place) returns, from what [`word`](Self::word) returns.
+    #[inline]
+    pub(super) fn place_in(&self, (word, rank): (usize, usize)) -> usize {
+        word * WORD + select(!self.left[word], rank)
     }
 }
 

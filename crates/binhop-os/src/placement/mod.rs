@@ -5,8 +5,9 @@
 //! name into the list. Tests then name what else the policy needs. A policy that reads counts by bin declares
 //! them ([`PoolPolicy::bin_counts`](crate::PoolPolicy::bin_counts)); the pool keeps them up to date, and a
 //! decision costs what it reads. A placement costs more, because the pool must be exact, whatever the policy
-//! is (see `frame/lru.rs`). A policy with free lists and victims of its own is an
-//! [`Allocator`](crate::Allocator).
+//! is (see `frame/lru.rs`). A policy whose rank depends on draws alone says so
+//! ([`PoolPolicy::rank`](crate::PoolPolicy::rank)); its placements cost less. A policy with free lists and victims of
+//! its own is an [`Allocator`](crate::Allocator).
 
 #[cfg(test)]
 mod bench;

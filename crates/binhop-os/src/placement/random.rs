@@ -24,6 +24,10 @@ impl PoolPolicy for Random {
         POLICY.name
     }
 
+    fn rank(&self, draws: Draws, len: usize) -> Option<usize> {
+        Some(draws.below(0, len as u64) as usize)
+    }
+
     fn choose(&mut self, _: &PageRequest, pool: &Pool<'_>, draws: Draws) -> Result<FrameNo> {
         Ok(pool.frame(draws.below(0, pool.len() as u64) as usize))
     }
