@@ -340,7 +340,7 @@ mod tests {
             let mut model: Vec<u32> = (0..frames).collect();
             rng.shuffle(stream, &mut model);
             let mut fresh = Fresh::new(frames, rng, stream, size);
-            let mut used = Vec::new();
+            let (mut used, mut met) = (Vec::new(), false);
             for (number, &take) in takes.iter().enumerate() {
                 let pool = size.min(model.len());
                 if expected && fresh.expects_nothing(size) {
@@ -368,7 +368,10 @@ mod tests {
                 used.push(frame);
                 prop_assert_eq!(fresh.take(frame, size), model.get(size - 1).copied());
                 prop_assert_eq!(fresh.used(), used.len());
+                met |= fresh.next > 0;
             }
+            // The first take has the expected rank, unless it is the take with another rank.
+            prop_assert_eq!(met, expected && !used.is_empty() && (other > 0 || met));
             used.sort_unstable();
             let mut known: Vec<u32> = fresh.iter_used().collect();
             known.sort_unstable();

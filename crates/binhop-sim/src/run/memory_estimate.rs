@@ -300,7 +300,7 @@ impl MemoryEstimate {
         let sum = Sum { page_alone: frames.page, ..Sum::default() };
         self.when_full.push(WhenFull { safe: 0, sum, most: frames.all_pages });
         let sum = Sum { fixed: frames.whole, ..Sum::default() };
-        // The pages of the machine and of its unit are taken from the order, too.
+        // A unit's pages are taken from the order, too. The frames of page tables are not, so this is at most too early.
         let safe_order = frames.part.saturating_sub(self.own_pages);
         self.when_full.push(WhenFull { safe: safe_order, sum, most: u64::MAX });
         if let Some(own_safe) = first.safe_frames() {
