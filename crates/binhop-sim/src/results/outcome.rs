@@ -61,6 +61,7 @@ pub(crate) struct MachineReport {
 }
 
 /// `Facts` hold what the placements so far have shown.
+#[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// For each cache, true if it evicted a line.
     pub(crate) cache_evicted: Vec<bool>,
@@ -72,6 +73,24 @@ pub(crate) struct Facts {
     pub(crate) stream: [u64; 2],
     /// The notes on the trace, which are the same for every placement.
     pub(crate) trace: Vec<String>,
+    /// The note on the first synonym in the first placement that has synonyms. Placements differ in what caches hold.
+    pub(crate) synonym: Option<String>,
+}
+
+impl Facts {
+    /// Adds what the placements of the following seeds have shown.
+    fn extend(&mut self, more: Self) {
+        let evicted = self.cache_evicted.iter_mut().zip(more.cache_evicted);
+        evicted.for_each(|(mine, more)| *mine |= more);
+        self.page_evicted |= more.page_evicted;
+        self.died |= more.died;
+        for note in more.trace {
+            if !self.trace.contains(&note) {
+                self.trace.push(note);
+            }
+        }
+        self.synonym = self.synonym.take().or(more.synonym);
+    }
 }
 
 impl MachineReport {
@@ -116,15 +135,7 @@ impl MachineReport {
             mine.pages = below(&mine.pages, &more.pages);
             mine.commands.extend(more.commands.clone());
         }
-        let evicted = self.facts.cache_evicted.iter_mut().zip(more.facts.cache_evicted);
-        evicted.for_each(|(mine, more)| *mine |= more);
-        self.facts.page_evicted |= more.facts.page_evicted;
-        self.facts.died |= more.facts.died;
-        for note in more.facts.trace {
-            if !self.facts.trace.contains(&note) {
-                self.facts.trace.push(note);
-            }
-        }
+        self.facts.extend(more.facts);
     }
 
     /// Adds the report of the following seeds, which had streams of their own.
@@ -217,7 +228,7 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
             notes.push(format!("{} saw no eviction: its replacement cannot matter here", cache.name));
         }
     }
-    notes.extend_from_slice(&facts.trace);
+    notes.extend(facts.trace.iter().chain(&facts.synonym).cloned());
     // A tapped front is never shared.
     if options.seeds.len() > 1 && !options.front_tap {
         // The machine gets the note that it would get if it ran alone with all seeds at once.
@@ -239,4 +250,22 @@ fn notes(machine: &Machine, options: &RunOptions, facts: &Facts) -> Vec<String> 
         }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_rounds_names_the_synonym_of_its_first_placement_alone() {
+        let facts = |note: &str, synonym: Option<&str>| Facts {
+            trace: vec![note.to_string()],
+            synonym: synonym.map(str::to_string),
+            ..Facts::default()
+        };
+        let mut all = facts("of the trace", None);
+        all.extend(facts("of the trace", Some("a fetch")));
+        all.extend(facts("of the trace", Some("a load")));
+        assert_eq!((all.trace, all.synonym), (vec!["of the trace".to_string()], Some("a fetch".to_string())));
+    }
 }

@@ -62,6 +62,11 @@ pub(crate) fn report(run: &FinishedRun<'_>) -> Result<MachineReport> {
         died: prepare.saw_death(),
         stream: [stream.references, stream.instructions],
         trace: trace_notes(run),
+        synonym: run
+            .parts
+            .iter()
+            .find_map(|part| part.back.synonym())
+            .map(|synonym| note_on(synonym, prepare.spaces(), run.machine.memory().page)),
     };
     let accounts: Vec<_> = parts.iter().map(|part| (part.seed(), part.account())).collect();
     let streamed = streamed(run);
@@ -170,9 +175,6 @@ fn trace_notes(run: &FinishedRun<'_>) -> Vec<String> {
             "not lie wholly in one segment of the trace: private memory is simulated there",
         ),
     ]));
-    if let Some(synonym) = run.parts.iter().find_map(|part| part.back.synonym()) {
-        notes.push(note_on(synonym, run.prepare.spaces(), run.machine.memory().page));
-    }
     if let Some(violation) = run.prepare.violation() {
         let first = in_words(violation, run.prepare.spaces());
         notes.push(format!(
