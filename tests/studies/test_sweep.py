@@ -49,6 +49,16 @@ def result() -> study.StudyResult:
     return study.run(study.plan(study.parse(TEXT)))
 
 
+def test_files_where_a_command_runs_are_no_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "study"
+    own.mkdir()
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "lin").write_text("somebody's notes")
+    monkeypatch.chdir(tmp_path)
+    plan = study.plan(study.parse(TEXT), directory=own)
+    assert [(name, trace.endless) for name, trace in plan.traces.items()] == [("lin", True), ("tree", True)]
+
+
 def test_equal_cells_are_one_and_run_once() -> None:
     plan = study.plan(study.parse(TEXT))
     assert len(plan.places) == 6

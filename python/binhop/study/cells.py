@@ -297,9 +297,16 @@ def _text(value: Any) -> str:
 
 
 def _trace(named: str, directory: Path) -> Trace:
-    """Opens a file, relative to the study's directory, or a workload by its name."""
+    """Opens a file, relative to the study's directory, or a workload by its name.
+
+    The directory in which the command runs may hold anything, for example a directory `tree`.
+    """
     path = directory / named
-    return Trace.open(path) if path.is_file() else Trace.of(named)
+    if path.is_file():
+        return Trace.open(path)
+    if named in [workload[0] for workload in _binhop.workloads()]:
+        return Trace.workload(named)
+    return Trace.open(path) if path.is_dir() else Trace.of(named)
 
 
 def _runs(places: list[Place]) -> list[StudyRun]:
