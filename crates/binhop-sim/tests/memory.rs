@@ -47,10 +47,10 @@ fn compare(name: &str, settings: &[&str], pages: u64, interval: Option<u64>) {
 }
 
 /// Does what [`compare`] does for `zen-4k`, where few bins of level 3 have more pages than ways. The estimate assumes
-/// that as many bins as possible have more, and frames take little beside. So a seed takes at least a third of it.
+/// that as many bins as possible have more. So a seed takes at least two fifths of it.
 fn compare_with_few_crowded_bins(settings: &[&str], pages: u64, interval: Option<u64>) {
     let machines = [machine("zen-4k", settings)];
-    compare_part(&machines, &format!("zen-4k {settings:?}"), (pages, interval), [1, 3]);
+    compare_part(&machines, &format!("zen-4k {settings:?}"), (pages, interval), [2, 5]);
 }
 
 /// Compares the bytes of a run of several machines with pages of one size.
@@ -87,7 +87,7 @@ fn compare_part(
 
 #[test]
 fn machines_of_today_take_what_is_estimated() {
-    compare_with_few_crowded_bins(&[], 2000, None);
+    compare("zen-4k", &[], 2000, None);
     compare("skylake", &[], 2000, None);
 }
 
@@ -106,14 +106,11 @@ fn machines_of_several_memories_take_what_is_estimated() {
 
 #[test]
 fn policies_with_state_take_what_is_estimated() {
-    for policy in ["hierarchical", "buddy"] {
+    for policy in ["hierarchical", "buddy", "page-coloring-equal"] {
         let policy = format!("placement.policy={policy}");
         compare("zen-4k", &[&policy], 2000, None);
     }
-    for policy in ["page-coloring-equal", "colored-lists"] {
-        let policy = format!("placement.policy={policy}");
-        compare_with_few_crowded_bins(&[&policy], 2000, None);
-    }
+    compare_with_few_crowded_bins(&["placement.policy=colored-lists"], 2000, None);
 }
 
 /// Each thread draws a whole order of frames for a moment, of which a lane keeps a part.

@@ -344,7 +344,13 @@ impl MemoryEstimate {
             let behind = (0..config.caches.len()).filter(|&cache| !machine.tree().in_front(cache)).count();
             let buffers = if behind > 1 { BUFFERS } else { 0 };
             self.seed.add(Sum { fixed: 3 * tally, ..Sum::default() });
-            self.add_caches(machine, (cells, safe), Sum { fixed: buffers, ..Sum::default() });
+            let buffers = Sum { fixed: buffers, ..Sum::default() };
+            if !takes_back(machine) {
+                self.add_caches(machine, (cells, safe), buffers);
+            } else if !in_bits || machine.translation().is_some() {
+                // A lane has a back of its own only when it has left its bundle.
+                self.add_at_eviction(safe, false, buffers);
+            }
             self.seed.add(Sum { slot: of_slot(config.caches.len()), ..Sum::default() });
             if options.switches.is_some() {
                 self.seed.add(of_private(machine));
