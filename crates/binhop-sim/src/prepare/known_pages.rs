@@ -15,7 +15,7 @@
 use binhop_base::MappingId;
 use binhop_hw::{LastUses, Mmu};
 
-use super::filter::{Filters, Skipped, SkippedPages};
+use super::filter::{Filters, SkippedPages};
 use crate::occasion::Port;
 
 /// An entry that is not known. No entry has this number.
@@ -138,22 +138,11 @@ impl LastUses for KnownPages {
     }
 }
 
-/// `KnownUses` notes the times of rows that are skipped.
+/// `KnownUses` notes the times of rows that are skipped. The slots of lines whose pages must be looked up are asleep.
 pub(super) struct KnownUses<'a>(&'a mut [[u64; 2]]);
 
 impl SkippedPages for KnownUses<'_> {
     const NOTES: bool = true;
-
-    #[inline(always)]
-    fn crosses(&self, _: [u64; 2]) -> bool {
-        false
-    }
-
-    /// The slots of lines whose pages must be looked up are asleep.
-    #[inline(always)]
-    fn translate(&mut self, _: Skipped) -> bool {
-        true
-    }
 
     #[inline(always)]
     fn note(&mut self, port: usize, id: u32, time: u64) {
