@@ -20,7 +20,7 @@
 //!   shared front, up to 64 lanes of a machine are simulated together, one bit for each lane
 //!   ([`LaneBits`](binhop_hw::LaneBits)), until the sharing ends.
 //!
-//! Where threads outnumber the bundles of lanes, the backs of each lane are divided among the threads. Each part of the
+//! The backs of each lane are divided among the threads if threads outnumber the bundles of lanes. Each part of the
 //! backs has lanes of its own.
 //!
 //! All lanes of a placement have equal caches, until a page may be evicted, if no set depends on a frame and nothing is

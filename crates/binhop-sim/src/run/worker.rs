@@ -53,16 +53,26 @@ pub(crate) fn lanes(
             }
         }
     }
-    let threads = if policy.is_some() { 1 } else { options.threads.max(1) };
-    let own = setups.len().div_ceil(threads);
-    let (own, others) = setups.split_at(own);
+    let threads = if policy.is_some() { 1 } else { options.threads };
+    make_lanes(&setups, threads, policy, reporter)
+}
+
+/// Makes the lanes of these setups on so many threads, in order.
+fn make_lanes(
+    setups: &[(usize, LaneSetup<'_>)],
+    threads: usize,
+    policy: Option<PolicyMaker<'_>>,
+    reporter: &ProgressReporter<'_>,
+) -> Result<Vec<GroupedLane>> {
+    let of_thread = setups.len().div_ceil(threads.max(1)).max(1);
+    let (own, others) = setups.split_at(of_thread.min(setups.len()));
     let stop = AtomicBool::new(false);
     let make_others = |setups: &[(usize, LaneSetup<'_>)]| -> Result<Vec<GroupedLane>> {
         let going_on = setups.iter().take_while(|_| !stop.load(Ordering::Relaxed));
         going_on.map(|(number, setup)| Ok((*number, Lane::new(setup, None)?))).collect()
     };
     std::thread::scope(|scope| {
-        let parts = others.chunks(own.len().max(1));
+        let parts = others.chunks(of_thread);
         let threads: Vec<_> = parts.map(|part| scope.spawn(|| make_others(part))).collect();
         let make = |(number, setup): &(usize, LaneSetup<'_>)| {
             let lane = Lane::new(setup, policy.map(|make| make(setup.seed)))?;
