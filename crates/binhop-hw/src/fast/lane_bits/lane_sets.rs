@@ -4,6 +4,7 @@ use binhop_base::{PageId, Rng};
 
 use super::{
     LinesOf, Mask,
+    direct_sets::DirectSets,
     frames::LaneFrames,
     line_masks::LineMasks,
     lru_sets::LruSets,
@@ -12,7 +13,7 @@ use super::{
 use crate::{
     CacheConfig, Replacement,
     cache::lines::put_word,
-    replacement::{ArrayShape, Fifo, Policy, Random, each_policy},
+    replacement::{ArrayShape, Policy, Random, each_policy},
 };
 
 /// `SetsOf` holds the ways of one cache in every lane, under one policy. `W` = 0 means a number of ways that is
@@ -32,7 +33,7 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         Self {
             lines_of,
             policies: seeds.iter().map(policy).collect(),
-            occupants: Occupants::new(cache, lines_of, seeds.len(), ways > 1),
+            occupants: Occupants::new(cache, lines_of, seeds.len()),
         }
     }
 
@@ -58,13 +59,8 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         let sets = occupants.sets();
         occupants.read_ahead(key, lanes, |lane| policies[lane].read_ahead(sets.of(lower[lane], number)));
         occupants.miss(key, lanes, |lane, bit, ways| {
-            let victim = match W {
-                // The only way is empty or holds the victim, whatever the policy.
-                1 => std::mem::replace(&mut ways[0], page.0 + 1),
-                _ => {
-                    put_word(ways, &mut policies[lane], sets.of(lower[lane], number), page.0 + 1).unwrap_or(0)
-                }
-            };
+            let set = sets.of(lower[lane], number);
+            let victim = put_word(ways, &mut policies[lane], set, page.0 + 1).unwrap_or(0);
             let leaves = victim != 0;
             evicted(if leaves { bit } else { 0 }, PageId(victim.wrapping_sub(1)));
         });
@@ -119,7 +115,7 @@ macro_rules! lane_sets {
         #[derive(Clone, Debug)]
         pub(super) enum LaneSets {
             /// One way, for which all policies are the same.
-            Direct(SetsOf<Fifo, 1>),
+            Direct(DirectSets),
             $($fixed(SetsOf<$of, $ways>),)*
             /// Sets of several ways that replace the least recently used line.
             OrderedByRequest(Box<LruSets>),
@@ -146,7 +142,7 @@ macro_rules! lane_sets {
                     return Self::OrderedByRequest(Box::new(LruSets::new(cache, lines_of, seeds.len())));
                 }
                 match (cache.replacement, cache.ways) {
-                    (_, 1) => Self::Direct(SetsOf::new(number, cache, lines_of, seeds)),
+                    (_, 1) => Self::Direct(DirectSets::new(cache, lines_of, seeds.len())),
                     $((Replacement::$of, $ways) => Self::$fixed(SetsOf::new(number, cache, lines_of, seeds)),)*
                     $((Replacement::$policy, _) => Self::$policy(SetsOf::new(number, cache, lines_of, seeds)),)*
                 }
@@ -178,7 +174,10 @@ impl LaneSets {
             return SetsBytes { fixed: LruSets::bytes(cache), page: 0, crowding: 0, most: 0 };
         }
         let ways = u64::from(cache.ways);
-        let kept = if ways == 1 { 0 } else { cache.replacement.bytes_of_a_set(ways) };
+        if ways == 1 {
+            return DirectSets::bytes(cache, lines_of);
+        }
+        let kept = cache.replacement.bytes_of_a_set(ways);
         let of_occupants = Occupants::<0>::bytes(cache, lines_of, loses);
         SetsBytes { fixed: of_occupants.fixed + cache.sets() * kept, ..of_occupants }
     }
@@ -188,7 +187,10 @@ impl LaneSets {
         if are_ordered_by_request(cache) {
             return LruSets::shared_bytes(cache, lines_of);
         }
-        Occupants::<0>::shared_bytes(cache, lines_of)
+        match cache.ways {
+            1 => SetsBytes { fixed: 0, page: 0, crowding: 0, most: 0 },
+            _ => Occupants::<0>::shared_bytes(lines_of),
+        }
     }
 
     /// Places a page in a frame in one lane. `lower` is the lower half of the frame's number, and `lines` says

@@ -27,8 +27,9 @@
 //! # Cost
 //! Besides the visits, an access that misses level 1 costs as much for 64 lanes as for one lane. In each cache behind
 //! level 1, a line of a page takes 16 B for 64 lanes and less for fewer lanes, and 4 B more where a set has several
-//! ways. A way takes 4 B for each lane. In a cache with several ways, a way takes this memory only when its bin has
-//! more pages than ways: see `occupants.rs`. The ways of an LRU cache take no memory: see `lru_sets.rs`.
+//! ways. A way takes 4 B for each lane, or 2 B where it is the only way and there are few pages: see
+//! `direct_sets.rs`. In a cache with several ways, a way takes this memory only when its bin has more pages than ways:
+//! see `occupants.rs`. The ways of an LRU cache take no memory: see `lru_sets.rs`.
 
 mod access;
 mod back_cache;
@@ -36,6 +37,7 @@ mod back_chain;
 mod bucket;
 mod counter;
 mod counts;
+mod direct_sets;
 mod frames;
 mod front_cache;
 mod front_requests;

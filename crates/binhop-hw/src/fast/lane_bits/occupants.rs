@@ -6,7 +6,7 @@
 //! memory, and a lane that misses there is not visited. When a further page comes, the bin is *crowded* from then on,
 //! and its lines take their ways in the order in which they came. Every lane asks for a line for the first time at the
 //! same request, so one order serves all lanes. A lane that loses a page has crowded bins only: in such a lane, lines
-//! may come again. The bins of a cache with one way are crowded from their first page on.
+//! may come again.
 
 use binhop_base::PageId;
 
@@ -37,8 +37,8 @@ pub(super) struct Occupants<const W: usize> {
     placed: Vec<[Mask; 2]>,
     /// The lanes that have lost a page.
     have_lost: Mask,
-    /// The lanes' common order in which lines came to roomy bins, if the policy depends on it.
-    arrivals: Option<Arrivals>,
+    /// The lanes' common order in which lines came to roomy bins.
+    arrivals: Arrivals,
     /// The crowded bins of all lanes.
     places: usize,
     /// The logarithm of the number of places in a block.
@@ -71,8 +71,7 @@ impl Block {
     }
 }
 
-/// The number of blocks of a cache with several ways. It is small, so that the ways of one line number lie
-/// together. A cache with one way has one block, because all of its bins are crowded sooner or later.
+/// The number of blocks. It is small, so that the ways of one line number lie together.
 const BLOCKS: usize = 16;
 
 /// The fewest lanes for which the memory of a visit is read ahead.
@@ -96,31 +95,24 @@ struct Arrivals {
 }
 
 impl<const W: usize> Occupants<W> {
-    /// Makes empty sets. The ways of lines in a crowded bin depend on the order in which the lines came if the
-    /// cache `is_ordered`.
-    pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize, is_ordered: bool) -> Self {
+    /// Makes the empty sets of a cache with several ways: see [`DirectSets`](super::direct_sets::DirectSets) for one way.
+    pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
         let ways = cache.ways as usize;
         assert!(W == 0 || W == ways);
         let bins = (cache.sets() >> lines_of.log2) as usize;
-        let arrivals = || Arrivals { before: PageRows::new(lines_of), lines: vec![0; 1 << lines_of.log2] };
         Self {
             lines_of,
             ways,
             lanes,
-            // A bin with room for a single page is roomy for so short a time that the change to a crowded bin costs
-            // more than the visits that it saves.
-            most_in_roomy: if ways == 1 { 0 } else { cache.ways },
+            most_in_roomy: cache.ways,
             bin_mask: bins as u32 - 1,
             bins: vec![BinPages::Roomy { pages: 0, last: 0 }; bins * lanes],
             pages: Vec::new(),
             placed: Vec::new(),
             have_lost: 0,
-            arrivals: is_ordered.then(arrivals),
+            arrivals: Arrivals { before: PageRows::new(lines_of), lines: vec![0; 1 << lines_of.log2] },
             places: 0,
-            block_log2: (bins * lanes)
-                .div_ceil(if ways == 1 { 1 } else { BLOCKS })
-                .next_power_of_two()
-                .ilog2(),
+            block_log2: (bins * lanes).div_ceil(BLOCKS).next_power_of_two().ilog2(),
             blocks: Vec::new(),
         }
     }
@@ -132,9 +124,6 @@ impl<const W: usize> Occupants<W> {
         let of_set = ways * size_of::<u32>() as u64;
         let all = cache.sets() * of_set;
         let page = size_of::<u32>() as u64;
-        if ways == 1 {
-            return SetsBytes { fixed: of_bins + all, page, crowding: 0, most: 0 };
-        }
         let fixed = of_bins + all * 2 / BLOCKS as u64;
         // A crowded bin has more pages than ways, unless the lane has lost a page.
         let pages = if loses { 1 } else { ways + 1 };
@@ -143,8 +132,8 @@ impl<const W: usize> Occupants<W> {
     }
 
     /// Returns the bytes that the sets take for all lanes together.
-    pub(super) fn shared_bytes(cache: &CacheConfig, lines_of: LinesOf) -> SetsBytes {
-        let arrivals = if cache.ways == 1 { 0 } else { (size_of::<u32>() as u64) << lines_of.log2 };
+    pub(super) fn shared_bytes(lines_of: LinesOf) -> SetsBytes {
+        let arrivals = (size_of::<u32>() as u64) << lines_of.log2;
         SetsBytes { fixed: 0, page: size_of::<[Mask; 2]>() as u64 + arrivals, crowding: 0, most: 0 }
     }
 
@@ -171,9 +160,7 @@ impl<const W: usize> Occupants<W> {
         if page.index() >= self.placed.len() {
             self.placed.resize(page.index() + 1, [0; 2]);
             self.pages.resize((page.index() + 1) * self.lanes, 0);
-            if let Some(arrivals) = &mut self.arrivals {
-                arrivals.before.make_room(page.index());
-            }
+            self.arrivals.before.make_room(page.index());
         }
         let (bit, bin) = (1 << lane, (lower & self.bin_mask) as usize);
         if self.placed[page.index()][0] & bit != 0 {
@@ -280,19 +267,18 @@ impl<const W: usize> Occupants<W> {
         let key = |page: PageId| u64::from(page.0) << self.lines_of.log2 | number as u64;
         held.clear();
         held.extend(pages.iter().filter(|&&page| lines.get(key(page))[0] >> lane & 1 == 1));
-        if let (Some(arrivals), 2..) = (&self.arrivals, held.len()) {
-            held.sort_unstable_by_key(|&page| arrivals.before.get(key(page)));
+        if held.len() > 1 {
+            held.sort_unstable_by_key(|&page| self.arrivals.before.get(key(page)));
         }
     }
 
     /// Reads the ways that [`Occupants::miss`] will visit, and what `read_more` reads for a lane. So a processor waits
-    /// for the memory of many lanes at once. A visit to a set of one way is so short that the processor begins the next
-    /// visits by itself.
+    /// for the memory of many lanes at once.
     #[inline]
     pub(super) fn read_ahead(&self, key: u64, lanes: Mask, read_more: impl Fn(usize) -> u64) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         let mut lanes = lanes & self.placed[page.index()][1];
-        if W == 1 || lanes.count_ones() < FEWEST_AHEAD {
+        if lanes.count_ones() < FEWEST_AHEAD {
             return;
         }
         let places = &self.pages[page.index() * self.lanes..][..self.lanes];
@@ -315,7 +301,7 @@ impl<const W: usize> Occupants<W> {
         let ways = self.ways();
         let Self { placed, arrivals, pages, blocks, block_log2, .. } = self;
         let [_, crowded] = placed[page.index()];
-        if let (Some(arrivals), true) = (arrivals, lanes & !crowded != 0) {
+        if lanes & !crowded != 0 {
             arrivals.before.set(key, arrivals.lines[number]);
             arrivals.lines[number] += 1;
         }
@@ -376,7 +362,7 @@ pub struct SetsBytes {
     pub fixed: u64,
     /// The further bytes for each page.
     pub page: u64,
-    /// The further bytes that each page may add to crowded bins, or to an order of lines.
+    /// The further bytes that each page may add to crowded bins, to an order of lines, or to sets of wider numbers.
     pub crowding: u64,
     /// The most bytes that all pages add there.
     pub most: u64,
@@ -396,9 +382,20 @@ pub(super) struct SetNumbers {
 }
 
 impl SetNumbers {
+    /// Numbers the sets of a cache with so many bins, a power of two.
+    pub(super) fn new(bins: usize, lines_of: LinesOf) -> Self {
+        Self { bin_mask: bins as u32 - 1, log2: lines_of.log2 }
+    }
+
+    /// Returns the bin of a frame.
+    #[inline(always)]
+    pub(super) fn bin(self, lower: u32) -> usize {
+        (lower & self.bin_mask) as usize
+    }
+
     /// Returns the set for lines of a number, in the pages of a frame. `lower` is the lower half of the frame's number.
     #[inline(always)]
     pub(super) fn of(self, lower: u32, number: usize) -> usize {
-        ((lower & self.bin_mask) as usize) << self.log2 | number
+        self.bin(lower) << self.log2 | number
     }
 }
