@@ -172,7 +172,7 @@ class SurfaceResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figure from the table in a directory, and returns the files."""
-        from binhop.report import draw_surface  # Altair takes a while to load
+        from binhop.report import draw_surface  # a command without figures needs no module that draws
 
         return draw_surface(directory)
 

@@ -124,13 +124,13 @@ class DeviceDataResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figure from the tables in a directory, and returns the files."""
-        from binhop.report import draw_device_data  # Altair takes a while to load
+        from binhop.report import draw_device_data  # a command without figures needs no module that draws
 
         return draw_device_data(directory)
 
     def chart(self, workload: str | None = None) -> Any:
         """Returns the figure as an Altair chart, for a notebook. There is one workload."""
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.device_data import device_data_charts, device_data_words
 
         whole = self.summary()

@@ -114,7 +114,7 @@ class PagingResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figures from the tables in a directory, and returns the files."""
-        from binhop.report import draw_paging  # Altair takes a while to load
+        from binhop.report import draw_paging  # a command without figures needs no module that draws
 
         return draw_paging(directory)
 
@@ -130,7 +130,7 @@ class PagingResult:
         If `workload` is None, the figure is that of the first workload that has a figure. With one memory
         size and one color count, the chart is a sentence which says that there is nothing to draw.
         """
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.paging import paging_charts
 
         words = dict.fromkeys(

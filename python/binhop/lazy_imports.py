@@ -1,8 +1,8 @@
 """Imports libraries when they are first used.
 
-Polars takes longer to import than a short program takes to record. Modules say
-`from binhop.lazy_imports import pl` where they would say `import polars as pl`; half of the commands never
-make a table.
+Polars takes longer to import than a short program takes to record, and Altair takes longer still. Modules say
+`from binhop.lazy_imports import pl` where they would say `import polars as pl`: half of the commands never
+make a table. A result whose placements are all equal has no figure to draw.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def load(name: str) -> Any:
 
 
 if TYPE_CHECKING:
+    import altair as alt
     import polars as pl
+    import vl_convert
 else:
 
     class _Lazily:
@@ -41,5 +43,7 @@ else:
             return getattr(load(self._name), name)
 
     pl = _Lazily("polars")
+    alt = _Lazily("altair")
+    vl_convert = _Lazily("vl_convert")
 
-__all__ = ["load", "pl"]
+__all__ = ["alt", "load", "pl", "vl_convert"]

@@ -158,7 +158,7 @@ class Result:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figures from the tables in a directory, and returns the files."""
-        from binhop.report import draw  # Altair takes a while to load
+        from binhop.report import draw  # a command without figures needs no module that draws
 
         return draw(directory)
 
@@ -168,7 +168,7 @@ class Result:
         If `workload` is None, the figure is that of the first workload that has a figure. Where all
         placements are equal, the chart is a sentence that says so.
         """
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.figures import run_charts, run_words
 
         measured = self.results.filter(phase="measured")

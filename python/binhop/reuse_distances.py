@@ -117,7 +117,7 @@ class ReuseResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figures from the tables in a directory, and returns the files."""
-        from binhop.report import draw_reuse  # Altair takes a while to load
+        from binhop.report import draw_reuse  # a command without figures needs no module that draws
 
         return draw_reuse(directory)
 
@@ -132,7 +132,7 @@ class ReuseResult:
 
         If `workload` is None, the figure is that of the first workload.
         """
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.reuse import reuse_charts
 
         charts = reuse_charts(self.distances, self.curve, self.simulated)

@@ -169,7 +169,7 @@ class SwitchResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figures from the tables in a directory, and returns the files."""
-        from binhop.report import draw_switches  # Altair takes a while to load
+        from binhop.report import draw_switches  # a command without figures needs no module that draws
 
         return draw_switches(directory)
 
@@ -178,7 +178,7 @@ class SwitchResult:
 
         If `workload` is None, the figure is that of the first workload.
         """
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.switches import switch_charts, switch_words
 
         return chart_of(switch_charts(self.curves, self.confidence), workload, switch_words(self.curves))

@@ -120,13 +120,13 @@ class TranslationResult:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figure from the tables in a directory, and returns the files."""
-        from binhop.report import draw_translation  # Altair takes a while to load
+        from binhop.report import draw_translation  # a command without figures needs no module that draws
 
         return draw_translation(directory)
 
     def chart(self, workload: str | None = None) -> Any:
         """Returns the figure as an Altair chart, for a notebook. There is one workload."""
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.translation import translation_charts, translation_words
 
         whole = self.summary()

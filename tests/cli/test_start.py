@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from scipy.stats import t
 
 from binhop.student import CONFIDENCE, KNOWN, student
 
-HEAVY = {"altair", "dask", "numpy", "pandas", "polars", "pyarrow", "pydantic", "scipy"}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAVY = {"altair", "dask", "numpy", "pandas", "polars", "pyarrow", "pydantic", "scipy", "vl_convert"}
 RUN = "run kh90 lin --length 10k --seeds 4"
 
 
@@ -46,6 +50,12 @@ def after(line: str, shown: str) -> list[str]:
 )
 def test_a_command_imports_only_what_it_needs(line: str, needed: set[str]) -> None:
     assert {*after(line, "*sorted(sys.modules)")} & HEAVY == needed
+
+
+def test_a_result_without_figures_is_written_without_altair(tmp_path: Path) -> None:
+    """All placements of a short run are equal, and one number needs no figure."""
+    assert {*after(f"{RUN} --out {tmp_path / 'out'}", "*sorted(sys.modules)")} & HEAVY == {"polars"}
+    assert (tmp_path / "out" / "results.parquet").is_file()
 
 
 def test_the_help_does_not_import_the_commands() -> None:

@@ -142,7 +142,7 @@ class Comparison:
 
     def draw(self, directory: Path) -> list[Path]:
         """Draws the figures from the tables in a directory, and returns the files."""
-        from binhop.report import draw_comparison  # Altair takes a while to load
+        from binhop.report import draw_comparison  # a command without figures needs no module that draws
 
         return draw_comparison(directory)
 
@@ -152,7 +152,7 @@ class Comparison:
         If `workload` is None, the figure is that of the first workload that has a figure. Where there is
         nothing to draw, the chart is a sentence that says so.
         """
-        from binhop.report import chart_of  # Altair takes a while to load
+        from binhop.report import chart_of  # a command without figures needs no module that draws
         from binhop.report.comparison import comparison_charts, comparison_words
 
         measured = as_one_workload(self.values.filter(phase="measured"), by_trace=self.by_trace)

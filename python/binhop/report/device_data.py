@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from binhop.device_data_figures import CLASSES, FATES
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.numbers import counted
 from binhop.output import read_parquet
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, finish, save

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.output import read_parquet
 from binhop.report.style import BLUE, ORANGE, SKY, finish, save
 

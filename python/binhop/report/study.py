@@ -5,11 +5,9 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from binhop import _binhop
 from binhop.device_data_figures import FIGURES
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.numbers import counted, figure, is_share, percent
 from binhop.report.style import finish, save
 from binhop.tables.device_data import compact

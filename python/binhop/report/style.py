@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-import vl_convert
-
 from binhop.escape import escaped
 from binhop.file_names import as_file_name
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl, vl_convert
 
 if TYPE_CHECKING:
     from pathlib import Path

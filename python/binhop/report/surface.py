@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from binhop import json_file
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.numbers import counted, grouped, percent
 from binhop.output import MARK, read_parquet
 from binhop.report.style import finish, save

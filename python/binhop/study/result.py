@@ -156,7 +156,7 @@ class StudyResult:
         """Draws the map of each part that has one into a directory, and returns the files."""
         if not self.provenance.get("maps"):
             return []
-        from binhop.report.study import draw_study  # Altair takes a while to load
+        from binhop.report.study import draw_study  # a command without figures needs no module that draws
 
         return draw_study(self._shown(), self.provenance, directory)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, finish, save
 from binhop.reproduce.jm97.designs import DESIGNS, HASHED, JM97, KEPT, KIB, MODERN, TABLE, X86, Organization
 from binhop.reproduce.jm97.paper import EVENTS

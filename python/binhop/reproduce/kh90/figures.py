@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import numpy as np
 
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.models import conflicts
 from binhop.models.conflicts import Cache
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, finish, save

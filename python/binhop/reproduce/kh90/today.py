@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.report.style import BLUE, GREY, ORANGE, finish
 from binhop.reproduce.kh90.tables import percent
 from binhop.reproduce.markdown import grid

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.report.style import BLUE, GREEN, ORANGE, finish, save
 from binhop.report.switches import ALL, cause_color, named_causes
 from binhop.reproduce.mb90.paper import WORKLOADS, Mb90Paper

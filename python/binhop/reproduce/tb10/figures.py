@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from binhop.device_data_figures import CLASSES
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import alt, pl
 from binhop.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, finish, save
 from binhop.reproduce.tb10 import paper
 from binhop.reproduce.tb10.forms import BACK, BASELINE, HINT, SHARED, SIZES, THROUGH, Form, ddc, pbdc
