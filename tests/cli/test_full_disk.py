@@ -187,7 +187,7 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model_table: pl.DataF
     """Makes the reproduction of papers take seconds, with empty pictures. Other tests draw them."""
     monkeypatch.setitem(lf91.LENGTHS, "smoke", dict.fromkeys(lf91.REFERENCES, 20_000))
     monkeypatch.setattr(lf91, "model_table", lambda: model_table)
-    monkeypatch.setattr(vl_convert, "vegalite_to_png", lambda *_, **__: b"")
+    monkeypatch.setattr(vl_convert, "svg_to_png", lambda *_, **__: b"")
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: "")
     text = re.sub(r'^length = ".*"$', 'length = "20k"', kh90.STUDY.read_text(), flags=re.MULTILINE)
     (tmp_path / "kh90.toml").write_text(re.sub(r"^seeds = \d+", "seeds = 3", text, flags=re.MULTILINE))

@@ -20,7 +20,7 @@ SCALE = 2.0
 
 
 def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
-    """Returns a complete figure, with title, margins and binhop's axes."""
+    """Completes a figure with title, margins and binhop's axes, and returns it."""
     heading = alt.TitleParams(
         title,
         subtitle=subtitle,
@@ -31,7 +31,7 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
         subtitleColor="#555555",
         offset=16,
     )
-    # Altair's methods `configure_view` and so on would copy the whole chart each time.
+    # Altair's methods `properties`, `configure_view` and so on would copy every part of the chart each time.
     config = alt.Config(
         view=alt.ViewConfig(stroke=None),
         title=alt.TitleConfig(fontSize=12, fontWeight="normal", color="#333333", anchor="start", offset=10),
@@ -47,7 +47,8 @@ def finish(chart: Any, title: str, subtitle: str | list[str] = "") -> Any:
             titleColor="#333333",
         ),
     )
-    return chart.properties(title=heading, background="white", padding=12, config=config)
+    chart.title, chart.background, chart.padding, chart.config = heading, "white", 12, config
+    return chart
 
 
 def in_words(title: str, text: str) -> Any:
@@ -75,8 +76,10 @@ def save(chart: Any, directory: Path, stem: str) -> list[Path]:
     stem = as_file_name(stem)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     png, svg = directory / f"{stem}.png", directory / f"{stem}.svg"
-    png.write_bytes(vl_convert.vegalite_to_png(escaped_chart, vl_version=version, scale=SCALE))
-    svg.write_text(vl_convert.vegalite_to_svg(escaped_chart, vl_version=version), encoding="utf-8")
+    picture = vl_convert.vegalite_to_svg(escaped_chart, vl_version=version)
+    svg.write_text(picture, encoding="utf-8")
+    # `vegalite_to_png` would lay out the chart once more, and make the same PNG from the same SVG.
+    png.write_bytes(vl_convert.svg_to_png(picture, scale=SCALE))
     return [png, svg]
 
 
