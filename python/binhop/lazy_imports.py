@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
     import vl_convert
+    from scipy import stats
 else:
 
     class _Lazily:
@@ -44,6 +45,7 @@ else:
 
     pl = _Lazily("polars")
     alt = _Lazily("altair")
+    stats = _Lazily("scipy.stats")
     vl_convert = _Lazily("vl_convert")
 
-__all__ = ["alt", "load", "pl", "vl_convert"]
+__all__ = ["alt", "load", "pl", "stats", "vl_convert"]

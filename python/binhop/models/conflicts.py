@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import hypergeom
 
 from binhop.arguments import integer, seed_number
 from binhop.errors import RequestError
+from binhop.lazy_imports import stats
 from binhop.models.estimate import Estimate
 from binhop.numbers import size_in_bytes
 
@@ -77,7 +77,7 @@ def probability(pages: int, cache: Cache) -> NDArray[np.float64]:
     _placeable(pages, cache)
     most = min(cache.frames_per_bin, pages)
     # A frozen distribution would first make its docstring, which takes a third of the time.
-    chance = hypergeom.pmf(np.arange(most + 1), cache.frames, cache.frames_per_bin, pages)
+    chance = stats.hypergeom.pmf(np.arange(most + 1), cache.frames, cache.frames_per_bin, pages)
     return np.asarray(chance, dtype=np.float64)
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import t
+
+from binhop.lazy_imports import stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +57,9 @@ def measure(samples: ArrayLike, confidence: float) -> Measure:
     mean = float(values.mean())
     if len(values) < 2:
         return Measure(mean, -np.inf, np.inf, len(values))
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(
+        stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    )
     return Measure(mean, mean - half, mean + half, len(values))
 
 

@@ -8,17 +8,21 @@ modules read only the tables of a run.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from binhop import study
 from binhop.kept_runs import keeping
+from binhop.lazy_imports import load
 from binhop.output import ResultDirectory
 from binhop.report.style import save
 from binhop.reproduce import claims as verdicts
+from binhop.reproduce.ahead import ahead
 from binhop.reproduce.kh90 import claims, figures, page, spaces, tables, today
 from binhop.reproduce.kh90.data import HERE, Kh90Data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import polars as pl
@@ -27,6 +31,14 @@ if TYPE_CHECKING:
     from binhop.reproduce.claims import Claim, Judged
 
 STUDY = HERE / "study.toml"
+
+_AHEAD: tuple[Callable[[], object], ...] = (
+    partial(load, "scipy.stats"),
+    *spaces.MODEL,
+    partial(load, "altair"),
+    partial(load, "vl_convert"),
+)
+"""Imports and values that judging and drawing need beside the tables of the study."""
 
 
 def run(
@@ -41,7 +53,8 @@ def run(
     """Runs the study and fills `out`. `override` shortens it, for tests."""
     plan = study.plan(study.load(STUDY), scale=scale, override=override)
     with keeping(out) as kept, ResultDirectory(out, "--out") as place:
-        result = study.run(plan, threads=threads, kept=kept, watch=progress)
+        with ahead(_AHEAD, threads=threads):
+            result = study.run(plan, threads=threads, kept=kept, watch=progress)
 
         def write(directory: Path) -> None:
             result.write(directory, {"paper": "kh90"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from binhop.lazy_imports import pl
@@ -14,6 +14,8 @@ from binhop.reproduce.judge import Condition, less, measure, positive, ratios, v
 from binhop.reproduce.kh90.data import WAYS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from binhop.reproduce.kh90.data import Kh90Data
@@ -72,11 +74,14 @@ def k1(_: Kh90Data) -> Claim:
     )
 
 
+def mapping_curve(ways: int) -> list[float]:
+    """Returns the mapping conflicts of 1 to 256 pages in 1 MiB of so many ways."""
+    return [conflicts.mapping(pages, Cache.of("1MiB", ways)) for pages in range(1, 257)]
+
+
 def k2(_: Kh90Data) -> Claim:
     """Judges where mapping conflicts peak."""
-    curves = {
-        ways: [conflicts.mapping(pages, Cache.of("1MiB", ways)) for pages in range(1, 257)] for ways in WAYS
-    }
+    curves = {ways: mapping_curve(ways) for ways in WAYS}
     peaks = {ways: 1 + curve.index(max(curve)) for ways, curve in curves.items()}
     falling = all(a > b > c for a, b, c in zip(*curves.values(), strict=True) if b > 1e-9)
     conditions = [
@@ -251,3 +256,5 @@ def k15(data: Kh90Data) -> Claim:
 
 
 ALL = (k1, k2, k3, k4, k15)
+MODEL: tuple[Callable[[], object], ...] = (drawn, *(partial(mapping_curve, ways) for ways in WAYS))
+"""The parts of the model that K1 and K2 need: `drawn` and `conflicts.average` keep what they computed."""

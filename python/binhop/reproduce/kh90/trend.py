@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import linregress, t
 
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import pl, stats
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Measure, positive, verdict, with_conditions
 
@@ -56,8 +55,8 @@ def plain(table: pl.DataFrame, confidence: float) -> Line | None:
     x, y = one["conflicts"].to_numpy(), one["mpi"].to_numpy()
     if len(x) < 3 or np.ptp(x) == 0:
         return None
-    found = linregress(x, y)
-    half = float(t.ppf((1 + confidence) / 2, len(x) - 2) * found.stderr)
+    found = stats.linregress(x, y)
+    half = float(stats.t.ppf((1 + confidence) / 2, len(x) - 2) * found.stderr)
     slope = float(found.slope)
     return Line(Measure(slope, slope - half, slope + half, len(x)), float(found.intercept))
 
@@ -79,7 +78,7 @@ def within_processes(table: pl.DataFrame, confidence: float) -> Measure | None:
     score = pl.col("conflicts") * (pl.col("mpi") - slope * pl.col("conflicts"))
     scores = left.group_by("asid", maintain_order=True).agg(score.sum())["conflicts"].to_numpy()
     error = float(np.sqrt(processes / (processes - 1) * (scores**2).sum())) / squares
-    half = float(t.ppf((1 + confidence) / 2, processes - 1)) * error
+    half = float(stats.t.ppf((1 + confidence) / 2, processes - 1)) * error
     return Measure(slope, slope - half, slope + half, processes)
 
 

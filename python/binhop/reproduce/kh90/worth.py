@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import t
 
+from binhop.lazy_imports import stats
 from binhop.models.conflicts import equivalent
 from binhop.reproduce.claims import Claim
 from binhop.reproduce.judge import Condition, less, measure, verdict, with_conditions
@@ -55,7 +55,7 @@ def worth(careful: NDArray[np.float64], at: dict[int, NDArray[np.float64]], conf
         [np.interp(np.log2(tried), np.log2(points), [at[x][i] for x in points]) for i in range(n)]
     )
     off = careful[:n, None] - random
-    half = t.ppf((1 + confidence) / 2, n - 1) * off.std(axis=0, ddof=1) / np.sqrt(n)
+    half = stats.t.ppf((1 + confidence) / 2, n - 1) * off.std(axis=0, ddof=1) / np.sqrt(n)
     within_half = tried[np.abs(off.mean(axis=0)) <= half]
     return Worth(value, (float(within_half[0]), float(within_half[-1])) if len(within_half) else None)
 
