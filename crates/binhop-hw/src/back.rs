@@ -11,7 +11,11 @@ use crate::{
         lines::Storage,
         stage::{Caches, stage_queries},
     },
-    fast::{chain, direct_mapped},
+    fast::{
+        chain,
+        chain::{AFTER_WALK, ALONE, MemoryAccesses, OTHER, TWO_AGENTS},
+        direct_mapped,
+    },
     memory::{Memory, WitnessedMemory},
     request::{Below, MEMORY, Request},
     witness::pass_on_lines,
@@ -26,8 +30,25 @@ pub struct Back {
     page: PowerOfTwo,
     /// The caches of the back in the order in which they ask each other, if the back takes [`FastPath::Chain`].
     chain: Option<Box<[usize]>>,
+    /// The agent beside the user whose requests the chain replays, if there is one.
+    other: Option<Agent>,
     /// The requests of one level of the chain to the next level.
     between: [Vec<Request>; 2],
+}
+
+/// `ReplayedByAgent` says what the processor waited for in a replay, and which levels served accesses after walks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayedByAgent {
+    /// The cycles that the processor waits for the user's requests.
+    pub user: u64,
+    /// The cycles that it waits for the fetches of other agents.
+    pub fetches: u64,
+    /// The cycles that it waits for all other requests of other agents.
+    pub others: u64,
+    /// The user's fetches, loads and stores after walks that a cache of the back has served.
+    pub behind: [u64; 3],
+    /// The user's fetches, loads and stores after walks that memory has served.
+    pub in_memory: [u64; 3],
 }
 
 /// The number of requests that go through all levels of a chain before further requests do. So few requests stay in
@@ -45,7 +66,8 @@ impl Back {
     #[must_use]
     pub fn with(tree: &Tree, rng: Rng, paths: &FastPaths) -> Self {
         let chain = if paths.takes(FastPath::Chain) { chain(tree).ok() } else { None };
-        Self { chain, ..Self::stored(tree, rng, Storage::Dense) }
+        let other = tree.config().agents.others().next();
+        Self { chain, other, ..Self::stored(tree, rng, Storage::Dense) }
     }
 
     /// Returns a back that holds, and has counted, what a back in bits holds and has counted in one lane. From now on,
@@ -77,6 +99,7 @@ impl Back {
             memory: Memory::new(tree.config()),
             page: tree.config().page,
             chain: None,
+            other: None,
             between: [Vec::new(), Vec::new()],
         }
     }
@@ -151,27 +174,48 @@ impl Back {
             return requests.iter().map(wait).sum();
         }
         self.waiting(|back| {
-            for requests in requests.chunks(CHUNK) {
-                back.replay_chunk(requests, translation);
-            }
+            back.replay_levels(requests, translation);
         })
     }
 
-    /// Does what [`Back::replay`] does. Returns apart the cycles that the processor waits for the user's requests, and
-    /// for the fetches and for all other requests of other agents.
+    /// Does what [`Back::replay`] does. Returns the cycles by agent. The origin of a request tells whether the user's
+    /// access that made it came after a walk ([`Origin::after_walk`]); one demand request of such an access may say so.
     #[must_use = "the processor waits so many cycles"]
-    pub fn replay_by_agent<T: Translation>(&mut self, requests: &[Request], translation: &T) -> [u64; 3] {
-        let mut waited = [0; 3];
+    pub fn replay_by_agent<T: Translation>(
+        &mut self,
+        requests: &[Request],
+        translation: &T,
+    ) -> ReplayedByAgent {
+        let mut replayed = ReplayedByAgent::default();
+        if self.chain.is_some() {
+            for request in requests.iter().filter(|request| request.origin.is_after_walk()) {
+                replayed.behind[request.kind as usize] += 1;
+            }
+            let before = self.waited_by_agent();
+            replayed.in_memory = self.replay_levels(requests, translation);
+            let cycles = self.waited_by_agent();
+            let waited: [u64; 3] = std::array::from_fn(|by| cycles[by] - before[by]);
+            [replayed.user, replayed.fetches, replayed.others] = waited;
+            (0..3).for_each(|kind| replayed.behind[kind] -= replayed.in_memory[kind]);
+            return replayed;
+        }
         for request in requests {
+            let before = self.memory.counters.accesses.demand();
             let cycles = self.request(*request, 0, translation);
             let agent = request.origin.agent();
             if agent == Agent::User {
-                waited[0] += cycles;
+                replayed.user += cycles;
             } else if agent.is_waited_for() {
-                waited[if request.kind == Kind::Fetch { 1 } else { 2 }] += cycles;
+                *if request.kind == Kind::Fetch { &mut replayed.fetches } else { &mut replayed.others } +=
+                    cycles;
+            }
+            if request.origin.is_after_walk() {
+                let in_memory = self.memory.counters.accesses.demand() > before;
+                let served = if in_memory { &mut replayed.in_memory } else { &mut replayed.behind };
+                served[request.kind as usize] += 1;
             }
         }
-        waited
+        replayed
     }
 
     /// Adds accesses that were proved to be hits to the count of the only cache; returns the cycles the
@@ -218,21 +262,47 @@ impl Back {
         }
     }
 
-    /// Replays requests level by level.
-    fn replay_chunk<T: Translation>(&mut self, requests: &[Request], translation: &T) {
-        let Self { caches, memory, chain, between: [asked, asking], .. } = self;
+    /// Replays requests level by level. Returns the user's fetches, loads and stores after walks that memory has served.
+    fn replay_levels<T: Translation>(&mut self, requests: &[Request], translation: &T) -> [u64; 3] {
+        if self.other.is_none() {
+            let [user] = self.replay_classes::<T, ALONE>(requests, translation);
+            self.memory.counters.accesses += user;
+            return [0; 3];
+        }
+        let accesses = self.replay_classes::<T, TWO_AGENTS>(requests, translation);
+        let [of_agent] = &mut *self.memory.by_agent else {
+            unreachable!("a chain serves the user and one agent")
+        };
+        for (class, accesses) in accesses.into_iter().enumerate() {
+            *if class == OTHER { &mut of_agent.accesses } else { &mut self.memory.counters.accesses } +=
+                accesses;
+        }
+        [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| accesses[AFTER_WALK][kind])
+    }
+
+    /// Replays requests of some classes level by level. Returns the accesses to memory, which are not counted yet.
+    fn replay_classes<T: Translation, const CLASSES: usize>(
+        &mut self,
+        requests: &[Request],
+        translation: &T,
+    ) -> MemoryAccesses<CLASSES> {
+        let Self { caches, chain, other, between: [asked, asking], .. } = self;
         let chain = chain.as_deref().expect("only a chain is replayed level by level");
         let (&last, before) = chain.split_last().expect("a chain has a cache");
-        let mut first = Some(requests);
-        for &number in before {
-            asking.clear();
-            let requests = first.take().unwrap_or(asked);
-            chain::replay_on(caches.get_mut(number), number as u8, asking, requests, translation);
-            std::mem::swap(asked, asking);
+        let mut accesses = [PerKind::default(); CLASSES];
+        for requests in requests.chunks(CHUNK) {
+            let mut first = Some(requests);
+            for &number in before {
+                asking.clear();
+                let requests = (first.take().unwrap_or(asked), *other);
+                let cache = caches.get_mut(number);
+                chain::replay_on::<T, CLASSES>(cache, number as u8, asking, requests, translation);
+                std::mem::swap(asked, asking);
+            }
+            let requests = (first.take().unwrap_or(asked), *other);
+            chain::replay_last(caches.get_mut(last), last as u8, &mut accesses, requests, translation);
         }
-        let requests = first.take().unwrap_or(asked);
-        let memory = &mut memory.counters;
-        chain::replay_last(caches.get_mut(last), last as u8, memory, requests, translation);
+        accesses
     }
 
     /// Calls `act`; returns the cycles the processor waits for what `act` replays. The cycles follow from the counts:
@@ -244,9 +314,27 @@ impl Back {
     }
 
     fn waited(&self) -> u64 {
+        self.waited_by_agent().iter().sum()
+    }
+
+    /// Returns the cycles waited for the user, and for the fetches and for all other accesses of other agents.
+    fn waited_by_agent(&self) -> [u64; 3] {
         let add = self.caches.add_costs;
-        let levels = self.caches.caches.iter().flatten().map(|cache| cache.counters.waited(cache.cost, add));
-        levels.sum::<u64>() + self.memory.counters.accesses.demand() * self.memory.cost
+        let mut waited = [self.memory.counters.accesses.demand() * self.memory.cost, 0, 0];
+        let mut wait = |accesses: &PerKind<u64>, misses: &PerKind<u64>, cost: u64| {
+            for (by, kinds) in [(1, &[Kind::Fetch][..]), (2, &[Kind::Load, Kind::Store])] {
+                let of = |counts: &PerKind<u64>| kinds.iter().map(|&kind| counts[kind]).sum::<u64>();
+                waited[by] += cost * if add { of(accesses) } else { of(accesses) - of(misses) };
+            }
+        };
+        for cache in self.caches.caches.iter().flatten() {
+            cache.by_agent.iter().for_each(|own| wait(&own.accesses, &own.misses, cache.cost));
+        }
+        let none = PerKind::default();
+        self.memory.by_agent.iter().for_each(|own| wait(&own.accesses, &none, self.memory.cost));
+        let user = self.caches.caches.iter().flatten().map(|cache| cache.counters.waited(cache.cost, add));
+        waited[0] += user.sum::<u64>();
+        waited
     }
 
     /// The only cache of the stage, and the counts of memory.

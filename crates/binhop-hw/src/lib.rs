@@ -25,7 +25,7 @@ mod tlb;
 mod tree;
 mod witness;
 
-pub use back::{Back, Bound, WitnessedBack};
+pub use back::{Back, Bound, ReplayedByAgent, WitnessedBack};
 pub use cache::{Resident, SparseBytes};
 pub use choice::{CostRule, IndexBy, Rules, TagBy, TlbReplacement, WritePolicy, WritebackOrder};
 pub use computer::Computer;

@@ -32,13 +32,15 @@ pub struct Request {
 }
 
 /// `Origin` holds the agent that caused a request, and the size of the lines in which the request names its line: the
-/// size at the cache asked or, at memory, the size at the cache that asks. Both take one byte, which no loop over the
-/// user's requests looks at.
+/// size at the cache asked or, at memory, the size at the cache that asks. Both take one byte, which no loop looks at
+/// where the user alone makes accesses. The byte also says whether the user's access came after a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(u8);
 
 impl Origin {
     const UNIT_BITS: u32 = 5;
+    /// The number of the user's accesses after walks, which no agent has.
+    const AFTER_WALK: u8 = (1 << (u8::BITS - Self::UNIT_BITS)) - 1;
     /// The logarithm of the number of bytes in the longest line.
     pub(crate) const LONGEST: u32 = (1 << Self::UNIT_BITS) - 1;
 
@@ -56,7 +58,32 @@ impl Origin {
     pub const fn agent(self) -> Agent {
         // Nearly all requests are the user's: a branch that is predicted costs less than a table.
         let number = self.0 >> Self::UNIT_BITS;
-        if number == Agent::User as u8 { Agent::User } else { Agent::ALL[number as usize] }
+        if number == Agent::User as u8 || number == Self::AFTER_WALK {
+            Agent::User
+        } else {
+            Agent::ALL[number as usize]
+        }
+    }
+
+    /// Returns the origin of a request that the user's access after a walk has caused.
+    #[inline(always)]
+    #[must_use]
+    pub const fn after_walk(self) -> Self {
+        Self(Self::AFTER_WALK << Self::UNIT_BITS | self.unit())
+    }
+
+    /// Returns whether the user's access after a walk has caused the request.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_after_walk(self) -> bool {
+        self.0 >> Self::UNIT_BITS == Self::AFTER_WALK
+    }
+
+    /// Returns 0 for the user, 1 for another agent, and 2 for the user's access after a walk.
+    #[inline(always)]
+    pub(crate) const fn class(self) -> usize {
+        let number = self.0 >> Self::UNIT_BITS;
+        (number != Agent::User as u8) as usize + (number == Self::AFTER_WALK) as usize
     }
 
     /// Returns the logarithm of the number of bytes in a line.
@@ -67,7 +94,7 @@ impl Origin {
     }
 }
 
-const _: () = assert!(Agent::ALL.len() << Origin::UNIT_BITS <= 1 << u8::BITS);
+const _: () = assert!(Agent::ALL.len() <= Origin::AFTER_WALK as usize);
 const _: () = assert!(size_of::<Request>() == 12);
 
 /// Returns whether a request brings data, and so leaves its line dirty.

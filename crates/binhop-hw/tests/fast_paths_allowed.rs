@@ -56,7 +56,10 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             },
             &[],
         ),
-        (|tree| tree.agents = Agents::USER.with(Agent::Walk), &[TwoPhase, LaneBits, BackBits, TwoLevels]),
+        (
+            |tree| tree.agents = Agents::USER.with(Agent::Walk),
+            &[TwoPhase, Chain, LaneBits, BackBits, TwoLevels],
+        ),
         (|tree| tree.agents = Agents::USER.with(Agent::Device), &[TwoPhase, TwoLevels]),
         (|tree| tree.agents = Agents::USER.with(Agent::Walk).with(Agent::Kernel), &[TwoPhase, TwoLevels]),
         (|tree| prefetch(tree, 0), &[]),

@@ -5,7 +5,7 @@ use crate::common::{Event, SMALL, batch, event, flushes, flushing, machine, run}
 use crate::switches::may_hold_a_line_twice;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use binhop_hw::Rules;
+use binhop_hw::{FastPath, FastPathSet, Rules};
 use binhop_sim::{Machine, Outcome, RunOptions, SwitchOptions, explain};
 use binhop_trace::event::EventBuilder;
 use binhop_trace::{EventBatch, Op};
@@ -63,6 +63,11 @@ fn each_line_of_a_footprint_is_accessed_once_at_each_occasion() {
     assert_eq!(of("l1d.kernel.store.accesses"), 3 * 2);
     assert_eq!(of("instructions"), value(&plain, "instructions").unwrap());
     assert!(of("cycles") > value(&plain, "cycles").unwrap());
+    // The kernel is a second agent, which the chain of a back serves, too.
+    let without = FastPathSet::NONE.with(FastPath::Chain);
+    let one_by_one =
+        run(&machine, &events(), 100, &RunOptions { kernel: true, without, ..RunOptions::default() });
+    assert_eq!(kernel.results, one_by_one.results);
 }
 
 #[test]

@@ -3,14 +3,16 @@
 //!
 //! A front that many placements share is simulated once, so a study spends nearly all of its time here. The rules are
 //! those of [`crate::cache::access`], written out for caches that are write-back, allocate, are not inclusive and
-//! have no write buffer, and for the user's requests alone. Such a cache never depends on the caches behind it. So
-//! each cache goes through all requests by itself, and records its requests to the next cache in order. Cycles follow
-//! from the counts.
+//! have no write buffer. Such a cache never depends on the caches behind it. So each cache goes through all requests by
+//! itself, and records its requests to the next cache in order. Cycles follow from the counts. The requests of a second
+//! agent, and of the user's accesses after walks, change the caches as the user's requests do, and are counted apart.
+
+mod counts;
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Translation};
 
 use crate::{
-    CacheCounters, MemoryCounters, Origin,
+    AgentCounters, CacheCounters, Origin,
     cache::{
         Cache, Index, fold, is_first,
         lines::{Line, Sets, SetsVisitor, Word},
@@ -18,6 +20,8 @@ use crate::{
     },
     request::{MEMORY, Request, is_data},
 };
+pub(crate) use counts::{AFTER_WALK, ALONE, OTHER, TWO_AGENTS};
+use counts::{ClassCounts, class};
 
 /// `LocatePage` finds the set of a line that is named by page.
 trait LocatePage: Copy {
@@ -69,43 +73,45 @@ impl LocatePage for PageByFold {
 }
 
 /// `NextLevel` takes the requests of a cache: memory counts them, and a [`RequestLog`] keeps them for the next cache.
-trait NextLevel {
+/// Requests are of some classes: see [`ClassCounts`].
+trait NextLevel<const CLASSES: usize> {
     /// True if the requests are counted and nothing else. Then they are counted together, after the loop. In the
     /// loop, each request would need a branch on whether a victim is dirty, and this branch cannot be predicted.
     const COUNTS: bool;
 
     /// The cache asks for one of its own lines, or writes it back.
-    fn ask(&mut self, kind: Kind, at: LineAddr);
+    fn ask(&mut self, class: usize, kind: Kind, at: LineAddr);
     /// The cache has asked for lines, or written lines back, in some order.
-    fn ask_for(&mut self, requests: &PerKind<u64>);
+    fn ask_for(&mut self, class: usize, requests: &PerKind<u64>);
     /// A request goes past the cache, because it is addressed to a level behind the cache.
     fn pass_on(&mut self, request: Request);
     /// Returns what [`NextLevel::ask`] keeps.
-    fn request(&self, kind: Kind, at: LineAddr) -> Request;
+    fn request(&self, class: usize, kind: Kind, at: LineAddr) -> Request;
     /// Keeps requests that [`NextLevel::request`] has returned, or that go past the cache.
     fn extend(&mut self, requests: &[Request]);
 }
 
-impl NextLevel for &mut MemoryCounters {
+/// `MemoryAccesses` are the accesses to memory, by class.
+pub(crate) type MemoryAccesses<const CLASSES: usize> = [PerKind<u64>; CLASSES];
+
+impl<const CLASSES: usize> NextLevel<CLASSES> for &mut MemoryAccesses<CLASSES> {
     const COUNTS: bool = true;
 
-    fn ask(&mut self, _kind: Kind, _at: LineAddr) {
+    fn ask(&mut self, _class: usize, _kind: Kind, _at: LineAddr) {
         unreachable!("memory counts requests together")
     }
 
-    fn ask_for(&mut self, requests: &PerKind<u64>) {
-        let MemoryCounters { accesses } = self;
-        *accesses += *requests;
+    fn ask_for(&mut self, class: usize, requests: &PerKind<u64>) {
+        self[class] += *requests;
     }
 
     #[inline(always)]
     fn pass_on(&mut self, request: Request) {
         debug_assert_eq!(request.to, MEMORY);
-        let MemoryCounters { accesses } = self;
-        accesses[request.kind] += 1;
+        self[class::<CLASSES>(request.origin)][request.kind] += 1;
     }
 
-    fn request(&self, _kind: Kind, _at: LineAddr) -> Request {
+    fn request(&self, _class: usize, _kind: Kind, _at: LineAddr) -> Request {
         unreachable!("memory counts requests together")
     }
 
@@ -115,25 +121,26 @@ impl NextLevel for &mut MemoryCounters {
 }
 
 /// `RequestLog` keeps the requests to the next cache of a chain.
-struct RequestLog<'a> {
+struct RequestLog<'a, const CLASSES: usize> {
     log: &'a mut Vec<Request>,
     to: u8,
-    origin: Origin,
+    /// The origin of the requests of each class.
+    origins: [Origin; CLASSES],
     /// The logarithm of the number of lines of the asking cache in one line of the cache that is asked.
     shift: u32,
     data: u8,
 }
 
-impl NextLevel for RequestLog<'_> {
+impl<const CLASSES: usize> NextLevel<CLASSES> for RequestLog<'_, CLASSES> {
     const COUNTS: bool = false;
 
-    fn ask_for(&mut self, _requests: &PerKind<u64>) {
+    fn ask_for(&mut self, _class: usize, _requests: &PerKind<u64>) {
         unreachable!("a log keeps the order of requests")
     }
 
     #[inline(always)]
-    fn ask(&mut self, kind: Kind, at: LineAddr) {
-        self.log.push(self.request(kind, at));
+    fn ask(&mut self, class: usize, kind: Kind, at: LineAddr) {
+        self.log.push(self.request(class, kind, at));
     }
 
     #[inline(always)]
@@ -142,9 +149,9 @@ impl NextLevel for RequestLog<'_> {
     }
 
     #[inline(always)]
-    fn request(&self, kind: Kind, at: LineAddr) -> Request {
+    fn request(&self, class: usize, kind: Kind, at: LineAddr) -> Request {
         let at = LineAddr { line: at.line >> self.shift, ..at };
-        Request { at, to: self.to, kind, origin: self.origin, data: self.data }
+        Request { at, to: self.to, kind, origin: self.origins[class], data: self.data }
     }
 
     #[inline(always)]
@@ -153,42 +160,50 @@ impl NextLevel for RequestLog<'_> {
     }
 }
 
-/// Replays requests into the last cache of a chain, before memory.
-pub(crate) fn replay_last<T: Translation>(
+/// Replays requests into the last cache of a chain, before memory. `other` is the agent beside the user, if there is
+/// one.
+pub(crate) fn replay_last<T: Translation, const CLASSES: usize>(
     cache: &mut Cache,
     number: u8,
-    memory: &mut MemoryCounters,
-    requests: &[Request],
+    memory: &mut MemoryAccesses<CLASSES>,
+    (requests, other): (&[Request], Option<Agent>),
     translation: &T,
 ) {
     debug_assert_eq!(cache.next, MEMORY);
-    replay(cache, number, memory, requests, translation);
+    replay(cache, number, memory, (requests, other), translation);
 }
 
 /// Replays requests into a cache of a chain that asks another cache. `log` gets the requests to the cache behind, and
-/// the requests that pass this cache, in order.
-pub(crate) fn replay_on<T: Translation>(
+/// the requests that pass this cache, in order. `other` is the agent beside the user, if there is one.
+pub(crate) fn replay_on<T: Translation, const CLASSES: usize>(
     cache: &mut Cache,
     number: u8,
     log: &mut Vec<Request>,
-    requests: &[Request],
+    (requests, other): (&[Request], Option<Agent>),
     translation: &T,
 ) {
-    let next_level = RequestLog {
+    let of_user = Origin::new(Agent::User, cache.next_unit as u8);
+    let of_other = other.map_or(of_user, |other| Origin::new(other, cache.next_unit as u8));
+    let origins = std::array::from_fn(|class| match class {
+        OTHER => of_other,
+        AFTER_WALK => of_user.after_walk(),
+        _ => of_user,
+    });
+    let next_level = RequestLog::<CLASSES> {
         log,
         to: cache.next,
-        origin: Origin::new(Agent::User, cache.next_unit as u8),
+        origins,
         shift: cache.next_unit - cache.line_log2,
         data: cache.line_log2 as u8,
     };
-    replay(cache, number, next_level, requests, translation);
+    replay(cache, number, next_level, (requests, other), translation);
 }
 
-fn replay<T: Translation, N: NextLevel>(
+fn replay<T: Translation, N: NextLevel<CLASSES>, const CLASSES: usize>(
     cache: &mut Cache,
     number: u8,
     mut next_level: N,
-    requests: &[Request],
+    (requests, other): (&[Request], Option<Agent>),
     translation: &T,
 ) {
     let (log2, mask) = cache.geometry();
@@ -196,7 +211,7 @@ fn replay<T: Translation, N: NextLevel>(
     let plain_index = cache.plain_index();
     let sets_log2 = cache.sets_log2();
     let (line_log2, evict_first) = (cache.line_log2 as u8, cache.evict_first);
-    let Cache { lines, counters, touched, repeats, .. } = cache;
+    let Cache { lines, counters, by_agent, touched, repeats, .. } = cache;
     macro_rules! replay_with {
         ($locate:expr) => {
             lines.visit(Replay {
@@ -206,8 +221,11 @@ fn replay<T: Translation, N: NextLevel>(
                 line_log2,
                 evict_first,
                 counters,
+                counts: [ClassCounts::default(); CLASSES],
+                by_agent,
                 touched,
                 repeats,
+                repeats_of_other: other.is_some_and(Agent::counts_in_mpi),
                 next_level: &mut next_level,
                 requests,
                 translation,
@@ -222,7 +240,7 @@ fn replay<T: Translation, N: NextLevel>(
 }
 
 /// `Replay` is the loop over requests. It holds all that the loop needs besides the lines.
-struct Replay<'a, L, N, T> {
+struct Replay<'a, L, N, T, const CLASSES: usize> {
     locate: L,
     /// The cache, by its index in the tree.
     number: u8,
@@ -231,42 +249,49 @@ struct Replay<'a, L, N, T> {
     line_log2: u8,
     evict_first: bool,
     counters: &'a mut CacheCounters,
+    /// What belongs to some agent, by class.
+    counts: [ClassCounts; CLASSES],
+    by_agent: &'a mut [AgentCounters],
     touched: &'a mut Vec<u64>,
     repeats: &'a mut Option<Vec<u64>>,
+    /// True if repeated misses of the other agent are counted.
+    repeats_of_other: bool,
     next_level: &'a mut N,
     requests: &'a [Request],
     translation: &'a T,
 }
 
-impl<L: LocatePage, N: NextLevel, T: Translation> SetsVisitor for Replay<'_, L, N, T> {
+impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize> SetsVisitor
+    for Replay<'_, L, N, T, CLASSES>
+{
     const IS_HASHED: bool = L::IS_HASHED;
 
     // The code belongs to its caller, which may be compiled for some processors alone.
     #[inline(always)]
     fn visit<S: Sets>(mut self, sets: &mut S) {
-        let (misses_before, dirty_before) = (self.counters.misses, self.counters.evictions_dirty);
-        let mut in_part = 0;
         // A watched cache looks at each miss by itself.
         let may_exchange = S::EXCHANGES && self.repeats.is_none();
         let mut exchanges = true;
         for requests in self.requests.chunks(CHUNK) {
-            let before = self.counters.misses.total();
-            in_part += if may_exchange && exchanges {
-                self.exchange(sets, requests)
+            let before = self.counters.fills;
+            if may_exchange && exchanges {
+                self.exchange(sets, requests);
             } else {
-                self.touch_or_put(sets, requests)
-            };
-            let missed = (self.counters.misses.total() - before) as usize;
+                self.touch_or_put(sets, requests);
+            }
+            let missed = (self.counters.fills - before) as usize;
             exchanges = missed.min(requests.len() - missed) > requests.len() / REQUESTS_PER_RARE;
         }
-        // A miss of data reads only what the data lacks of its line.
-        let misses = self.counters.misses;
-        let mut asked = PerKind(std::array::from_fn(|kind| misses.0[kind] - misses_before.0[kind]));
-        (asked[Kind::Write], asked[Kind::Writeback]) = (0, self.counters.evictions_dirty - dirty_before);
-        asked[Kind::Fill] += in_part;
-        self.counters.sent += asked;
-        if N::COUNTS {
-            self.next_level.ask_for(&asked);
+        for (class, counts) in self.counts.iter().enumerate() {
+            self.counters.evictions_dirty += counts.written_back;
+            match (class, &mut *self.by_agent) {
+                (OTHER, [counters]) => counts.add_to_agent(counters),
+                (OTHER, _) => unreachable!("a chain with a second agent has one"),
+                _ => counts.add_to_user(self.counters),
+            }
+            if N::COUNTS {
+                self.next_level.ask_for(class, &counts.sent());
+            }
         }
     }
 }
@@ -289,13 +314,14 @@ fn add_fields(to: &mut PerKind<u64>, fields: u64) {
     }
 }
 
-impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
-    /// Replays requests without a branch on whether a request finds its line. Returns the misses of data that is
-    /// smaller than the line.
+impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
+    Replay<'_, L, N, T, CLASSES>
+{
+    /// Replays requests without a branch on whether a request finds its line.
     #[inline(always)]
-    fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) -> u64 {
+    fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
         let Self { locate, number, log2, line_log2, evict_first, translation, .. } = *self;
-        let Self { counters, touched, next_level, .. } = self;
+        let Self { counters, counts, touched, next_level, .. } = self;
         // An unused place of the log holds any request.
         let mut log = [Request {
             at: LineAddr { id: 0, line: 0 },
@@ -305,8 +331,8 @@ impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
             data: 0,
         }; 2 * CHUNK];
         let mut logged = 0;
-        let (mut accessed, mut missed, mut dirtied, mut evicted, mut evicted_dirty, mut in_part) =
-            (0u64, 0u64, 0, 0, 0, 0);
+        let (mut accessed, mut missed) = ([0u64; CLASSES], [0u64; CLASSES]);
+        let (mut dirtied, mut evicted) = (0, 0);
         for &request in requests {
             if request.to != number {
                 if N::COUNTS {
@@ -317,29 +343,29 @@ impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
                 }
                 continue;
             }
-            let (kind, at) = (request.kind, request.at);
+            let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
             let set = locate.set(PageId(at.id), at.line, translation);
             let is_data = is_data(kind);
             let line = Line { at, page_lines_log2: log2 };
             let exchange = sets.exchange(set, line, u64::from(is_data));
             let field = FIELD * kind as u32;
-            accessed += 1 << field;
-            missed += exchange.missed << field;
+            accessed[class] += 1 << field;
+            missed[class] += exchange.missed << field;
             dirtied += exchange.dirtied;
             evicted += exchange.evicted;
-            evicted_dirty += exchange.evicted_dirty;
+            counts[class].written_back += exchange.evicted_dirty;
             // A line that is there was accessed before.
             if is_first(touched, line.key()) {
-                counters.compulsory[kind] += 1;
+                counts[class].compulsory[kind] += 1;
             }
             let reads_rest = is_data & (request.data != line_log2);
-            in_part += exchange.missed & u64::from(reads_rest);
+            counts[class].in_part += exchange.missed & u64::from(reads_rest);
             if N::COUNTS {
                 continue;
             }
             let reads = exchange.missed as usize & usize::from(!is_data | reads_rest);
-            let read = next_level.request(if is_data { Kind::Fill } else { kind }, at);
-            let write = next_level.request(Kind::Writeback, exchange.victim);
+            let read = next_level.request(class, if is_data { Kind::Fill } else { kind }, at);
+            let write = next_level.request(class, Kind::Writeback, exchange.victim);
             let dirty = exchange.evicted_dirty as usize;
             let place = &mut log[logged..logged + 2];
             if evict_first {
@@ -354,32 +380,31 @@ impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
         if !N::COUNTS {
             next_level.extend(&log[..logged]);
         }
-        add_fields(&mut counters.accesses, accessed);
-        add_fields(&mut counters.misses, missed);
+        let mut fills = PerKind::default();
+        for (counts, (accessed, missed)) in counts.iter_mut().zip(accessed.into_iter().zip(missed)) {
+            add_fields(&mut counts.accesses, accessed);
+            add_fields(&mut counts.misses, missed);
+            add_fields(&mut fills, missed);
+        }
+        counters.fills += fills.total();
         counters.dirtied += dirtied;
         counters.evictions += evicted;
-        counters.evictions_dirty += evicted_dirty;
-        let mut fills = PerKind::default();
-        add_fields(&mut fills, missed);
-        counters.fills += fills.total();
-        in_part
     }
 
     /// Replays requests with a branch on whether a request finds its line, which saves work where it can be predicted.
-    /// Returns the misses of data that is smaller than the line.
     #[inline(always)]
-    fn touch_or_put<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) -> u64 {
-        let Self { locate, number, log2, line_log2, evict_first, translation, .. } = *self;
-        let Self { counters, touched, repeats, next_level, .. } = self;
+    fn touch_or_put<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
+        let Self { locate, number, log2, line_log2, evict_first, translation, repeats_of_other, .. } = *self;
+        let Self { counters, counts, touched, repeats, next_level, .. } = self;
         let CacheCounters {
-            accesses,
-            misses,
-            compulsory,
-            // The caller counts what was sent.
+            // These are counted by class, and the caller adds them up.
+            accesses: _,
+            misses: _,
+            compulsory: _,
             sent: _,
+            evictions_dirty: _,
             fills,
             evictions,
-            evictions_dirty,
             dirtied,
             // No cache of a chain is inclusive or has a write buffer; a flush takes the general path.
             invalidated: _,
@@ -392,34 +417,34 @@ impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
             stall_cycles: _,
         } = &mut **counters;
         let line_mask = (1u64 << log2) - 1;
-        let mut in_part = 0;
         for &request in requests {
             if request.to != number {
                 next_level.pass_on(request);
                 continue;
             }
-            let (kind, at) = (request.kind, request.at);
+            let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
             let set = locate.set(PageId(at.id), at.line, translation);
             let key = u64::from(at.id) << log2 | u64::from(at.line);
             let is_data = is_data(kind);
-            accesses[kind] += 1;
+            let own = &mut counts[class];
+            own.accesses[kind] += 1;
             if sets.touch(set, key, u64::from(is_data), dirtied) {
                 continue;
             }
-            misses[kind] += 1;
+            own.misses[kind] += 1;
             let first = is_first(touched, key);
-            compulsory[kind] += u64::from(first);
-            if !first && kind.is_demand() {
+            own.compulsory[kind] += u64::from(first);
+            if !first && kind.is_demand() && (class != OTHER || repeats_of_other) {
                 note_repeat(repeats, u64::from(at.id));
             }
             let reads_rest = is_data & (request.data != line_log2);
-            in_part += u64::from(reads_rest);
+            own.in_part += u64::from(reads_rest);
             *fills += 1;
             *dirtied += u64::from(is_data);
             let victim = sets.put(set, Word::new(key, is_data));
             *evictions += u64::from(victim.is_some());
             let dirty = victim.is_some_and(Word::dirty);
-            *evictions_dirty += u64::from(dirty);
+            own.written_back += u64::from(dirty);
             if N::COUNTS {
                 continue;
             }
@@ -428,17 +453,16 @@ impl<L: LocatePage, N: NextLevel, T: Translation> Replay<'_, L, N, T> {
                 LineAddr { id: (key >> log2) as u32, line: (key & line_mask) as u32 }
             });
             if let (Some(victim), true) = (victim, evict_first) {
-                next_level.ask(Kind::Writeback, victim);
+                next_level.ask(class, Kind::Writeback, victim);
             }
             if !is_data {
-                next_level.ask(kind, at);
+                next_level.ask(class, kind, at);
             } else if reads_rest {
-                next_level.ask(Kind::Fill, at);
+                next_level.ask(class, Kind::Fill, at);
             }
             if let (Some(victim), false) = (victim, evict_first) {
-                next_level.ask(Kind::Writeback, victim);
+                next_level.ask(class, Kind::Writeback, victim);
             }
         }
-        in_part
     }
 }

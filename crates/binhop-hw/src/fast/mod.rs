@@ -5,9 +5,9 @@
 //! each tree. The file of each path says why its assumptions suffice. No path looks at a tree's properties by itself.
 //!
 //! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
-//! cachegrind's rules): there the counts depend on the general path's order. The paths behind the front handle the
-//! user's requests alone, besides lanes that are bits: these count a second agent, too. The two-levels path makes
-//! accesses of every agent.
+//! cachegrind's rules): there the counts depend on the general path's order. The chain and lanes that are bits handle
+//! the requests of the user and of a second agent. The other paths behind the front handle the user's requests alone.
+//! The two-levels path makes accesses of every agent.
 
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
@@ -244,12 +244,7 @@ fn differ_in_ways(tree: &Tree) -> bool {
 /// Returns the caches behind the front in the order in which they ask each other. Each cache asks the next cache, the
 /// last cache asks memory, and [`crate::fast::chain`] has a loop for each.
 pub(crate) fn chain(tree: &Tree) -> Verdict<Box<[usize]>> {
-    by_the_user(tree)?;
-    levels(tree)
-}
-
-/// Does what [`chain`] does, for any agents.
-fn levels(tree: &Tree) -> Verdict<Box<[usize]>> {
+    by_two_agents(tree)?;
     may_wait(tree)?;
     let config = tree.config();
     let behind: Vec<usize> = (0..config.caches.len()).filter(|&cache| !tree.in_front(cache)).collect();
@@ -315,6 +310,7 @@ fn by_two_agents(tree: &Tree) -> Verdict {
 
 /// Returns the only cache behind the front, if it is simple and has a plain index.
 fn only_behind(tree: &Tree) -> Verdict<usize> {
+    by_the_user(tree)?;
     let &[number] = &*chain(tree)? else { return Err("several caches stand behind the front") };
     is_plain(&tree.config().caches[number])?;
     Ok(number)
@@ -324,8 +320,7 @@ fn only_behind(tree: &Tree) -> Verdict<usize> {
 /// first cache behind them for the lines of pages, and the frame chooses the set in each cache behind the front: then a
 /// set holds lines of one line number within the page only.
 fn by_line_number(tree: &Tree) -> Verdict<Box<[usize]>> {
-    by_two_agents(tree)?;
-    let (chain, config) = (levels(tree)?, tree.config());
+    let (chain, config) = (chain(tree)?, tree.config());
     for front in [config.fetch, config.data].map(|front| &config.caches[front]) {
         refuse(front.next != Next::Cache(chain[0]), "a cache of level 1 does not ask the back")?;
         refuse(front.keyed_by_mapping(), "level 1 has a virtual tag")?;

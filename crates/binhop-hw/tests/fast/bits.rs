@@ -244,7 +244,7 @@ pub(super) fn lane_bits(draw: &Draw, events: &[Event]) {
 }
 
 /// Returns the tree with an agent beside the user: one that executes instructions, or one that does not.
-fn with_agent(tree: &Tree, agent: Agent) -> Tree {
+pub(super) fn with_agent(tree: &Tree, agent: Agent) -> Tree {
     Tree::new(TreeConfig { agents: Agents::USER.with(agent), ..tree.config().clone() })
 }
 

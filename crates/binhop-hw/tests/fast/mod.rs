@@ -5,6 +5,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod bits;
+mod chain;
 mod two_levels;
 
 use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
@@ -305,14 +306,20 @@ fn two_phase(draw: &Draw, events: &[Event]) {
     }
 }
 
-fn chain(draw: &Draw, events: &[Event]) {
+/// Returns a tree whose back is a chain, of which an agent makes accesses, too.
+fn chain_trees(draw: &Draw, agent: Agent) -> Vec<Tree> {
     let mut levels: Vec<CacheConfig> =
         (0..1 + draw.behind[3].5 as usize % 3).map(|n| draw.level(n, |_| {})).collect();
     // Lines grow on the way to memory. A virtually tagged level 1 names mappings, and allows no chain.
     levels.sort_by_key(|level| level.line.bytes());
     let draw = Draw { virtually: false, ..draw.clone() };
-    let trees = vec![draw.tree(&levels)];
-    assert_eq!(FastPath::of(&trees[0]).why_not(FastPath::Chain), None);
+    let tree = bits::with_agent(&draw.tree(&levels), agent);
+    assert_eq!(FastPath::of(&tree).why_not(FastPath::Chain), None);
+    vec![tree]
+}
+
+fn chain(draw: &Draw, events: &[Event]) {
+    let trees = chain_trees(draw, Agent::User);
     let behind = Plain::new(&trees, 1, Some(FastPath::Chain));
     Lane::new(trees, 1, None, behind).run(events);
 }
@@ -344,6 +351,7 @@ fn a_chain_equals_the_stepper_whether_misses_can_be_predicted_or_not() {
                 add: false,
             };
             chain(&draw, &events);
+            chain::of_two_agents(&draw, &events);
         }
     }
 }
@@ -477,7 +485,10 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
     let _named = NamedIfItFails(path);
     match path {
         FastPath::TwoPhase => two_phase(draw, events),
-        FastPath::Chain => chain(draw, events),
+        FastPath::Chain => {
+            chain(draw, events);
+            chain::of_two_agents(draw, events);
+        }
         FastPath::DirectMapped => direct_mapped(draw, events),
         FastPath::KnownHits => known_hits(draw, events),
         FastPath::LruStack => lru_stack(draw, events),

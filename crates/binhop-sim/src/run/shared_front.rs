@@ -11,7 +11,7 @@ use binhop_hw::{
     AgentCounters, CacheCounters, CommonCounts, DirectMappedFilter, FastPath, Front, Request, Tree,
 };
 
-use super::after_walks::{AfterWalks, MissAfterWalk};
+use super::after_walks::AfterWalks;
 use super::virtual_caches::VirtualCaches;
 use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
@@ -45,7 +45,7 @@ pub(crate) struct SharedFront {
     walks: TranslationCounts,
     /// Room for the accesses of a walk.
     room: Vec<(Kind, MappingId, u64)>,
-    /// Room for what the front did with the accesses after walks.
+    /// The accesses after walks of the rows that are being simulated, which the back does not count.
     after_walks: AfterWalks,
 }
 
@@ -102,7 +102,7 @@ impl SharedFront {
                 continue;
             }
             let position = *position as usize;
-            self.simulate(&rows[at..position], &mut passed, &mut controls);
+            self.simulate(&rows[at..position], &mut passed);
             at = position;
             if !matches!(control, Control::AfterWalk(..))
                 && let Some(requests) = untold.take()
@@ -152,7 +152,7 @@ impl SharedFront {
             };
             controls.push((passed.requests.len() as u32, control));
         }
-        self.simulate(&rows[at..], &mut passed, &mut controls);
+        self.simulate(&rows[at..], &mut passed);
         emit(Arc::new(passed.block(controls, mappings)))
     }
 
@@ -164,22 +164,15 @@ impl SharedFront {
         WatchedAccess { of_front: Some(copies.into()), ..access.clone() }
     }
 
-    /// Makes the accesses of rows. Lanes are told to watch which level serves an access that misses after a walk.
-    fn simulate(&mut self, rows: &[Row], passed: &mut Passed, controls: &mut Vec<(u32, Control)>) {
+    /// Makes the accesses of rows.
+    fn simulate(&mut self, rows: &[Row], passed: &mut Passed) {
         let front = self.front.as_mut().expect("called while the front is shared");
         let translation = LaneTranslation { tables: &self.tables, frames: None };
         let from = passed.requests.len();
         if self.translation.is_some() {
-            let after_walks = &mut self.after_walks;
-            after_walks.clear();
-            self.waited += front.access_all(rows, &translation, &mut after_walks.of(&mut passed.requests));
-            for (kind, hits) in after_walks.hits_by_kind() {
-                self.walks.add_served(kind, ServedLevel::First, hits);
-            }
-            for &MissAfterWalk { kind, from, to } in &after_walks.misses {
-                controls.push((from as u32, Control::WalkPassed([0; 2])));
-                controls.push((to as u32, Control::AfterWalk(kind, Some(true))));
-            }
+            let mut requests = self.after_walks.of(&mut passed.requests);
+            self.waited += front.access_all(rows, &translation, &mut requests);
+            self.after_walks.count(&mut self.walks);
         } else {
             self.waited += front.access_all(rows, &translation, &mut passed.requests);
         }

@@ -55,8 +55,10 @@ fn compare(design: &Design, memory: &str, events: &[Event]) {
         let off = FastPathSet::NONE.with(FastPath::LaneBits).with(FastPath::BackBits);
         let bits = run(&machine, &events, 500, &options);
         let lanes = run(&machine, &events, 500, &RunOptions { without: off, ..options.clone() });
+        let one_by_one = RunOptions { without: off.with(FastPath::Chain), ..options.clone() };
+        let one_by_one = run(&machine, &events, 500, &one_by_one);
         let threads = run(&machine, &events, 500, &RunOptions { threads: 3, ..options });
-        for other in [lanes, threads] {
+        for other in [lanes, one_by_one, threads] {
             assert_eq!(bits.results, other.results, "{}", machine.name());
             assert_eq!(bits.series.whole().unwrap(), other.series.whole().unwrap());
             assert_eq!(bits.processes.whole().unwrap(), other.processes.whole().unwrap());

@@ -44,7 +44,13 @@ impl BitsAccess {
     #[inline]
     #[must_use]
     pub fn of_request(request: &Request) -> Self {
-        let by = if request.origin.agent() == Agent::User { By::User } else { By::Agent };
+        let by = if request.origin.is_after_walk() {
+            By::UserAfterWalk
+        } else if request.origin.agent() == Agent::User {
+            By::User
+        } else {
+            By::Agent
+        };
         let is_part = request.data != request.origin.unit();
         Self { page: PageId(request.at.id), line: request.at.line, kind: request.kind, by, is_part }
     }

@@ -7,7 +7,8 @@ mod mark;
 
 use binhop_base::{Agent, Kind, MappingId, PageId, PerKind, Rng, Translation};
 use binhop_hw::{
-    Back, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front, LaneBits, Request, Tree,
+    Back, CommonCounts, Computer, Counted, DirectMappedFilter, FastPaths, Front, LaneBits, ReplayedByAgent,
+    Request, Tree,
 };
 use binhop_trace::export::MemoryAccess;
 
@@ -150,17 +151,16 @@ impl BackModel {
         }
     }
 
-    /// Simulates requests that a front has let through, in the lane's own back. Returns the cycles that the processor
-    /// waits for the fetches and for all other requests of agents other than the user.
+    /// Simulates requests that a front has let through, in the lane's own back.
     pub(crate) fn replay_by_agent(
         &mut self,
         requests: &[Request],
         translation: &LaneTranslation<'_>,
-    ) -> [u64; 2] {
+    ) -> ReplayedByAgent {
         let (back, waited) = self.own();
-        let [user, fetches, others] = back.replay_by_agent(requests, translation);
-        *waited += user + fetches + others;
-        [fetches, others]
+        let replayed = back.replay_by_agent(requests, translation);
+        *waited += replayed.user + replayed.fetches + replayed.others;
+        replayed
     }
 
     /// Counts requests that are known to hit here and to change nothing.

@@ -14,7 +14,7 @@ use crate::frame_map::{FrameMap, LaneTranslation, Tables};
 use crate::machine::{Machine, TranslationConfig, WalkEntry};
 use crate::occasion::{OccasionKind, TouchedLines};
 use crate::prepare::Row;
-use crate::run::after_walks::{AfterWalks, MissAfterWalk};
+use crate::run::after_walks::AfterWalks;
 use crate::run::back_model::BackModel;
 use crate::translation::{
     Decision, Fault, ServedLevel, TlbEvent, Tlbs, TranslationCause, TranslationCounts, Walk, accesses,
@@ -38,7 +38,7 @@ pub(super) struct LaneTranslator {
     before: Option<[u64; 2]>,
     /// Room for the accesses of a walk.
     room: Vec<(Kind, MappingId, u64)>,
-    /// Room for what level 1 did with the accesses after walks.
+    /// The accesses after walks of the rows that are being simulated, which the back does not count.
     after_walks: AfterWalks,
 }
 
@@ -131,9 +131,13 @@ impl LaneTranslator {
         requests: &[Request],
         translation: &LaneTranslation<'_>,
     ) {
-        let [fetches, entries] = back.replay_by_agent(requests, translation);
-        self.counts.waited(TranslationCause::HandlerFetch, fetches);
-        self.counts.waited(TranslationCause::Entries, entries);
+        let replayed = back.replay_by_agent(requests, translation);
+        self.counts.waited(TranslationCause::HandlerFetch, replayed.fetches);
+        self.counts.waited(TranslationCause::Entries, replayed.others);
+        for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+            self.counts.add_served(kind, ServedLevel::Behind, replayed.behind[kind as usize]);
+            self.counts.add_served(kind, ServedLevel::Memory, replayed.in_memory[kind as usize]);
+        }
     }
 
     /// Makes the accesses of rows in the lane's own front and back. Counts the levels that serve accesses after walks.
@@ -146,23 +150,9 @@ impl LaneTranslator {
         translation: &LaneTranslation<'_>,
         passed: &mut Vec<Request>,
     ) -> u64 {
-        let mut after_walks = std::mem::take(&mut self.after_walks);
-        after_walks.clear();
-        let waited = front.access_all(rows, translation, &mut after_walks.of(passed));
-        for (kind, hits) in after_walks.hits_by_kind() {
-            self.counts.add_served(kind, ServedLevel::First, hits);
-        }
-        let mut at = 0;
-        for &MissAfterWalk { kind, from, to } in &after_walks.misses {
-            self.replay(back, &passed[at..from], translation);
-            let before = back.demand_at_memory();
-            self.replay(back, &passed[from..to], translation);
-            at = to;
-            let in_memory = back.demand_at_memory() > before;
-            self.counts.served(kind, if in_memory { ServedLevel::Memory } else { ServedLevel::Behind });
-        }
-        self.replay(back, &passed[at..], translation);
-        self.after_walks = after_walks;
+        let waited = front.access_all(rows, translation, &mut self.after_walks.of(passed));
+        self.after_walks.count(&mut self.counts);
+        self.replay(back, passed, translation);
         waited
     }
 
