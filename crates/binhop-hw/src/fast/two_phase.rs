@@ -304,17 +304,24 @@ fn count_marked<A: Access>(
     [fetch, data]: [usize; 2],
     rows: &[A],
 ) -> ([u64; 3], [u64; 2]) {
-    let (mut after_walks, mut others) = ([0; 3], [0; 2]);
-    for row in rows {
-        let kind = row.kind();
-        if row.agent() != Agent::User {
-            let number = if kind == Kind::Fetch { fetch } else { data };
-            let own = stage.get_mut(number).of(row.agent());
-            own.accesses[kind] += 1;
-            own.asked[kind] += 1;
-            others[usize::from(kind != Kind::Fetch)] += 1;
-        } else if row.is_after_walk() {
+    let (mut after_walks, mut by_agent) = ([0; 3], [[0; 2]; Agent::ALL.len()]);
+    for row in rows.iter().filter(|row| row.is_marked()) {
+        let (kind, agent) = (row.kind(), row.agent());
+        if agent == Agent::User {
             after_walks[kind as usize] += 1;
+        } else {
+            by_agent[agent as usize][usize::from(kind != Kind::Fetch)] += 1;
+        }
+    }
+    let mut others = [0; 2];
+    for (&agent, counts) in Agent::ALL.iter().zip(by_agent) {
+        for (side, (number, kind)) in [(fetch, Kind::Fetch), (data, Kind::Load)].into_iter().enumerate() {
+            if counts[side] > 0 {
+                let own = stage.get_mut(number).of(agent);
+                own.accesses[kind] += counts[side];
+                own.asked[kind] += counts[side];
+                others[side] += counts[side];
+            }
         }
     }
     (after_walks, others)
