@@ -8,7 +8,8 @@
 //! recently used line, or its tree-PLRU, keeps both. The same two accesses in the same order hit, and leave the order
 //! as it is ([`Filters::drops_pair`]).
 
-use binhop_base::{Agent, Kind, MappingId};
+use binhop_base::{Agent, Kind, LineAddr, MappingId};
+use binhop_hw::Access;
 
 use super::{EMPTY, Filters, NO_LINE, REHIT, Shape};
 use crate::prepare::Row;
@@ -16,20 +17,31 @@ use crate::prepare::Row;
 /// The most entries of a walk in which pairs are looked for: the bits of a mask.
 const LONGEST_WITH_PAIRS: usize = u64::BITS as usize;
 
+/// The [`WalkAccess::later`] of an access without a pair.
+const NO_LATER: u8 = u8::MAX;
+const _: () = assert!(LONGEST_WITH_PAIRS <= NO_LATER as usize);
+
 /// `WalkAccess` is an access of a walk or a handler to a line of a page of its own.
+///
+/// It takes 16 bytes, because a program walks to thousands of pages in turn: the entries of a walk then lie in one or
+/// two lines of the host's caches.
 #[derive(Clone, Debug)]
 pub(in crate::prepare) struct WalkAccess {
     pub(in crate::prepare) row: Row,
+    /// The first slot into which the line may fall.
+    slot: u32,
     /// The number of the filter.
-    port: usize,
-    /// The slots into which the line may fall.
-    slots: Box<[u32]>,
-    /// The tag of the line, if the line falls into one slot.
-    tag: u64,
+    port: u8,
+    /// The logarithm of the distance between the slots into which the line may fall.
+    step_log2: u8,
+    /// True if the line falls into one slot.
+    has_one_slot: bool,
     /// The place, among the entries of the walk, of the only later entry that falls into the same slot, if the cache
-    /// keeps the two lines that were accessed last in a set.
-    later: Option<usize>,
+    /// keeps the two lines that were accessed last in a set; otherwise [`NO_LATER`].
+    later: u8,
 }
+
+const _: () = assert!(size_of::<WalkAccess>() == 16);
 
 impl WalkAccess {
     /// Makes the access of an agent to a byte of a mapping's page. `port` is the number of the filter, whose cache has
@@ -41,13 +53,24 @@ impl WalkAccess {
         page_log2: u32,
     ) -> Self {
         let line = byte >> shape.line_log2;
+        let step_log2 = page_log2 - shape.line_log2;
+        let mut slots = shape.slots_of(line, 1 << step_log2);
+        let slot = slots.next().expect("a line falls into a slot");
         Self {
             row: Row::new(mapping, line as u32, kind).of_walk(agent),
-            port,
-            slots: shape.slots_of(line, 1 << (page_log2 - shape.line_log2)).collect(),
-            tag: NO_LINE | (u64::from(mapping.0) << 24 | line) << 2,
-            later: None,
+            slot,
+            port: port as u8,
+            step_log2: step_log2 as u8,
+            has_one_slot: slots.next().is_none(),
+            later: NO_LATER,
         }
+    }
+
+    /// Returns the tag of the line.
+    #[inline(always)]
+    fn tag(&self) -> u64 {
+        let LineAddr { id, line } = self.row.at();
+        NO_LINE | (u64::from(id) << 24 | u64::from(line)) << 2
     }
 
     /// Finds the entries of a walk that share a slot with one other entry. The cache that is loaded keeps the two lines
@@ -57,15 +80,16 @@ impl WalkAccess {
         if entries.len() > LONGEST_WITH_PAIRS {
             return;
         }
-        let places = |slots: &[u32]| -> Vec<usize> {
-            (0..entries.len()).filter(|&place| *entries[place].slots == *slots).collect()
+        let places = |slot: u32| -> Vec<usize> {
+            // All entries are read through one port, so lines that share their first slot share all slots.
+            (0..entries.len()).filter(|&place| entries[place].slot == slot).collect()
         };
-        let pairs: Vec<Option<usize>> = entries
+        let pairs: Vec<u8> = entries
             .iter()
             .enumerate()
-            .map(|(place, entry)| match *places(&entry.slots) {
-                [first, later] if first == place && entry.slots.len() == 1 => Some(later),
-                _ => None,
+            .map(|(place, entry)| match *places(entry.slot) {
+                [first, later] if first == place && entry.has_one_slot => later as u8,
+                _ => NO_LATER,
             })
             .collect();
         entries.iter_mut().zip(pairs).for_each(|(entry, later)| entry.later = later);
@@ -85,13 +109,14 @@ impl Filters {
         // The later accesses of pairs that are skipped. A longer walk has no pairs, so the mask stays 0.
         let (mut of_pairs, mut skipped) = (0_u64, 0);
         for (place, access) in accesses.iter().enumerate().skip(from) {
-            let drops = match access.later {
-                _ if of_pairs != 0 && of_pairs >> place & 1 != 0 => true,
-                Some(later) if self.drops_pair(access, &accesses[later]) => {
-                    of_pairs |= 1 << later;
-                    true
-                }
-                _ => self.drops_walk(access),
+            let later = access.later;
+            let drops = if of_pairs != 0 && of_pairs >> place & 1 != 0 {
+                true
+            } else if later != NO_LATER && self.drops_pair(access, &accesses[usize::from(later)]) {
+                of_pairs |= 1 << later;
+                true
+            } else {
+                self.drops_walk(access)
             };
             if drops {
                 skipped += 1;
@@ -105,18 +130,23 @@ impl Filters {
     /// Skips an access of a walk if that is exact. Returns true if the access was skipped. Otherwise its line is from
     /// now on the line of its slot.
     fn drops_walk(&mut self, access: &WalkAccess) -> bool {
-        let [slot] = *access.slots else {
-            self.forget_slots(access.port, &access.slots);
+        let port = usize::from(access.port);
+        let table = &self.ports[port];
+        if !access.has_one_slot {
+            let (base, last) = (table.base, table.mask as usize);
+            for slot in (access.slot as usize..=last).step_by(1 << access.step_log2) {
+                self.slots[base + slot].tag = EMPTY;
+            }
             return false;
-        };
-        let table = &self.ports[access.port];
-        let tag = &mut self.slots[table.base + slot as usize].tag;
-        if *tag == access.tag | REHIT {
+        }
+        let (place, of_access) = (table.base + access.slot as usize, access.tag());
+        let tag = &mut self.slots[place].tag;
+        if *tag == of_access | REHIT {
             return true;
         }
         let is_of_walk = *tag & NO_LINE != 0 && *tag != EMPTY;
-        self.before[table.base + slot as usize] = if is_of_walk { *tag & !REHIT } else { 0 };
-        *tag = access.tag | if *tag == access.tag { REHIT } else { table.fresh };
+        self.before[place] = if is_of_walk { *tag & !REHIT } else { 0 };
+        *tag = of_access | if *tag == of_access { REHIT } else { table.fresh };
         debug_assert_ne!(*tag, EMPTY);
         false
     }
@@ -124,15 +154,14 @@ impl Filters {
     /// Skips the accesses of a walk to two lines of one slot, if that is exact: the two lines were accessed last in
     /// their slot, in the same order. Returns true if the accesses were skipped.
     fn drops_pair(&self, first: &WalkAccess, later: &WalkAccess) -> bool {
-        let ([slot], true) = (&*later.slots, first.tag != later.tag) else { return false };
-        let slot = self.ports[later.port].base + *slot as usize;
-        self.slots[slot].tag == later.tag | REHIT && self.before[slot] == first.tag
+        let (first, tag) = (first.tag(), later.tag());
+        let slot = self.ports[usize::from(later.port)].base + later.slot as usize;
+        first != tag && self.slots[slot].tag == tag | REHIT && self.before[slot] == first
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use binhop_hw::Access;
     use proptest::prelude::*;
 
     use super::*;
