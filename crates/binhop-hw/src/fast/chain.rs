@@ -249,7 +249,7 @@ struct Replay<'a, L, N, T, const CLASSES: usize> {
     line_log2: u8,
     evict_first: bool,
     counters: &'a mut CacheCounters,
-    /// What belongs to some agent, by class.
+    /// The counts that belong to some agent, by class.
     counts: [ClassCounts; CLASSES],
     by_agent: &'a mut [AgentCounters],
     touched: &'a mut Vec<u64>,
@@ -307,6 +307,9 @@ const FIELD: u32 = u64::BITS / Kind::ALL.len() as u32;
 const CHUNK: usize = 256;
 const _: () = assert!(CHUNK < 1 << FIELD);
 
+/// The number of requests whose sets are read ahead. All of these sets fit into the processor's first cache.
+const READ_AHEAD: usize = 64;
+
 /// Adds counts that stand side by side in a word.
 fn add_fields(to: &mut PerKind<u64>, fields: u64) {
     for &kind in Kind::ALL {
@@ -320,8 +323,7 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
     /// Replays requests without a branch on whether a request finds its line.
     #[inline(always)]
     fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
-        let Self { locate, number, log2, line_log2, evict_first, translation, .. } = *self;
-        let Self { counters, counts, touched, next_level, .. } = self;
+        let Self { number, log2, line_log2, evict_first, .. } = *self;
         // An unused place of the log holds any request.
         let mut log = [Request {
             at: LineAddr { id: 0, line: 0 },
@@ -333,50 +335,49 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
         let mut logged = 0;
         let (mut accessed, mut missed) = ([0u64; CLASSES], [0u64; CLASSES]);
         let (mut dirtied, mut evicted) = (0, 0);
-        for &request in requests {
-            if request.to != number {
-                if N::COUNTS {
-                    next_level.pass_on(request);
-                } else {
-                    log[logged] = request;
-                    logged += 1;
+        for requests in requests.chunks(READ_AHEAD) {
+            let mut located = [0; READ_AHEAD];
+            self.locate(sets, requests, (&mut located, &mut accessed));
+            let Self { counts, next_level, .. } = &mut *self;
+            for (&request, &set) in requests.iter().zip(&located) {
+                if request.to != number {
+                    if N::COUNTS {
+                        next_level.pass_on(request);
+                    } else {
+                        log[logged] = request;
+                        logged += 1;
+                    }
+                    continue;
                 }
-                continue;
+                let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
+                let is_data = is_data(kind);
+                let line = Line { at, page_lines_log2: log2 };
+                let exchange = sets.exchange(set, line, u64::from(is_data));
+                missed[class] += exchange.missed << (FIELD * kind as u32);
+                dirtied += exchange.dirtied;
+                evicted += exchange.evicted;
+                counts[class].written_back += exchange.evicted_dirty;
+                let reads_rest = is_data & (request.data != line_log2);
+                counts[class].in_part += exchange.missed & u64::from(reads_rest);
+                if N::COUNTS {
+                    continue;
+                }
+                let reads = exchange.missed as usize & usize::from(!is_data | reads_rest);
+                let read = next_level.request(class, if is_data { Kind::Fill } else { kind }, at);
+                let write = next_level.request(class, Kind::Writeback, exchange.victim);
+                let dirty = exchange.evicted_dirty as usize;
+                let place = &mut log[logged..logged + 2];
+                if evict_first {
+                    place[0] = write;
+                    place[dirty] = read;
+                } else {
+                    place[0] = read;
+                    place[reads] = write;
+                }
+                logged += reads + dirty;
             }
-            let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
-            let set = locate.set(PageId(at.id), at.line, translation);
-            let is_data = is_data(kind);
-            let line = Line { at, page_lines_log2: log2 };
-            let exchange = sets.exchange(set, line, u64::from(is_data));
-            let field = FIELD * kind as u32;
-            accessed[class] += 1 << field;
-            missed[class] += exchange.missed << field;
-            dirtied += exchange.dirtied;
-            evicted += exchange.evicted;
-            counts[class].written_back += exchange.evicted_dirty;
-            // A line that is there was accessed before.
-            if is_first(touched, line.key()) {
-                counts[class].compulsory[kind] += 1;
-            }
-            let reads_rest = is_data & (request.data != line_log2);
-            counts[class].in_part += exchange.missed & u64::from(reads_rest);
-            if N::COUNTS {
-                continue;
-            }
-            let reads = exchange.missed as usize & usize::from(!is_data | reads_rest);
-            let read = next_level.request(class, if is_data { Kind::Fill } else { kind }, at);
-            let write = next_level.request(class, Kind::Writeback, exchange.victim);
-            let dirty = exchange.evicted_dirty as usize;
-            let place = &mut log[logged..logged + 2];
-            if evict_first {
-                place[0] = write;
-                place[dirty] = read;
-            } else {
-                place[0] = read;
-                place[reads] = write;
-            }
-            logged += reads + dirty;
         }
+        let Self { counters, counts, next_level, .. } = self;
         if !N::COUNTS {
             next_level.extend(&log[..logged]);
         }
@@ -389,6 +390,34 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
         counters.fills += fills.total();
         counters.dirtied += dirtied;
         counters.evictions += evicted;
+    }
+
+    /// Finds the sets of requests and reads them ahead, so that the processor waits for the memory of many sets at
+    /// once. Counts what does not depend on the sets: `accessed` has the accesses of each class, by kind and side by
+    /// side in a word.
+    #[inline(always)]
+    fn locate<S: Sets>(
+        &mut self,
+        sets: &S,
+        requests: &[Request],
+        (located, accessed): (&mut [usize; READ_AHEAD], &mut [u64; CLASSES]),
+    ) {
+        let Self { locate, number, log2, translation, .. } = *self;
+        let Self { counts, touched, .. } = self;
+        for (located, &request) in located.iter_mut().zip(requests) {
+            if request.to != number {
+                continue;
+            }
+            let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
+            let set = locate.set(PageId(at.id), at.line, translation);
+            sets.read_ahead(set);
+            *located = set;
+            accessed[class] += 1 << (FIELD * kind as u32);
+            // A line that is there was accessed before.
+            if is_first(touched, Line { at, page_lines_log2: log2 }.key()) {
+                counts[class].compulsory[kind] += 1;
+            }
+        }
     }
 
     /// Replays requests with a branch on whether a request finds its line, which saves work where it can be predicted.

@@ -174,7 +174,8 @@ pub(crate) trait Policy {
 /// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps what does
 /// not fit into the word.
 pub(crate) trait PackedPolicy: Policy {
-    /// True if choosing a victim costs a few operations. Then it may be chosen though the line turns out to be there.
+    /// True if choosing a victim costs a few operations and ends for any state. Then a victim may be chosen though the
+    /// line turns out to be there, or though a way is empty. The state that the choice leaves is dropped there.
     const VICTIMS_ARE_CHEAP: bool = true;
 
     /// True if a loop over 16 ways is compiled for each kind of search. Each such loop takes time to compile.

@@ -8,7 +8,10 @@ use std::{hint::select_unpredictable, ops::Range};
 
 use binhop_base::LineAddr;
 
-use crate::replacement::{ArrayShape, FEW, Policy};
+use crate::{
+    cache::prefetch::prefetch,
+    replacement::{ArrayShape, FEW, Policy},
+};
 
 /// The word of a way that holds no line.
 pub(crate) const EMPTY: u64 = 0;
@@ -153,6 +156,10 @@ pub(crate) trait Sets {
     /// Does what [`put`] does, in one of these sets.
     fn put(&mut self, set: usize, line: Word) -> Option<Word>;
 
+    /// Tells the processor that a set is asked for soon.
+    #[inline(always)]
+    fn read_ahead(&self, _set: usize) {}
+
     /// True if [`Sets::exchange`] has no branch on whether the line is there.
     const EXCHANGES: bool = false;
 
@@ -245,6 +252,11 @@ impl<P: Policy, const W: usize> Sets for Array<P, W> {
     fn put(&mut self, set: usize, line: Word) -> Option<Word> {
         let (ways, policy) = self.set(set);
         put(ways, policy, set, line)
+    }
+
+    #[inline(always)]
+    fn read_ahead(&self, set: usize) {
+        prefetch(&self.words[set * self.ways()]);
     }
 
     const EXCHANGES: bool = W == 1;

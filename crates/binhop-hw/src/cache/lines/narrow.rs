@@ -17,7 +17,10 @@ use super::{
     array::{Exchange, Line, touch_or_put},
     search::{Instructions, Portable, Search, SearchVisitor, Tags},
 };
-use crate::replacement::{ArrayShape, PackedPolicy};
+use crate::{
+    cache::prefetch::prefetch,
+    replacement::{ArrayShape, PackedPolicy},
+};
 
 /// `SetState` is what a set has beside its tags. All of it is 0 for an empty set.
 /// - [`STATE`]: the state of the replacement.
@@ -223,6 +226,12 @@ impl<P: PackedPolicy, S: Search, const W: usize> Sets for Searched<'_, P, S, W> 
         victim.is_ok().then(|| word_of(self.page_lines_log2, set, before))
     }
 
+    #[inline(always)]
+    fn read_ahead(&self, set: usize) {
+        prefetch(&self.tags[set]);
+        prefetch(&self.states[set]);
+    }
+
     const EXCHANGES: bool = P::VICTIMS_ARE_CHEAP;
 
     #[inline(always)]
@@ -235,20 +244,21 @@ impl<P: PackedPolicy, S: Search, const W: usize> Sets for Searched<'_, P, S, W> 
         let tag = tag_of(line.at.id, dirty);
         let equal = S::find(tags, tag);
         let found = equal != 0;
+        let before_hit = of_set[STATE];
+        let mut before_fill = before_hit;
+        let mut victim = self.policy.victim_packed(&mut before_fill, set, ways);
         let empty = !of_set[HELD] & ((1 << ways) - 1);
-        let mut state = of_set[STATE];
-        let way = if empty != 0 {
-            empty.trailing_zeros() as usize
-        } else {
-            self.policy.victim_packed(&mut state, set, ways)
-        };
-        let way = select_unpredictable(found, equal.trailing_zeros() as usize, way) % MOST_PACKED;
-        let state = select_unpredictable(found, of_set[STATE], state);
+        // Processors predict this branch, because most sets stay full.
+        if empty != 0 && !found {
+            (victim, before_fill) = (empty.trailing_zeros() as usize, before_hit);
+            of_set[HELD] |= 1 << victim;
+        }
+        let way = select_unpredictable(found, equal.trailing_zeros() as usize, victim) % MOST_PACKED;
+        let state = select_unpredictable(found, before_hit, before_fill);
         let (mut after_hit, mut after_fill) = (state, state);
         P::hit_packed(&mut after_hit, way, ways);
         P::filled_packed(&mut after_fill, way, ways);
         of_set[STATE] = select_unpredictable(found, after_hit, after_fill);
-        of_set[HELD] |= 1 << way;
         let before = tags[way];
         let was_dirty = u32::from(found) & before;
         tags[way] = tag | was_dirty;
