@@ -9,6 +9,23 @@ import pytest
 from binhop.reproduce.ahead import ahead
 
 
+class SlowPiece:
+    """A piece of work that ends only when the block has let it go."""
+
+    def __init__(self) -> None:
+        self.began, self.let_go, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.began.set()
+        assert self.let_go.wait(30)
+        self.ended.set()
+
+    def let_go_soon(self) -> None:
+        """Waits until the piece has begun, and lets it go while the block ends."""
+        assert self.began.wait(30)
+        threading.Timer(0.2, self.let_go.set).start()
+
+
 def test_the_pieces_follow_each_other_beside_the_block() -> None:
     done: list[int] = []
     last = threading.Event()
@@ -22,18 +39,11 @@ def test_the_pieces_follow_each_other_beside_the_block() -> None:
 
 
 def test_the_end_of_the_block_waits_for_one_piece_and_drops_the_others() -> None:
-    began, let_go = threading.Event(), threading.Event()
-    done: list[int] = []
-
-    def slow() -> None:
-        began.set()
-        assert let_go.wait(30)
-        done.append(1)
-
+    slow, done = SlowPiece(), list[int]()
     with ahead([slow, lambda: done.append(2)]):
-        assert began.wait(30)
-        threading.Timer(0.2, let_go.set).start()
-    assert done == [1]
+        slow.let_go_soon()
+    assert slow.ended.is_set()
+    assert done == []
     assert not [each for each in threading.enumerate() if each.name == "ahead"]
 
 
@@ -46,21 +56,15 @@ def test_one_thread_does_nothing_ahead() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_exception_of_the_block_is_passed_on_when_the_thread_has_ended(error: type[BaseException]) -> None:
-    began, let_go = threading.Event(), threading.Event()
-    done: list[int] = []
-
-    def slow() -> None:
-        began.set()
-        assert let_go.wait(30)
-        done.append(1)
+    slow, done = SlowPiece(), list[int]()
 
     def fail() -> None:
         with ahead([slow, lambda: done.append(2)]):
-            assert began.wait(30)
-            threading.Timer(0.2, let_go.set).start()
+            slow.let_go_soon()
             raise error
 
     with pytest.raises(error):
         fail()
-    assert done == [1]
+    assert slow.ended.is_set()
+    assert done == []
     assert not [each for each in threading.enumerate() if each.name == "ahead"]

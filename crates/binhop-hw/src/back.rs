@@ -262,7 +262,8 @@ impl Back {
         }
     }
 
-    /// Replays requests level by level. Returns the user's fetches, loads and stores after walks that memory has served.
+    /// Replays requests level by level. Returns the user's fetches, loads and stores after walks that memory has
+    /// served.
     fn replay_levels<T: Translation>(&mut self, requests: &[Request], translation: &T) -> [u64; 3] {
         if self.other.is_none() {
             let [user] = self.replay_classes::<T, ALONE>(requests, translation);

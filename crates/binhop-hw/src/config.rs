@@ -189,3 +189,28 @@ impl TreeConfig {
         }
     }
 }
+
+#[cfg(test)]
+impl CacheConfig {
+    /// Returns a write-back cache before memory, for tests of one cache.
+    pub(crate) fn of_tests(size: u64, line: u64, ways: u32, replacement: Replacement) -> Self {
+        Self {
+            name: "c".into(),
+            size: Bytes(size),
+            line: PowerOfTwo::new(Bytes(line)).expect("a power of two"),
+            ways,
+            index: IndexBy::Physical,
+            hashed: false,
+            tag: TagBy::Physical,
+            write: WritePolicy::Back,
+            allocate: true,
+            replacement,
+            writeback_order: WritebackOrder::AfterFill,
+            inclusive: false,
+            write_buffer: None,
+            streams: None,
+            cost: 0,
+            next: Next::Memory,
+        }
+    }
+}

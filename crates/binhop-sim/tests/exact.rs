@@ -364,8 +364,8 @@ fn the_plan_says_what_is_shared_and_why_not() {
     assert!(explained(4).contains("a write buffer's stalls depend on each placement's misses"));
     // `explain` prints the decision on each fast path, and the reasons.
     assert!(scarce.contains("  fast paths: chain, known-hits, lru-stack\n"), "{scarce}");
-    let why = "  fast path two-phase is not taken: level 1 is neither direct-mapped, nor LRU of 2, 4 or 8 ways, nor LRU \
-               of 8 ways beside 9 to 16 for data\n  \
+    let why = "  fast path two-phase is not taken: level 1 is neither direct-mapped, nor LRU of 2, 4 or 8 ways, nor \
+               LRU of 8 ways beside 9 to 16 for data\n  \
                fast path direct-mapped is not taken: the back is not direct-mapped";
     assert!(scarce.contains(why), "{scarce}");
     let at_once = explained(4);

@@ -336,31 +336,13 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use binhop_base::{Bytes, Domain, PowerOfTwo, Stream};
+    use binhop_base::{Domain, PowerOfTwo, Stream};
 
     use super::*;
-    use crate::{IndexBy, Next, TagBy, WritePolicy, WritebackOrder};
 
     /// Four sets of four ways.
     fn lines(replacement: Replacement, seed: u64) -> Lines {
-        let config = CacheConfig {
-            name: "c".into(),
-            size: Bytes(256),
-            line: PowerOfTwo::from_log2(4),
-            ways: 4,
-            index: IndexBy::Physical,
-            hashed: false,
-            tag: TagBy::Physical,
-            write: WritePolicy::Back,
-            allocate: true,
-            replacement,
-            writeback_order: WritebackOrder::AfterFill,
-            inclusive: false,
-            write_buffer: None,
-            streams: None,
-            cost: 0,
-            next: Next::Memory,
-        };
+        let config = CacheConfig::of_tests(256, 16, 4, replacement);
         Lines::new(&config, 0, Rng::new(seed), Storage::Dense, PowerOfTwo::from_log2(6))
     }
 

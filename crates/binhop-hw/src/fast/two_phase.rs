@@ -310,6 +310,7 @@ fn count_marked<A: Access>(
         if agent == Agent::User {
             after_walks[kind as usize] += 1;
         } else {
+            debug_assert_ne!(kind, Kind::Store, "only the user makes stores");
             by_agent[agent as usize][usize::from(kind != Kind::Fetch)] += 1;
         }
     }

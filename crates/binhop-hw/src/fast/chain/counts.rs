@@ -1,6 +1,6 @@
 //! `ClassCounts` holds what a replay counts of one class of requests at one cache.
 //!
-//! Where the user alone makes accesses, all requests are of one class, and no loop asks for it. Otherwise there are
+//! All requests are of one class if the user alone makes accesses, and no loop asks for the class. Otherwise there are
 //! three classes: the requests of the user, of the other agent, and of the user's accesses after walks. The user's
 //! counts include the third class. It is kept apart because the level is counted that serves such an access.
 

@@ -195,31 +195,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{IndexBy, Next, Replacement, TagBy, WritePolicy, WritebackOrder};
+    use crate::Replacement;
 
     const LANES: usize = 3;
-
-    /// Returns a cache of 8 bins for pages of 4 lines.
-    fn cache() -> CacheConfig {
-        CacheConfig {
-            name: "l2".to_string(),
-            size: Bytes(8 * 4 * 64),
-            line: PowerOfTwo::new(Bytes(64)).expect("a power of two"),
-            ways: 1,
-            index: IndexBy::Physical,
-            hashed: false,
-            tag: TagBy::Physical,
-            write: WritePolicy::Back,
-            allocate: true,
-            replacement: Replacement::Lru,
-            writeback_order: WritebackOrder::AfterFill,
-            inclusive: false,
-            write_buffer: None,
-            streams: None,
-            cost: 0,
-            next: Next::Memory,
-        }
-    }
 
     proptest! {
         /// Compares the sets with a map for each lane. A page gets its frame when a line is first put, so the numbers
@@ -229,7 +207,8 @@ mod tests {
             accesses in prop::collection::vec((0..2 * MOST_PAGES as u32, 0..4_u64, 1..8_u64, any::<bool>()), 1..200),
             frames in prop::collection::vec(prop::array::uniform3(any::<u32>()), 2 * MOST_PAGES),
         ) {
-            let cache = cache();
+            // The cache has 8 bins for pages of 4 lines.
+            let cache = CacheConfig::of_tests(8 * 4 * 64, 64, 1, Replacement::Lru);
             let lines_of = LinesOf::new(&cache, PowerOfTwo::new(Bytes(256)).expect("a power of two"));
             let (lines, mut of_lanes) = (LineMasks::new(lines_of, LANES), LaneFrames::new(LANES, 0));
             let mut sets = DirectSets::new(&cache, lines_of, LANES);

@@ -95,7 +95,8 @@ struct Arrivals {
 }
 
 impl<const W: usize> Occupants<W> {
-    /// Makes the empty sets of a cache with several ways: see [`DirectSets`](super::direct_sets::DirectSets) for one way.
+    /// Makes the empty sets of a cache with several ways. See [`DirectSets`](super::direct_sets::DirectSets) for a cache
+    /// with one way.
     pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
         let ways = cache.ways as usize;
         assert!(W == 0 || W == ways);
