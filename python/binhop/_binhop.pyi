@@ -101,6 +101,9 @@ class Machine:
     @property
     def last_level(self) -> str:
         """The last cache before memory; the largest, where several are."""
+    @property
+    def placement_file(self) -> str | None:
+        """The file of the placement that the machine repeats; None if it repeats none."""
     def shares_front(self, other: Machine) -> bool:
         """Returns whether a scheme of the other machine can stand behind the front of this machine."""
     def resolved(self) -> str:

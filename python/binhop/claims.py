@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -95,9 +94,8 @@ class Claims:
         """Claims machines' descriptions as inputs, and the placements that the machines repeat."""
         self.reads(*(path for path in paths if not Path(path).is_dir()))
         for machine in machines:
-            placement = tomllib.loads(machine.resolved()).get("placement", {}).get("file")
-            if placement is not None:
-                self.reads(placement, f"{placement}.maps")
+            if machine.placement_file is not None:
+                self.reads(machine.placement_file, f"{machine.placement_file}.maps")
 
     def file(self, path: str | None, place: str, own: OwnTest) -> AbstractContextManager[OutputFile | None]:
         """Claims and returns the output file of an option; None if the path is None or `-`."""

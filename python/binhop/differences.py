@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from binhop.lazy_imports import tomllib
 from binhop.numbers import counted
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ The list of characters that steer a terminal or reorder a line is in crates/binh
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from typing import TYPE_CHECKING
 
 from binhop import _binhop
+from binhop.lazy_imports import json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from binhop.errors import RequestError
 from binhop.escape import STEERING
+from binhop.lazy_imports import hashlib
 
 LONGEST = 200
 """The most bytes of a file's name without its ending. File systems take 255."""
-
-_NO_FILE_NAME = re.compile(rf"[/\\]|{STEERING.pattern}")
 
 
 def as_file_name(text: str) -> str:
@@ -22,7 +20,7 @@ def as_file_name(text: str) -> str:
     >>> as_file_name("lin-l2"), as_file_name("../../x-l2")
     ('lin-l2', '-..-x-l2-71ed55f1')
     """
-    name = _NO_FILE_NAME.sub("-", text).lstrip(".")
+    name = re.sub(rf"[/\\]|{STEERING.pattern}", "-", text).lstrip(".")
     short = name.encode()[:LONGEST].decode(errors="ignore")
     if short == text:
         return text

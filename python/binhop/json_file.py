@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from binhop.escape import json_text
+from binhop.lazy_imports import json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,8 @@ removed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-import tomllib
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from binhop import _binhop, json_file
 from binhop.errors import RequestError
+from binhop.lazy_imports import hashlib, json
 from binhop.long_tables import StoredTable, store_table
 from binhop.output import writing
 from binhop.partial import PARTIAL, Partial, resolved, sync, sync_directory
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 MANIFEST = "kept.json"
 FORM = 2
 """The version of the form in which runs are kept."""
-_NAME = re.compile(r".+-[0-9a-f]{24}")
+_NAME = r".+-[0-9a-f]{24}"
 
 
 class NotKeptError(RequestError):
@@ -134,7 +132,7 @@ class KeptRuns:
         """Yields the kept runs, and nothing that a user put there."""
         if self.directory.is_dir():
             for place in sorted(self.directory.iterdir()):
-                known = _NAME.fullmatch(place.name) and not place.name.startswith(".")
+                known = re.fullmatch(_NAME, place.name) and not place.name.startswith(".")
                 if known and place.is_dir() and not place.is_symlink() and (place / MANIFEST).is_file():
                     yield place
 
@@ -173,9 +171,8 @@ def machine_facts(machines: Iterable[Machine]) -> list[Any]:
     """Returns the inputs of machines' counts: the descriptions, and digests of the placements they repeat."""
     facts: list[Any] = []
     for machine in machines:
-        description = machine.resolved()
-        facts.append(description)
-        placement = tomllib.loads(description).get("placement", {}).get("file")
+        facts.append(machine.resolved())
+        placement = machine.placement_file
         if placement is not None:
             facts += [_digest_of(placement), _digest_of(f"{placement}.maps")]
     return facts

@@ -1,8 +1,9 @@
 """Imports libraries when they are first used.
 
 Polars takes longer to import than a short program takes to record, and Altair takes longer still. Modules say
-`from binhop.lazy_imports import pl` where they would say `import polars as pl`: half of the commands never
-make a table. A result whose placements are all equal has no figure to draw.
+`from binhop.lazy_imports import pl` where they would say `import polars as pl`: a run that only shows its
+tables in the terminal makes no frame. A result whose placements are all equal has no figure to draw. Python's
+own modules in the list take some milliseconds each, and most commands need few of them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def load(name: str) -> Any:
 
 
 if TYPE_CHECKING:
+    import hashlib
+    import json
+    import sysconfig
+    import tomllib
+
     import altair as alt
     import polars as pl
     import vl_convert
@@ -43,9 +49,13 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(load(self._name), name)
 
+    hashlib = _Lazily("hashlib")
+    json = _Lazily("json")
+    sysconfig = _Lazily("sysconfig")
+    tomllib = _Lazily("tomllib")
     pl = _Lazily("polars")
     alt = _Lazily("altair")
     stats = _Lazily("scipy.stats")
     vl_convert = _Lazily("vl_convert")
 
-__all__ = ["alt", "load", "pl", "stats", "vl_convert"]
+__all__ = ["alt", "hashlib", "json", "load", "pl", "stats", "sysconfig", "tomllib", "vl_convert"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from binhop.errors import RequestError
 
@@ -29,8 +28,8 @@ EXAMPLES = {
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 UNITS = {"TiB": 40, "GiB": 30, "MiB": 20, "KiB": 10, "B": 0}
 """The units of sizes, and the power of two that each unit stands for."""
-_NUMBER = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)")
-_SIZE = re.compile(r"(\d+) ?(B|[KMGT]iB)")
+_NUMBER = r"(\d+(?:_\d+)*(?:\.\d+)?)([kKMGT]?)"
+_SIZE = r"(\d+) ?(B|[KMGT]iB)"
 
 
 def count(text: str | None, option: str, *, least: int = 0) -> int | None:
@@ -41,18 +40,20 @@ def count(text: str | None, option: str, *, least: int = 0) -> int | None:
     """
     if text is None:
         return None
-    found = _NUMBER.fullmatch(text.strip())
+    found = re.fullmatch(_NUMBER, text.strip())
     rule = f"must be a whole number, {least} or more, with k, M, G or T for thousands and so on"
     if found is None:
         raise RequestError(text, option, rule, like(option))
-    exact = Fraction(found[1].replace("_", "")) * SUFFIXES["k" if found[2] == "K" else found[2]]
-    if exact.denominator != 1:
+    whole, _, decimals = found[1].replace("_", "").partition(".")
+    parts = int("1" + "0" * len(decimals))
+    exact, rest = divmod(int(whole + decimals) * SUFFIXES["k" if found[2] == "K" else found[2]], parts)
+    if rest:
         raise RequestError(text, option, "must stand for a whole number", like(option))
     if exact >= 2**63:
         raise RequestError(text, option, "must be less than 9.2 × 10^18", like(option))
     if exact < least:
         raise RequestError(text, option, f"must be at least {least}", like(option))
-    return int(exact)
+    return exact
 
 
 def size_in_bytes(text: str, place: str = "size") -> int:
@@ -61,7 +62,7 @@ def size_in_bytes(text: str, place: str = "size") -> int:
     >>> size_in_bytes("16KiB"), size_in_bytes("64B")
     (16384, 64)
     """
-    found = _SIZE.fullmatch(text)
+    found = re.fullmatch(_SIZE, text)
     if found is None:
         rule = "a size is a whole number with a unit: B, KiB, MiB, GiB or TiB"
         raise RequestError(text, place, rule, "write it like 4MiB")

@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -48,7 +47,7 @@ class TemporaryNames:
 
     def new(self, target: Path) -> Path:
         """Returns a name that nobody can foresee."""
-        return target.with_name(f".{target.name}.{self.kind}-{secrets.token_hex(8)}")
+        return target.with_name(f".{target.name}.{self.kind}-{os.urandom(8).hex()}")
 
     def dead(self, target: Path) -> Iterator[Path]:
         """Yields this user's paths of such names that no living process holds, each locked meanwhile."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from typing import TYPE_CHECKING
 
 from binhop import _binhop
@@ -11,7 +10,7 @@ from binhop._binhop import Machine
 from binhop.arguments import seed_numbers
 from binhop.differences import distinct_names
 from binhop.errors import RequestError
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import pl, tomllib
 from binhop.numbers import counted, grouped
 from binhop.results import Result
 from binhop.run_options import KEYWORDS, RunOptions, checked, takes

@@ -10,7 +10,7 @@ import difflib
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_type_hints
 
@@ -130,7 +130,8 @@ class RunOptions(SeedOptions, UntilOptions, total=False):
     """`RunOptions` are all keywords. `simulate`, `simulate_all` and `explain` take these."""
 
 
-def keywords(options: type) -> dict[str, tuple[Any, Keyword]]:
+@functools.cache
+def keywords(options: type) -> Mapping[str, tuple[Any, Keyword]]:
     """Returns the type and the description of each keyword of a class.
 
     >>> [*keywords(PlacementOptions)]
@@ -209,13 +210,13 @@ def _described(text: str | None, known: dict[str, Keyword]) -> str | None:
         return None
     line = next(line for line in text.splitlines() if line.lstrip().startswith("**options:"))
     indent = line[: len(line) - len(line.lstrip())]
-    meanings = [
-        textwrap.fill(
-            f"{name}: {keyword.meaning}", 110, initial_indent=indent, subsequent_indent=f"{indent}    "
-        )
-        for name, keyword in known.items()
-    ]
+    meanings = (_paragraph(f"{name}: {keyword.meaning}", indent) for name, keyword in known.items())
     return text.replace(line, "\n".join(meanings))
+
+
+@functools.cache
+def _paragraph(text: str, indent: str) -> str:
+    return textwrap.fill(text, 110, initial_indent=indent, subsequent_indent=f"{indent}    ")
 
 
 __all__ = ["KEYWORDS", "Keyword", "PassOptions", "PlacementOptions", "RunOptions", "UntilOptions", "checked"]

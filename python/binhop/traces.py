@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -14,7 +12,7 @@ from binhop.arrow import checked
 from binhop.errors import RequestError
 from binhop.escape import escaped
 from binhop.file_names import decodable
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import hashlib, json, pl
 from binhop.mixing import needs_machine, settings
 
 if TYPE_CHECKING:

@@ -22,17 +22,17 @@ from __future__ import annotations
 
 import dis
 import functools
-import hashlib
 import io
 import pickle
 import random
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
+
+from binhop.lazy_imports import hashlib, sysconfig
 
 DEEPEST = 50
 """The most nested objects that are looked at."""

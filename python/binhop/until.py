@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from binhop.kept_runs import KeptRuns
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)")
+_SHARE = r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)"
 
 
 def rounds(most: int) -> Iterator[range]:
@@ -59,7 +59,7 @@ def share(until: float | str, place: str = "until") -> float:
     (0.02, 0.02)
     """
     if isinstance(until, str):
-        found = _SHARE.fullmatch(until.strip())
+        found = re.fullmatch(_SHARE, until.strip())
         number = float(found[1]) / (100 if found[2] else 1) if found else math.nan
     else:
         plain = isinstance(until, int | float) and not isinstance(until, bool)

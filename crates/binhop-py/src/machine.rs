@@ -64,6 +64,12 @@ impl PyMachine {
         &self.0.tree().config().caches[self.0.last_level()].name
     }
 
+    /// Returns the file of the placement that the machine repeats, if it repeats one.
+    #[getter]
+    fn placement_file(&self) -> Option<&str> {
+        self.0.placement().file.as_deref()
+    }
+
     /// Returns whether a scheme for device data of the other machine can stand behind the front of this machine, so
     /// that one pass serves both.
     fn shares_front(&self, other: &Self) -> bool {

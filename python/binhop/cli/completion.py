@@ -6,13 +6,13 @@ Completion runs at every press of the Tab key, so it reads no table and no trace
 from __future__ import annotations
 
 import os
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binhop import _binhop
 from binhop.errors import BinhopError
+from binhop.lazy_imports import tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

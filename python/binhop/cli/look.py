@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from binhop.cli.options import positive
 from binhop.cli.progress import progress
 from binhop.costly import PAGE, PROCESS, SEGMENT, costliest
 from binhop.errors import RequestError
-from binhop.lazy_imports import pl
+from binhop.lazy_imports import pl, tomllib
 from binhop.numbers import count, size_in_bytes
 from binhop.output import write_parquet
 from binhop.run_options import PlacementOptions, keywords

@@ -56,29 +56,28 @@ RECORDING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-"""The classes that `typer.rich_utils` imports, and that no help of binhop uses."""
+UNUSED: Mapping[str, tuple[str, Any]] = {
+    "rich._emoji_codes": ("EMOJI", {}),
+    "rich.markdown": ("Markdown", type("Markdown", (), {})),
+    "rich.traceback": ("Traceback", type("Traceback", (), {})),
+}
+"""What Typer's help imports and no help of binhop uses: a name of each module, and what stands for it."""
 
 
 @contextmanager
-def _without_unused_classes() -> Iterator[None]:
-    """Puts empty classes in place of those that Typer imports and no help of binhop uses."""
+def _without_unused_modules() -> Iterator[None]:
+    """Puts empty modules in place of those that Typer's help imports and no help of binhop uses."""
     replaced = [name for name in UNUSED if name not in sys.modules]
     for name in replaced:
         sys.modules[name] = ModuleType(name)
-        setattr(sys.modules[name], UNUSED[name], type(UNUSED[name], (), {}))
+        setattr(sys.modules[name], *UNUSED[name])
     try:
+        if "typer.rich_utils" not in sys.modules:
+            import_module("typer.rich_utils")
         yield
     finally:
         for name in replaced:
             del sys.modules[name]
-
-
-def _import_help() -> None:
-    """Imports what prints help."""
-    if "typer.rich_utils" not in sys.modules:
-        with _without_unused_classes():
-            import_module("typer.rich_utils")
 
 
 class _Words:
@@ -142,8 +141,8 @@ class PlainCommand(TyperCommand):
 
     def format_help(self, *arguments: Any, **options: Any) -> None:
         """Prints the help."""
-        _import_help()
-        super().format_help(*arguments, **options)
+        with _without_unused_modules():
+            super().format_help(*arguments, **options)
 
 
 class Group(TyperGroup):
@@ -157,8 +156,8 @@ class Group(TyperGroup):
 
     def format_help(self, *arguments: Any, **options: Any) -> None:
         """Prints the help."""
-        _import_help()
-        super().format_help(*arguments, **options)
+        with _without_unused_modules():
+            super().format_help(*arguments, **options)
 
 
 class _Grouped(PlainCommand):

@@ -68,7 +68,7 @@ def rendered(tables: Sequence[Table], notes: Sequence[str], form: str) -> str:
 
 # ---- Markdown
 
-_MARKDOWN = re.compile(r"([\\|*_`<\[\]~$])")
+_MARKDOWN = r"([\\|*_`<\[\]~$])"
 """The characters that Markdown, or one of its common extensions, reads as markup within a line."""
 
 
@@ -96,7 +96,7 @@ def _piped(cells: Sequence[str]) -> str:
 
 
 def _marked(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", " ".join(escaped(text).split()))
+    return re.sub(_MARKDOWN, r"\\\1", " ".join(escaped(text).split()))
 
 
 def _markdown_notes(notes: Sequence[str]) -> str:
@@ -122,10 +122,10 @@ _LATEX = {
     "µ": r"$\mu$",
     "…": r"\ldots{}",
 }
-_GROUPED = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+_GROUPED = r"(?<=\d) (?=\d{3}(?!\d))"
 """The blank between thousands."""
-_MINUS = re.compile(r"(?<![\w.)-])-(?=\d)")
-_TO = re.compile(r"(?<=\d)-(?=\d)")
+_MINUS = r"(?<![\w.)-])-(?=\d)"
+_TO = r"(?<=\d)-(?=\d)"
 """The stroke between the ends of an interval."""
 
 
@@ -173,13 +173,13 @@ def _worded(text: str) -> str:
     >>> _worded("50% of a_b, 1 234 567")
     '50\\% of a\\_b, 1\\,234\\,567'
     """
-    parts = _GROUPED.split(" ".join(escaped(text).split()))
+    parts = re.split(_GROUPED, " ".join(escaped(text).split()))
     return r"\,".join("".join(_LATEX.get(letter, letter) for letter in part) for part in parts)
 
 
 def _number(cell: str) -> str:
     """Returns a cell of numbers for LaTeX, with a minus sign, and a dash in intervals."""
-    return _TO.sub("--", _MINUS.sub("$-$", _worded(cell)))
+    return re.sub(_TO, "--", re.sub(_MINUS, "$-$", _worded(cell)))
 
 
 def _latex_notes(notes: Sequence[str]) -> str:
