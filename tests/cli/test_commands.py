@@ -177,13 +177,13 @@ def test_an_error_of_our_own_is_told_without_a_traceback(
 ) -> None:
     from binhop import cli
 
-    def broken() -> None:
-        raise ZeroDivisionError("oops")
+    def broken(name: str) -> None:
+        raise ZeroDivisionError(f"oops, no {name}")
 
-    monkeypatch.setattr(binhop, "policies", broken)
+    monkeypatch.setattr("binhop.cli.lists.records", broken)
     assert cli.main(["policies"]) == 1
     printed = capsys.readouterr().err
-    assert "ZeroDivisionError: oops" in printed
+    assert "ZeroDivisionError: oops, no policies" in printed
     assert "please report it" in printed
     assert "Traceback" not in printed
 

@@ -28,10 +28,10 @@ def sorted_apart(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
     A name is a machine if a bundled machine has it or if it ends in .toml.
     """
-    bundled = set(binhop.machines()["name"])
+    bundled = {name for name, *_ in binhop._binhop.machines()}
     machines = [name for name in names if name in bundled or name.endswith(".toml")]
     traces = [name for name in names if name not in machines]
-    workloads = binhop.workloads()["name"].to_list()
+    workloads = [name for name, *_ in binhop._binhop.workloads()]
     for name in traces:
         if name not in workloads and not Path(name).exists() and "." not in name and "/" not in name:
             rule = "no bundled machine, no file and no built-in workload has this name"

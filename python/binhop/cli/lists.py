@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from binhop.cli import completion, show
 from binhop.cli.calibrate import calibrate
 from binhop.cli.options import Force, Json, positive, written_as_json
 from binhop.errors import RequestError
-from binhop.lazy_imports import pl
+from binhop.lists import records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +32,10 @@ def machines(
 ) -> None:
     """List the bundled machines, or print one."""
     if name is None:
-        _list(binhop.machines(), json_to, force)
+        _list(records("machines"), json_to, force)
         return
     machine = binhop.Machine.load(name)
-    about = dict(binhop.machines().select("name", "about").iter_rows()).get(name)
+    about = {row["name"]: row["about"] for row in records("machines")}.get(name)
     if not written_as_json(
         [{"name": machine.name, "about": about, "toml": machine.resolved()}], json_to, force=force
     ):
@@ -61,29 +61,29 @@ def workloads(
             raise RequestError("--calibrate", "--json", rule, "leave one of them out")
         calibrate(positive(length, "--length") or 0)
         return
-    _list(binhop.workloads(), json_to, force, details={"stands_for": "stands for"})
+    _list(records("workloads"), json_to, force, details={"stands_for": "stands for"})
 
 
 def policies(json_to: Json = None, force: Force = False) -> None:
     """List the placement policies."""
-    _list(binhop.policies(), json_to, force, text="rule", details={"source": "source", "cost": "cost"})
+    _list(records("policies"), json_to, force, text="rule", details={"source": "source", "cost": "cost"})
 
 
 def counters(json_to: Json = None, force: Force = False) -> None:
     """List the metrics of a result."""
-    _list(binhop.counters(), json_to, force, title="{name} ({unit})", text="meaning")
+    _list(records("counters"), json_to, force, title="{name} ({unit})", text="meaning")
 
 
 def formats(json_to: Json = None, force: Force = False) -> None:
     """List the foreign formats that import reads, and the formats that export writes."""
+    columns = ("name", "command", "about", "lost", "extensions", "takes")
+    commands = {"import": records("formats"), "export": records("exporters")}
     _list(
-        pl.concat(
-            [
-                binhop.formats().with_columns(command=pl.lit("import")),
-                binhop.exporters().with_columns(command=pl.lit("export")),
-            ],
-            how="diagonal",
-        ).select("name", "command", "about", "lost", "extensions", "takes"),
+        [
+            {column: {**row, "command": command}.get(column) for column in columns}
+            for command, rows in commands.items()
+            for row in rows
+        ],
         json_to,
         force,
         title="{name} ({command})",
@@ -92,7 +92,7 @@ def formats(json_to: Json = None, force: Force = False) -> None:
 
 
 def _list(
-    frame: pl.DataFrame,
+    rows: list[dict[str, Any]],
     json_to: str | None,
     force: bool,
     *,
@@ -101,7 +101,6 @@ def _list(
     details: Mapping[str, str] | None = None,
 ) -> None:
     """Shows a list as text, or writes its rows as JSON."""
-    rows = frame.to_dicts()
     if written_as_json(rows, json_to, force=force):
         return
     for row in rows:

@@ -121,8 +121,9 @@ def opened(names: list[str], *, apart: bool = True) -> list[binhop.Trace]:
     traces = [binhop.Trace.of(name) for name in names]
     if apart:
         distinct(traces)
+    workloads = {name for name, *_ in binhop._binhop.workloads()}
     for name, trace in zip(names, traces, strict=True):
-        if not trace.endless and name in binhop.workloads()["name"]:
+        if not trace.endless and name in workloads:
             show.say(f"note: {name} is a file here; it wins over the built-in workload")
     return traces
 
