@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typer import Typer
+    from typer.core import TyperGroup
 
 COMPLETE = "_BINHOP_COMPLETE"
 """The variable that the shell sets when it asks for completions of a line."""
@@ -93,7 +94,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     return _interrupted() if code == interrupts.CODE else int(code or 0)
 
 
-def _command_line(words: Sequence[str]) -> Typer:
+def _command_line(words: Sequence[str]) -> Typer | TyperGroup:
     """Returns the commands that these words need: to import all of them takes longer than a short run."""
     if COMPLETE not in os.environ:
         if words and words[0] in COMMANDS:

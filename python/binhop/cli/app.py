@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from binhop import __version__
 from binhop.cli import show
@@ -164,16 +166,16 @@ def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return made
 
 
-def overview() -> typer.Typer:
-    """Returns the command line for `binhop --help`: the name and the summary of each command, and no more."""
-    made = _empty()
+def overview() -> TyperGroup:
+    """Returns the command line for `binhop --help`: the name and the summary of each command, and no more.
+
+    Typer would inspect a function for each command, and none of these commands runs.
+    """
+    made = get_command(_empty())
+    assert isinstance(made, TyperGroup), "an app with a callback is a group"
     for name, entry in COMMANDS.items():
-        made.command(name, help=entry.summary)(_nothing)
+        made.commands[name] = PlainCommand(name, help=entry.summary)
     return made
-
-
-def _nothing() -> None:
-    """Stands for a command that is listed and does not run."""
 
 
 def _empty() -> typer.Typer:
