@@ -19,6 +19,7 @@ __all__ = [
     "ReuseOutcome",
     "ServedRequests",
     "Stream",
+    "Summary",
     "Table",
     "TableBatches",
     "Trial",
@@ -60,6 +61,7 @@ __all__ = [
     "simulate",
     "steering_characters",
     "stored_batches",
+    "summarise",
     "tracing_refused",
     "trial_targets",
     "unknown",
@@ -154,6 +156,41 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Returns the table as an Arrow C stream."""
+
+    @staticmethod
+    def join(first: Table, others: list[Table]) -> Table:
+        """Joins tables of one kind, one below the other, without a copy of their rows."""
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Returns the columns by name. Only the types of a table of results are taken: texts, `u64`, `f64`.
+
+        Raises:
+            TypeError: A column has another type.
+        """
+
+@final
+class Summary:
+    """`Summary` holds the statistics of some values."""
+
+    n: int
+    """The number of values that are defined."""
+    mean: float | None
+    """The mean; None without values."""
+    deviation: float | None
+    """The standard deviation of a sample; None for fewer than two values."""
+    min: float | None
+    """The least value."""
+    max: float | None
+    """The greatest value."""
+    least: int
+    """The place of the first of the least values. It is 0 if no value is defined."""
+    greatest: int
+    """The place of the first of the greatest values. It is 0 if no value is defined."""
+    quantiles: list[float | None]
+    """The quantiles of the shares that were asked for."""
+
+def summarise(values: Sequence[float | None], shares: Sequence[float]) -> Summary:
+    """Summarises the values, with the quantiles of these shares. Undefined values do not count."""
 
 def write_tables(tables: Iterable[object], path: str | os.PathLike[str]) -> None:
     """Writes tables that speak Arrow, one below the other, to a Parquet file.

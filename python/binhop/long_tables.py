@@ -10,14 +10,12 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from binhop._binhop import LongTable, stored_batches, write_tables
+from binhop._binhop import LongTable, Table, stored_batches, write_tables
 from binhop.lazy_imports import pl
 from binhop.output import read_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from binhop._binhop import Table
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class TableDirectory:
 if TYPE_CHECKING:
     Piece = pl.DataFrame | Table
     """Rows that memory holds."""
-    AnyTable = pl.DataFrame | LongTable | StoredTable | PiecewiseTable
+    AnyTable = pl.DataFrame | Table | LongTable | StoredTable | PiecewiseTable
     """A table in memory, or one whose rows are made, or read, as they are needed."""
 
 
@@ -103,9 +101,11 @@ def store_table(table: AnyTable, path: Path) -> None:
 def joined(tables: Sequence[AnyTable]) -> AnyTable:
     """Concatenates the tables: in memory if all of them are in memory."""
     long = [table for table in tables if isinstance(table, LongTable)]
-    frames = [table for table in tables if isinstance(table, pl.DataFrame)]
     if len(long) == len(tables) > 0:
         return LongTable.join(long[0], long[1:])
-    if len(frames) == len(tables):
-        return pl.concat(frames)
+    short = [table for table in tables if isinstance(table, Table)]
+    if len(short) == len(tables) > 0:
+        return Table.join(short[0], short[1:])
+    if all(isinstance(table, pl.DataFrame | Table) for table in tables):
+        return pl.concat([frame_of(table) for table in tables])
     return PiecewiseTable(lambda: chain.from_iterable(map(pieces, tables)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binhop import output, spread
+from binhop import _binhop, output, spread
 from binhop.escape import escaped, json_text
 from binhop.lazy_imports import pl
 from binhop.long_tables import frame_of, joined, store_table
 from binhop.metrics import caches, exact
 from binhop.numbers import counted
-from binhop.summary import summarise
+from binhop.summary import points, summarise
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from binhop.long_tables import AnyTable
+    from binhop.summary import Points
     from binhop.tables import Table
 
 SCHEMA = 1
@@ -28,7 +29,6 @@ class Result:
     """`Result` holds the counts of a run under each placement.
 
     Attributes:
-        results: One row for each workload, phase, seed and metric: the value, null where undefined.
         own_notes: The notes of the run itself: what was assumed, shared, or not used.
         machine: The machine, resolved, as TOML.
         provenance: Versions, seeds and traces, from which the run can be repeated.
@@ -40,19 +40,31 @@ class Result:
     def __init__(
         self,
         *,
-        results: pl.DataFrame,
+        results: AnyTable,
         series: AnyTable,
         processes: AnyTable,
         notes: list[str],
         machine: str,
         provenance: dict[str, Any],
     ) -> None:
-        self.results = results
-        self._held = {"series": series, "processes": processes}
+        self._held: dict[str, AnyTable] = {"results": results, "series": series, "processes": processes}
+        self._points: list[Points] | None = None
         self.own_notes = notes
         self.machine = machine
         self.provenance = provenance
         self.repeated_misses: pl.DataFrame | None = None
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """One row for each workload, phase, seed and metric: the value, null where undefined.
+
+        The frame is made when it is first asked for: the tables of the terminal do without it.
+        """
+        return self._table("results")
+
+    @results.setter
+    def results(self, results: pl.DataFrame) -> None:
+        self._held["results"], self._points = results, None
 
     @property
     def series(self) -> pl.DataFrame:
@@ -77,13 +89,22 @@ class Result:
         return frame
 
     def held(self, name: str) -> AnyTable:
-        """Returns the table `series` or `processes`, in memory or as the engine left it."""
+        """Returns the table `results`, `series` or `processes`, in memory or as the engine left it."""
         return self._held[name]
+
+    def points(self) -> list[Points]:
+        """Returns the values of `results` by workload, phase and metric."""
+        table = self._held["results"]
+        if not isinstance(table, _binhop.Table):  # a frame belongs to the user, who may change it
+            return points(self.results)
+        if self._points is None:
+            self._points = points(table)
+        return self._points
 
     @property
     def notes(self) -> list[str]:
         """The notes for the reader: two groups of placements, and outliers, by seed; then `own_notes`."""
-        return [*_spread_notes(self.results), *self.own_notes]
+        return [*_spread_notes(self.points()), *self.own_notes]
 
     @property
     def seeds(self) -> list[int]:
@@ -93,7 +114,7 @@ class Result:
     @property
     def workloads(self) -> list[str]:
         """The workloads, in order."""
-        return self.results["workload"].unique(maintain_order=True).to_list()
+        return [*dict.fromkeys(of.workload for of in self.points())]
 
     def summary(self, confidence: float = 0.95, phase: str = "measured") -> pl.DataFrame:
         """Returns mean, interval, quantiles, best and worst seed of each workload and metric."""
@@ -116,7 +137,7 @@ class Result:
         """Returns the tables of `binhop run`. `binhop.tables.rendered` makes Markdown or LaTeX of them."""
         from binhop.tables.run import run_tables
 
-        return run_tables(self.results, confidence)
+        return run_tables(self.points(), confidence)
 
     def to_arrow(self) -> Any:
         """Returns the tidy table as a pyarrow table (needs pyarrow)."""
@@ -124,7 +145,11 @@ class Result:
 
     def to_json(self) -> str:
         """Returns the JSON that `binhop run --json` prints. Counts are integers; undefined values null."""
-        rows = self.results.to_dicts()
+        table = self._held["results"]
+        columns = (
+            table.columns() if isinstance(table, _binhop.Table) else self.results.to_dict(as_series=False)
+        )
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         for row in rows:
             row["value"] = exact(row["value"], row["unit"])
         provenance = {**self.provenance, "description": self.machine, "notes": self.notes}
@@ -148,8 +173,8 @@ class Result:
     def write_tables(self, directory: Path) -> None:
         """Writes the tables, the machine and the provenance into a directory that is there."""
         output.write_parquet(self.results, directory / "results.parquet")
-        for name, table in self._held.items():
-            store_table(table, directory / f"{name}.parquet")
+        for name in ("series", "processes"):
+            store_table(self._held[name], directory / f"{name}.parquet")
         output.write_values(self.results, directory / "results.csv")
         if self.repeated_misses is not None:
             output.write_parquet(self.repeated_misses, directory / "conflicts.parquet")
@@ -195,17 +220,18 @@ class Result:
         return "\n".join(map(escaped, lines)) + ">"
 
 
-def _spread_notes(results: pl.DataFrame) -> list[str]:
+def _spread_notes(results: Sequence[Points]) -> list[str]:
     """Returns notes on how each workload's misses at the last level lie over the placements."""
+    measured: dict[str, dict[str, Points]] = {}
+    for of in results:
+        if of.phase == "measured":
+            measured.setdefault(of.workload, {})[of.metric] = of
     said = []
-    measured = results.filter(pl.col("phase") == "measured", pl.col("metric").str.ends_with(".mpi"))
-    workloads = measured["workload"].unique(maintain_order=True).to_list()
-    for workload in workloads:
-        of = measured.filter(workload=workload)
-        last = caches(of["metric"].unique(maintain_order=True))[-1]
-        rows = of.filter(metric=f"{last}.mpi")
-        title = last if len(workloads) == 1 else f"{workload}, {last}"
-        said += spread.notes(rows.select("seed", "value").iter_rows(), title, rows["unit"][0], picture=True)
+    for workload, metrics in measured.items():
+        last = caches(metrics)[-1]
+        of = metrics[f"{last}.mpi"]
+        title = last if len(measured) == 1 else f"{workload}, {last}"
+        said += spread.notes(zip(of.seeds, of.values, strict=True), title, of.unit, picture=True)
     return said
 
 
@@ -229,13 +255,15 @@ def join(results: Sequence[Result]) -> Result:
     first = results[0]
     traces = [trace for result in results for trace in result.provenance["traces"]]
     whole = Result(
-        results=pl.concat([result.results for result in results]),
+        results=joined([result.held("results") for result in results]),
         series=joined([result.held("series") for result in results]),
         processes=joined([result.held("processes") for result in results]),
         notes=notes_once({result.workloads[0]: result.own_notes for result in results}),
         machine=first.machine,
         provenance={**first.provenance, "traces": traces},
     )
+    if len(results) == 1:
+        whole._points = first._points
     counted = [result.repeated_misses for result in results if result.repeated_misses is not None]
     whole.repeated_misses = pl.concat(counted) if counted else None
     return whole

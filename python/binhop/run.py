@@ -135,18 +135,17 @@ def run_all(
                 "policy": None if own is None else own.name,
                 "traces": [{**trace.provenance(), **end}],
             }
-            results = pl.DataFrame(outcome.results)
-            notes = outcome.notes
-            if results.filter(metric="references")["value"].sum() == 0:
-                notes = [without_references(trace, **end), *notes]
             result = Result(
-                results=results,
+                results=outcome.results,
                 series=outcome.series,
                 processes=outcome.processes,
-                notes=notes,
+                notes=outcome.notes,
                 machine=outcome.machine,
                 provenance=provenance,
             )
+            references = (of.values for of in result.points() if of.metric == "references")
+            if not any(map(any, references)):
+                result.own_notes = [without_references(trace, **end), *outcome.notes]
             runs[cell] = (result, outcome)
     return [runs[cell] for cell in range(len(loaded))]
 
@@ -253,10 +252,8 @@ def metrics_of(machine: Machine) -> list[str]:
     >>> metrics_of(Machine.load("two-level"))[:3]
     ['instructions', 'references', 'l1i.mpi']
     """
-    row = {"op": [0], "addr": [0], "size": [4], "count": [1]}
-    schema = {"op": pl.UInt8, "addr": pl.UInt64, "size": pl.UInt32, "count": pl.UInt32}
     recorded = tomllib.loads(machine.resolved())["placement"]["policy"] == "recorded"
     # A recording knows the pages of its own trace alone, and `first` takes pages of any trace.
     plain = machine.with_settings("placement.policy=first") if recorded else machine
-    results = simulate(plain, pl.DataFrame(row, schema=schema), seeds=1, threads=1).results
-    return results["metric"].unique(maintain_order=True).to_list()
+    result = simulate(plain, Trace.workload("lin"), length=1, seeds=1, threads=1)
+    return [of.metric for of in result.points()]

@@ -17,9 +17,9 @@ groups and outliers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import quantiles
 from typing import TYPE_CHECKING
 
+from binhop import _binhop
 from binhop.numbers import counted, figure
 
 if TYPE_CHECKING:
@@ -86,12 +86,20 @@ def _groups(ordered: Sequence[Point]) -> tuple[tuple[Point, ...], tuple[Point, .
 
 def _outliers(ordered: Sequence[Point]) -> list[Point]:
     """Returns the points beyond the fences."""
-    lower, _, upper = quantiles((value for _, value in ordered), n=4, method="inclusive")
+    lower, upper = _quartiles(ordered)
     reach = FENCE * (upper - lower)
     return [point for point in ordered if point[1] < lower - reach or point[1] > upper + reach]
 
 
-def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = False) -> list[str]:
+def _quartiles(points: Sequence[Point]) -> list[float]:
+    """Returns the lower and the upper quartile, as the summary has them."""
+    found = _binhop.summarise([value for _, value in points], [0.25, 0.75]).quantiles
+    return [value for value in found if value is not None]
+
+
+def notes(
+    points: Iterable[tuple[int, float | None]], what: str, unit: str, *, picture: bool = False
+) -> list[str]:
     """Returns notes about the values of a metric: a sentence each, with the seeds.
 
     Args:
@@ -123,7 +131,7 @@ def notes(points: Iterable[Point], what: str, unit: str, *, picture: bool = Fals
         )
     if found.outliers:
         count = len(found.outliers)
-        lower, _, upper = quantiles((value for _, value in known), n=4, method="inclusive")
+        lower, upper = _quartiles(known)
         said.append(
             f"{what}: {counted(count, 'outlier')}, more than {FENCE} interquartile ranges from the "
             f"quartiles, {figure(lower, unit)} and {figure(upper, unit)}: {seeds(found.outliers, unit)}"

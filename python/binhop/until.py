@@ -18,7 +18,6 @@ from binhop._binhop import Machine
 from binhop.arguments import MOST_PLACEMENTS, SEEDS, shown, whole_number
 from binhop.errors import RequestError
 from binhop.kept_runs import NotKeptError
-from binhop.lazy_imports import pl
 from binhop.long_tables import joined
 from binhop.metrics import known_metric
 from binhop.numbers import counted
@@ -27,7 +26,7 @@ from binhop.results import Result
 from binhop.resumable import simulated
 from binhop.run import metrics_of
 from binhop.run_options import UntilOptions, extended, takes
-from binhop.summary import check_confidence, summarise
+from binhop.summary import check_confidence, summary_of
 from binhop.traces import ArrowStream, Trace
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from binhop.kept_runs import KeptRuns
+    from binhop.lazy_imports import pl
+    from binhop.summary import Points
 
 _SHARE = r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)"
 
@@ -131,7 +132,7 @@ def in_rounds(
 def extend(result: Result, more: Result) -> Result:
     """Joins the results of two sets of seeds, as if one run had made them."""
     return Result(
-        results=pl.concat([result.results, more.results]),
+        results=joined([result.held("results"), more.held("results")]),
         series=joined([result.held("series"), more.held("series")]),
         processes=joined([result.held("processes"), more.held("processes")]),
         notes=[*result.own_notes, *(note for note in more.own_notes if note not in result.own_notes)],
@@ -233,7 +234,7 @@ def traces_until(
         ]
 
     def width(whole: list[Result]) -> float:
-        return max(_width(result.results, chosen, confidence) for result in whole)
+        return max(_width(result.points(), chosen, confidence) for result in whole)
 
     if fixed:
         whole = [result for result in run([0]) if result is not None]
@@ -250,9 +251,10 @@ def traces_until(
     return whole
 
 
-def _width(results: pl.DataFrame, metric: str, confidence: float) -> float:
+def _width(results: Sequence[Points], metric: str, confidence: float) -> float:
     """Returns half the width of the interval over the mean."""
-    row = summarise(results.filter(metric=metric, phase="measured"), confidence).row(0, named=True)
+    of = next(of for of in results if of.metric == metric and of.phase == "measured")
+    row = summary_of(of.seeds, of.values, confidence)
     if row["mean"] is None:
         rule = "is undefined here, so its interval has no width"
         raise RequestError(metric, "until", rule, "choose another metric, or leave until out")

@@ -45,9 +45,15 @@ def after(line: str, shown: str) -> list[str]:
         ("machines", set()),
         ("counters --json -", set()),
         ("formats", set()),
-        (RUN, {"polars"}),
-        (f"{RUN} --quiet", {"polars"}),
-        (f"{RUN} --confidence 0.9", {"numpy", "polars", "pydantic", "scipy"}),
+        (RUN, set()),
+        (f"{RUN} --quiet", set()),
+        (f"{RUN} --table md", set()),
+        (f"{RUN} --json -", set()),
+        ("run zen-4k lin tree --length 5k --warmup 1k --seeds 3 --interval 1k", set()),
+        (f"{RUN} --until 5%", set()),
+        (f"{RUN} --top-conflicts 3", {"polars"}),
+        ("compare kh90 two-level lin --length 5k", {"polars"}),
+        (f"{RUN} --confidence 0.9", {"numpy", "pydantic", "scipy"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(line: str, needed: set[str]) -> None:
@@ -60,10 +66,10 @@ def test_a_result_without_figures_is_written_without_altair(tmp_path: Path) -> N
     assert (tmp_path / "out" / "results.parquet").is_file()
 
 
-@pytest.mark.parametrize("line", ["--help", "run --help"])
+@pytest.mark.parametrize("line", ["--help", RUN])
 def test_modules_of_python_are_imported_where_they_are_needed(line: str) -> None:
     imported = {*after(line, "*sorted(sys.modules)")}
-    assert not {"hashlib", "json", "secrets", "sysconfig", "tomllib"} & imported
+    assert not {"hashlib", "json", "secrets", "statistics", "sysconfig", "tomllib"} & imported
 
 
 def test_the_help_does_not_import_the_commands() -> None:

@@ -20,6 +20,7 @@ mod record;
 mod reuse;
 mod simulate;
 mod source;
+mod summary;
 mod table;
 
 use pyo3::pymodule;
@@ -70,6 +71,8 @@ mod _binhop {
     use super::simulate::{PyOutcome, explain, simulate, unknown};
     #[pymodule_export]
     use super::source::{PyStream, format_of_path, made_by};
+    #[pymodule_export]
+    use super::summary::{PySummary, summarise};
     #[pymodule_export]
     use super::table::{PyLongTable, PyTable, PyTableBatches, stored_batches, write_tables};
 

@@ -3,19 +3,21 @@
 //! in one file, because the libraries for it need either another version of Arrow than binhop's, or pyarrow,
 //! which a user of Polars does not have.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
-use arrow_schema::ArrowError;
-use arrow_schema::SchemaRef;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use binhop_base::{Class, Problem, Result};
 use binhop_trace::{EventBatch, Failure, Meta, Source};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyIterator};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString};
 
 use crate::panic::{caught, unless_it_panics};
 use crate::problem::{OrRaise, check_signals, raise};
@@ -48,6 +50,50 @@ impl PyTable {
         let batches = self.batches.clone().into_iter().map(Ok::<_, ArrowError>);
         let reader = RecordBatchIterator::new(batches, self.schema.clone());
         export(py, Box::new(reader))
+    }
+
+    /// Joins tables of one kind, one below the other, without a copy of their rows.
+    #[staticmethod]
+    fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> Self {
+        let others = others.iter().flat_map(|other| &other.batches);
+        let batches = first.batches.iter().chain(others).cloned().collect();
+        Self { schema: Arc::clone(&first.schema), batches }
+    }
+
+    /// Returns the columns by name, each as a list. Only texts, `u64` and `f64` are taken, the types of a table of
+    /// results.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for (place, field) in self.schema.fields().iter().enumerate() {
+            let parts: Vec<_> = self.batches.iter().map(|batch| batch.column(place)).collect();
+            columns.set_item(field.name(), list(py, field.data_type(), &parts)?)?;
+        }
+        Ok(columns)
+    }
+}
+
+/// Returns the values of a column, which may have several parts. Equal texts are one object.
+fn list<'py>(py: Python<'py>, kind: &DataType, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyList>> {
+    match kind {
+        DataType::Utf8 => {
+            let mut known = HashMap::new();
+            let texts = parts.iter().flat_map(|part| part.as_string::<i32>().iter());
+            let texts: Vec<_> = texts
+                .map(|text| {
+                    text.map(|text| known.entry(text).or_insert_with(|| PyString::new(py, text)).clone())
+                })
+                .collect();
+            PyList::new(py, texts)
+        }
+        DataType::UInt64 => {
+            let numbers = parts.iter().flat_map(|part| part.as_primitive::<UInt64Type>().iter());
+            PyList::new(py, numbers.collect::<Vec<_>>())
+        }
+        DataType::Float64 => {
+            let values = parts.iter().flat_map(|part| part.as_primitive::<Float64Type>().iter());
+            PyList::new(py, values.collect::<Vec<_>>())
+        }
+        other => Err(PyTypeError::new_err(format!("a column of {other} is read through Arrow alone"))),
     }
 }
 

@@ -35,7 +35,7 @@ pub use memory_limit::MemoryLimit;
 pub use options::{MOST_SEEDS, RunOptions, SwitchOptions};
 pub use progress::{InterruptCheck, Progress};
 pub use results::{
-    Batches, LongTable, MetricInfo, Outcome, StoredBatches, SwitchTables, metrics, write_table,
+    Batches, LongTable, MetricInfo, Outcome, StoredBatches, Summary, SwitchTables, metrics, write_table,
 };
 /// `Prepared` is for benchmarks and tests alone, because it holds the whole prepared trace in memory.
 #[doc(hidden)]

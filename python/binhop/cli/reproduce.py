@@ -19,6 +19,7 @@ from binhop.lazy_imports import pl
 from binhop.output import MARK, make_anew, read_parquet
 from binhop.reproduce import PAPERS, SCALES, paper
 from binhop.run_options import KEYWORDS
+from binhop.summary import points
 from binhop.switch_cost import CONFIDENCE
 from binhop.tables import FORMS, Table
 from binhop.tables.comparison import comparison_tables
@@ -183,6 +184,6 @@ def _tables(place: Path, facts: dict[str, Any]) -> list[Table]:
     if facts.get("translation"):
         return translation_tables(read_parquet(place / "summary.parquet"))
     if "machine" in facts:
-        return run_tables(read_parquet(place / "results.parquet"), 0.95)
+        return run_tables(points(read_parquet(place / "results.parquet")), 0.95)
     rule = "is no result of run, compare, surface, sweep, switches or translate: there are no tables to print"
     raise RequestError(str(place), "--table", rule, "leave --table out")

@@ -6,43 +6,68 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.metrics import MEMORY, caches
 from binhop.numbers import counted, figure, grouped
-from binhop.summary import demand_misses, summarise
+from binhop.summary import check_confidence, summary_of
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
-    from binhop.lazy_imports import pl
+    from collections.abc import Mapping, Sequence
+
+    from binhop.summary import Points
+
+DEMAND = ("fetch", "load", "store")
+"""The kinds of references whose misses the table adds up."""
 
 
-def run_tables(results: pl.DataFrame, confidence: float) -> list[Table]:
+def run_tables(results: Sequence[Points], confidence: float) -> list[Table]:
     """Returns for each workload a table of misses and, where the machine has costs, a table of time."""
+    check_confidence(confidence)
+    by_workload: dict[str, dict[str, Points]] = {}
+    for of in results:
+        if of.phase == "measured":
+            by_workload.setdefault(of.workload, {})[of.metric] = of
     made = []
-    measured = results.filter(phase="measured")
-    for workload in measured["workload"].unique(maintain_order=True):
-        made += _of(measured.filter(workload=workload), workload, confidence)
+    for workload, measured in by_workload.items():
+        made += _of(measured, workload, confidence)
     return made
 
 
-def _of(measured: pl.DataFrame, workload: str, confidence: float) -> list[Table]:
-    values = {row["metric"]: row for row in summarise(measured, confidence).iter_rows(named=True)}
+def _of(measured: Mapping[str, Points], workload: str, confidence: float) -> list[Table]:
     heads = ("median", f"{100 * confidence:g}% interval", "best (seed)", "worst (seed)")
-    levels = [*caches(values), *["memory"] * (MEMORY in values)]
+    references, instructions = measured["references"], _summary(measured["instructions"], confidence)
+    n = len(references.seeds)
+    levels = [*caches(measured), *["memory"] * (MEMORY in measured)]
     rows = []
     for level in levels:
-        row = values[f"{level}.mpi"]
-        misses = demand_misses(measured, level)["misses"].to_list()
-        mean = grouped(sum(misses) / max(len(misses), 1))
+        row = _summary(measured[f"{level}.mpi"], confidence)
+        mean = grouped(_demand_misses(measured, level) / n)
         rows.append((level, mean, figure(row["mean"], row["unit"]), *_spread(row)))
-    n = measured["seed"].n_unique()
     title = (
-        f"{workload} on {measured['machine'][0]}: {counted(values['references']['mean'], 'reference')}, "
-        f"{counted(values['instructions']['mean'], 'instruction')}, {counted(n, 'placement')}"
+        f"{workload} on {references.machine}: "
+        f"{counted(_summary(references, confidence)['mean'], 'reference')}, "
+        f"{counted(instructions['mean'], 'instruction')}, {counted(n, 'placement')}"
     )
     tables = [Table(title, ("level", "misses", "MPI×1000", *heads), tuple(rows), right=6)]
-    if "cpi" in values:
-        row = values["cpi"]
-        cells = ("time", grouped(values["cycles"]["mean"]), figure(row["mean"], row["unit"]), *_spread(row))
+    if "cpi" in measured:
+        row = _summary(measured["cpi"], confidence)
+        cycles = _summary(measured["cycles"], confidence)
+        cells = ("time", grouped(cycles["mean"]), figure(row["mean"], row["unit"]), *_spread(row))
         tables.append(Table("", ("", "cycles", "CPI", *heads), (cells,), right=6))
     return tables
+
+
+def _summary(of: Points, confidence: float) -> dict[str, Any]:
+    """Returns the summary of a metric, with its unit."""
+    return {"unit": of.unit, **summary_of(of.seeds, of.values, confidence)}
+
+
+def _demand_misses(measured: Mapping[str, Points], level: str) -> int:
+    """Returns a level's misses of fetches, loads and stores, summed over the placements.
+
+    For `memory`, these are the misses that reach it.
+    """
+    what = "accesses" if level == "memory" else "misses"
+    kinds = (measured.get(f"{level}.{kind}.{what}") for kind in DEMAND)
+    return sum(int(value) for of in kinds if of is not None for value in of.values if value is not None)
 
 
 def _spread(row: dict[str, Any]) -> tuple[str, ...]:
