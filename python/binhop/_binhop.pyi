@@ -159,7 +159,11 @@ class Table:
 
     @staticmethod
     def join(first: Table, others: list[Table]) -> Table:
-        """Joins tables of one kind, one below the other, without a copy of their rows."""
+        """Joins tables of one kind, one below the other, without a copy of their rows.
+
+        Raises:
+            TypeError: A table has other columns.
+        """
 
     def columns(self) -> dict[str, list[Any]]:
         """Returns the columns by name. Only the types of a table of results are taken: texts, `u64`, `f64`.

@@ -228,7 +228,10 @@ def _spread_notes(results: Sequence[Points]) -> list[str]:
             measured.setdefault(of.workload, {})[of.metric] = of
     said = []
     for workload, metrics in measured.items():
-        last = caches(metrics)[-1]
+        names = caches(metrics)
+        if not names:  # a user has chosen rows
+            continue
+        last = names[-1]
         of = metrics[f"{last}.mpi"]
         title = last if len(measured) == 1 else f"{workload}, {last}"
         said += spread.notes(zip(of.seeds, of.values, strict=True), title, of.unit, picture=True)

@@ -51,7 +51,10 @@ class Points(NamedTuple):
 
 def points(results: Table | pl.DataFrame) -> list[Points]:
     """Returns the values of a tidy table by workload, phase and metric, in the order of the table."""
-    columns = results.columns() if isinstance(results, Table) else results.to_dict(as_series=False)
+    if not isinstance(results, Table):
+        values = results.group_by(KEYS, maintain_order=True).agg("seed", pl.col("value").cast(pl.Float64))
+        return [Points(*row) for row in values.iter_rows()]
+    columns = results.columns()
     found: dict[tuple[str, ...], Points] = {}
     keys = zip(*(columns[name] for name in KEYS), strict=True)
     for key, seed, value in zip(keys, columns["seed"], columns["value"], strict=True):
@@ -127,18 +130,21 @@ def with_misses(results: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     parts = [results]
     for level in levels:
         keys = [name for name in results.columns if name not in ("metric", "unit", "value")]
-        counts = _demand(results, level).group_by(keys, maintain_order=True).agg(pl.col("value").sum())
+        counted = results.filter(pl.col("metric").is_in(demand_misses(level)))
+        counts = counted.group_by(keys, maintain_order=True).agg(pl.col("value").sum())
         named = counts.with_columns(metric=pl.lit(f"{level}.misses"), unit=pl.lit("misses"))
         parts.append(named.select(results.columns))
     return pl.concat(parts)
 
 
-def _demand(results: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Returns the rows of a level's demand misses; for `memory`, of the misses that reach it."""
+def demand_misses(level: str) -> list[str]:
+    """Returns the metrics that count a level's demand misses; for `memory`, the misses that reach it.
+
+    >>> demand_misses("memory")
+    ['memory.fetch.accesses', 'memory.load.accesses', 'memory.store.accesses']
+    """
     what = "accesses" if level == "memory" else "misses"
-    return results.filter(
-        pl.col("metric").is_in([f"{level}.{kind}.{what}" for kind in ("fetch", "load", "store")])
-    )
+    return [f"{level}.{kind}.{what}" for kind in ("fetch", "load", "store")]
 
 
 def check_confidence(confidence: float, place: str = "confidence") -> None:

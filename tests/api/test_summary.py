@@ -131,6 +131,13 @@ def test_tables_are_joined_in_order(tables: list[_binhop.Table]) -> None:
     assert points(_binhop.Table.join(first, [])) == points(first)
 
 
+def test_tables_of_other_columns_are_not_joined(lin: Path) -> None:
+    ((_, outcome),) = run_all(["kh90"], lin, {"seeds": 1, "length": 2000}, log=True)
+    assert outcome.placements is not None
+    with pytest.raises(TypeError, match="different columns"):
+        _binhop.Table.join(outcome.results, [outcome.placements])
+
+
 def test_only_the_types_of_results_become_columns(lin: Path) -> None:
     ((_, outcome),) = run_all(["kh90"], lin, {"seeds": 1, "length": 2000}, log=True)
     assert outcome.placements is not None
@@ -164,6 +171,12 @@ def test_a_result_takes_another_frame(lin: Path) -> None:
     result.results = result.results.with_columns(workload=pl.lit("other"))
     assert result.workloads == ["other"]
     assert result.tables()[0].title.startswith("other on kh90")
+
+
+def test_a_result_of_chosen_rows_has_the_notes_of_its_run(lin: Path) -> None:
+    result = binhop.simulate("kh90", lin, seeds=2, length=10_000)
+    result.results = result.results.filter(metric="references")
+    assert result.notes == result.own_notes != []
 
 
 def test_values_keep_their_order_in_a_summary() -> None:

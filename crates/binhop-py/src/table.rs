@@ -54,10 +54,14 @@ impl PyTable {
 
     /// Joins tables of one kind, one below the other, without a copy of their rows.
     #[staticmethod]
-    fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> Self {
+    fn join(first: &Self, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        // A reader of Arrow trusts the schema.
+        if others.iter().any(|other| other.schema.fields() != first.schema.fields()) {
+            return Err(PyTypeError::new_err("tables with different columns cannot be joined"));
+        }
         let others = others.iter().flat_map(|other| &other.batches);
         let batches = first.batches.iter().chain(others).cloned().collect();
-        Self { schema: Arc::clone(&first.schema), batches }
+        Ok(Self { schema: Arc::clone(&first.schema), batches })
     }
 
     /// Returns the columns by name, each as a list. Only texts, `u64` and `f64` are taken, the types of a table of

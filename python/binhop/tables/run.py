@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from binhop.metrics import MEMORY, caches
 from binhop.numbers import counted, figure, grouped
-from binhop.summary import check_confidence, summary_of
+from binhop.summary import check_confidence, demand_misses, summary_of
 from binhop.tables.form import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from binhop.summary import Points
-
-DEMAND = ("fetch", "load", "store")
-"""The kinds of references whose misses the table adds up."""
 
 
 def run_tables(results: Sequence[Points], confidence: float) -> list[Table]:
@@ -61,12 +58,8 @@ def _summary(of: Points, confidence: float) -> dict[str, Any]:
 
 
 def _demand_misses(measured: Mapping[str, Points], level: str) -> int:
-    """Returns a level's misses of fetches, loads and stores, summed over the placements.
-
-    For `memory`, these are the misses that reach it.
-    """
-    what = "accesses" if level == "memory" else "misses"
-    kinds = (measured.get(f"{level}.{kind}.{what}") for kind in DEMAND)
+    """Returns a level's demand misses, summed over the placements."""
+    kinds = (measured.get(metric) for metric in demand_misses(level))
     return sum(int(value) for of in kinds if of is not None for value in of.values if value is not None)
 
 
