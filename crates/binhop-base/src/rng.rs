@@ -96,6 +96,20 @@ impl Rng {
         ((draw as u128 * n as u128) >> 64) as u64
     }
 
+    /// Returns [`TOGETHER`] draws of a stream, from draw number `first` on.
+    #[inline(always)]
+    fn draws_from(self, stream: Stream, first: u64) -> [u64; TOGETHER] {
+        let mut indices = core::array::from_fn(|at| first.wrapping_add(at as u64));
+        let (mut others, mut key) = ([stream.0; TOGETHER], self.seed);
+        for _ in 0..ROUNDS {
+            for (index, other) in indices.iter_mut().zip(&mut others) {
+                [*index, *other] = philox_round(key, [*index, *other]);
+            }
+            key = key.wrapping_add(WEYL);
+        }
+        indices
+    }
+
     /// Shuffles a slice (Fisher and Yates). Draw i decides place i.
     pub fn shuffle<T>(self, stream: Stream, items: &mut [T]) {
         self.shuffle_places(stream, items, 0..items.len());
@@ -105,7 +119,7 @@ impl Rng {
     /// shuffle a long list only as far as it reads the list.
     ///
     /// The draws of a [`BATCH`] are made before its places are read. A place outside the host's caches then delays no
-    /// draw, and the host waits for many places at once.
+    /// draw, and the host waits for many places at once. [`TOGETHER`] draws are made at a time.
     ///
     /// # Panics
     /// The slice has fewer places.
@@ -115,8 +129,18 @@ impl Rng {
         let mut first = places.start;
         while first < places.end {
             let with = &mut with[..BATCH.min(places.end - first)];
-            for (place, with) in (first..).zip(&mut *with) {
+            let (groups, rest) = with.as_chunks_mut::<TOGETHER>();
+            let mut place = first;
+            for group in groups {
+                let draws = self.draws_from(stream, place as u64);
+                for (with, draw) in group.iter_mut().zip(draws) {
+                    *with = place + Self::reduce(draw, (items.len() - place) as u64) as usize;
+                    place += 1;
+                }
+            }
+            for with in rest {
                 *with = place + self.below(stream, place as u64, (items.len() - place) as u64) as usize;
+                place += 1;
             }
             for (place, &mut with) in (first..).zip(&mut *with) {
                 items.swap(place, with);
@@ -129,19 +153,31 @@ impl Rng {
 /// The number of places that a shuffle draws together.
 const BATCH: usize = 64;
 
+/// The number of draws that a shuffle makes at a time. A round of a draw waits for the round before, and the host makes
+/// the rounds of other draws meanwhile. The counters of more draws would not fit into the host's registers.
+const TOGETHER: usize = 4;
+
 const MULTIPLIER: u64 = 0xD2B7_4407_B1CE_6E93;
 const WEYL: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number of rounds.
+const ROUNDS: usize = 10;
 
 #[inline]
 const fn philox(mut key: u64, mut counter: [u64; 2]) -> [u64; 2] {
     let mut round = 0;
-    while round < 10 {
-        let product = counter[0] as u128 * MULTIPLIER as u128;
-        counter = [(product >> 64) as u64 ^ key ^ counter[1], product as u64];
+    while round < ROUNDS {
+        counter = philox_round(key, counter);
         key = key.wrapping_add(WEYL);
         round += 1;
     }
     counter
+}
+
+#[inline(always)]
+const fn philox_round(key: u64, counter: [u64; 2]) -> [u64; 2] {
+    let product = counter[0] as u128 * MULTIPLIER as u128;
+    [(product >> 64) as u64 ^ key ^ counter[1], product as u64]
 }
 
 #[cfg(test)]
@@ -168,6 +204,22 @@ mod tests {
         // χ² with 9 degrees of freedom is below 33.7 in all but one of 10,000 seeds.
         let chi2: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 33.7, "{chi2}: {seen:?}");
+    }
+
+    /// The draws of a shuffle are those that are made one by one, wherever the shuffle begins and ends.
+    #[test]
+    fn a_shuffle_takes_one_draw_for_each_place() {
+        let (rng, stream) = (Rng::new(5), Stream::new(Domain::FrameOrder, 1));
+        for (len, places) in [(1, 0..1), (200, 0..200), (200, 0..3), (200, 7..70), (150, 149..150), (9, 4..4)]
+        {
+            let mut items: [u32; 200] = core::array::from_fn(|i| i as u32);
+            let mut expected = items;
+            for place in places.clone() {
+                expected.swap(place, place + rng.below(stream, place as u64, (len - place) as u64) as usize);
+            }
+            rng.shuffle_places(stream, &mut items[..len], places);
+            assert_eq!(items, expected);
+        }
     }
 
     #[test]
