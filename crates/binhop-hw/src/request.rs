@@ -98,6 +98,7 @@ const _: () = assert!(Agent::ALL.len() <= Origin::AFTER_WALK as usize);
 const _: () = assert!(size_of::<Request>() == 12);
 
 /// Returns whether a request brings data, and so leaves its line dirty.
+#[inline(always)]
 pub(crate) const fn is_data(kind: Kind) -> bool {
     matches!(kind, Kind::Write | Kind::Writeback)
 }

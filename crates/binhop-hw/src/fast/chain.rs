@@ -8,6 +8,7 @@
 //! agent, and of the user's accesses after walks, change the caches as the user's requests do, and are counted apart.
 
 mod counts;
+mod exchange;
 
 use binhop_base::{Agent, Kind, LineAddr, PageId, PerKind, Translation};
 
@@ -15,7 +16,7 @@ use crate::{
     AgentCounters, CacheCounters, Origin,
     cache::{
         Cache, Index, fold, is_first,
-        lines::{Line, Sets, SetsVisitor, Word},
+        lines::{Sets, SetsVisitor, Word},
         note_repeat,
     },
     request::{MEMORY, Request, is_data},
@@ -301,125 +302,12 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
 /// the next chunk. The choice changes no count.
 const REQUESTS_PER_RARE: usize = 16;
 
-/// The number of bits that count the accesses of one kind. One word has such bits for every kind, side by side.
-const FIELD: u32 = u64::BITS / Kind::ALL.len() as u32;
-/// The number of requests that are replayed in one way, before the way is chosen anew. No field of a word overflows.
+/// The number of requests that are replayed in one way, before the way is chosen anew.
 const CHUNK: usize = 256;
-const _: () = assert!(CHUNK < 1 << FIELD);
-
-/// The number of requests whose sets are read ahead. All of these sets fit into the processor's first cache.
-const READ_AHEAD: usize = 64;
-
-/// Adds counts that stand side by side in a word.
-fn add_fields(to: &mut PerKind<u64>, fields: u64) {
-    for &kind in Kind::ALL {
-        to[kind] += fields >> (FIELD * kind as u32) & ((1 << FIELD) - 1);
-    }
-}
 
 impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
     Replay<'_, L, N, T, CLASSES>
 {
-    /// Replays requests without a branch on whether a request finds its line.
-    #[inline(always)]
-    fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
-        let Self { number, log2, line_log2, evict_first, .. } = *self;
-        // An unused place of the log holds any request.
-        let mut log = [Request {
-            at: LineAddr { id: 0, line: 0 },
-            to: 0,
-            kind: Kind::Load,
-            origin: Origin::new(Agent::User, 0),
-            data: 0,
-        }; 2 * CHUNK];
-        let mut logged = 0;
-        let (mut accessed, mut missed) = ([0u64; CLASSES], [0u64; CLASSES]);
-        let (mut dirtied, mut evicted) = (0, 0);
-        for requests in requests.chunks(READ_AHEAD) {
-            let mut located = [0; READ_AHEAD];
-            self.locate(sets, requests, (&mut located, &mut accessed));
-            let Self { counts, next_level, .. } = &mut *self;
-            for (&request, &set) in requests.iter().zip(&located) {
-                if request.to != number {
-                    if N::COUNTS {
-                        next_level.pass_on(request);
-                    } else {
-                        log[logged] = request;
-                        logged += 1;
-                    }
-                    continue;
-                }
-                let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
-                let is_data = is_data(kind);
-                let line = Line { at, page_lines_log2: log2 };
-                let exchange = sets.exchange(set, line, u64::from(is_data));
-                missed[class] += exchange.missed << (FIELD * kind as u32);
-                dirtied += exchange.dirtied;
-                evicted += exchange.evicted;
-                counts[class].written_back += exchange.evicted_dirty;
-                let reads_rest = is_data & (request.data != line_log2);
-                counts[class].in_part += exchange.missed & u64::from(reads_rest);
-                if N::COUNTS {
-                    continue;
-                }
-                let reads = exchange.missed as usize & usize::from(!is_data | reads_rest);
-                let read = next_level.request(class, if is_data { Kind::Fill } else { kind }, at);
-                let write = next_level.request(class, Kind::Writeback, exchange.victim);
-                let dirty = exchange.evicted_dirty as usize;
-                let place = &mut log[logged..logged + 2];
-                if evict_first {
-                    place[0] = write;
-                    place[dirty] = read;
-                } else {
-                    place[0] = read;
-                    place[reads] = write;
-                }
-                logged += reads + dirty;
-            }
-        }
-        let Self { counters, counts, next_level, .. } = self;
-        if !N::COUNTS {
-            next_level.extend(&log[..logged]);
-        }
-        let mut fills = PerKind::default();
-        for (counts, (accessed, missed)) in counts.iter_mut().zip(accessed.into_iter().zip(missed)) {
-            add_fields(&mut counts.accesses, accessed);
-            add_fields(&mut counts.misses, missed);
-            add_fields(&mut fills, missed);
-        }
-        counters.fills += fills.total();
-        counters.dirtied += dirtied;
-        counters.evictions += evicted;
-    }
-
-    /// Finds the sets of requests and reads them ahead, so that the processor waits for the memory of many sets at
-    /// once. Counts what does not depend on the sets: `accessed` has the accesses of each class, by kind and side by
-    /// side in a word.
-    #[inline(always)]
-    fn locate<S: Sets>(
-        &mut self,
-        sets: &S,
-        requests: &[Request],
-        (located, accessed): (&mut [usize; READ_AHEAD], &mut [u64; CLASSES]),
-    ) {
-        let Self { locate, number, log2, translation, .. } = *self;
-        let Self { counts, touched, .. } = self;
-        for (located, &request) in located.iter_mut().zip(requests) {
-            if request.to != number {
-                continue;
-            }
-            let (kind, at, class) = (request.kind, request.at, class::<CLASSES>(request.origin));
-            let set = locate.set(PageId(at.id), at.line, translation);
-            sets.read_ahead(set);
-            *located = set;
-            accessed[class] += 1 << (FIELD * kind as u32);
-            // A line that is there was accessed before.
-            if is_first(touched, Line { at, page_lines_log2: log2 }.key()) {
-                counts[class].compulsory[kind] += 1;
-            }
-        }
-    }
-
     /// Replays requests with a branch on whether a request finds its line, which saves work where it can be predicted.
     #[inline(always)]
     fn touch_or_put<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
