@@ -3,11 +3,13 @@
 
 mod array;
 mod narrow;
+mod ordered;
 mod packed;
 pub(crate) mod search;
 mod sparse;
 #[cfg(test)]
 mod steps;
+mod tag_sets;
 
 use std::{borrow::Cow, ops::Range};
 
@@ -20,7 +22,7 @@ use crate::{
 pub(crate) use array::{Array, EMPTY, Line, SelectedLines, Sets, Word, put, put_word, touch};
 use array::{clean_ways, touch_once};
 pub(crate) use narrow::NarrowArray;
-use packed::HEAD_BYTES;
+pub(crate) use ordered::OrderedArray;
 pub(crate) use packed::{MOST_PACKED, PackedArray};
 pub use sparse::SparseBytes;
 use sparse::SparseLines;
@@ -51,7 +53,7 @@ macro_rules! lines {
     (
         any: [$($policy:ident)*]
         fixed: [$($fixed:ident($of:ident, $ways:literal))*]
-        packed: [$($packed:ident($narrow:ident, $by:ident))*]
+        packed: [$($packed:ident($narrow:ident($narrow_array:ty), $by:ident))*]
     ) => {
         impl InLines for Array<Fifo, 1> {
             fn of(lines: &mut Lines) -> Option<&mut Self> {
@@ -71,7 +73,7 @@ macro_rules! lines {
             }
         })*
 
-        $(impl InLines for NarrowArray<$by> {
+        $(impl InLines for $narrow_array {
             fn of(lines: &mut Lines) -> Option<&mut Self> {
                 if let Lines::$narrow(array) = lines { Some(array) } else { None }
             }
@@ -84,7 +86,7 @@ macro_rules! lines {
             Direct(Array<Fifo, 1>),
             $($fixed(Array<$of, $ways>),)*
             $($packed(PackedArray<$by>),)*
-            $($narrow(NarrowArray<$by>),)*
+            $($narrow($narrow_array),)*
             $($policy(Array<crate::replacement::$policy, 0>),)*
             /// Chunks of sets, each in one of the forms above.
             Sparse(Box<SparseLines>),
@@ -100,16 +102,24 @@ macro_rules! lines {
                     (_, 1) => Lines::Direct(Array::new(shape)),
                     $((Replacement::$of, $ways) => Lines::$fixed(Array::new(shape)),)*
                     $((Replacement::$by, ways) if PACKED.contains(&ways) => match page_lines_log2 {
-                        Some(log2) => Lines::$narrow(NarrowArray::new(shape, log2)),
+                        Some(log2) => Lines::$narrow(<$narrow_array>::new(shape, log2)),
                         None => Lines::$packed(PackedArray::new(shape)),
                     },)*
                     $((Replacement::$policy, _) => Lines::$policy(Array::new(shape)),)*
                 }
             }
 
-            /// Returns whether the sets of such a cache are packed.
-            fn are_packed(replacement: Replacement, ways: usize) -> bool {
-                PACKED.contains(&ways) && [$(Replacement::$by),*].contains(&replacement)
+            /// Returns the bytes of a packed set, without what the policy keeps beside it; `None` if the sets of such a
+            /// cache are not packed. The lines are `narrow` if a set tells the number of its lines.
+            fn packed_set_bytes(replacement: Replacement, ways: usize, narrow: bool) -> Option<u64> {
+                match replacement {
+                    $(Replacement::$by if PACKED.contains(&ways) => Some(if narrow {
+                        <$narrow_array>::SET_BYTES
+                    } else {
+                        packed::set_bytes(ways)
+                    }),)*
+                    _ => None,
+                }
             }
 
             /// Calls a visitor with the sets, under their own type.
@@ -250,11 +260,11 @@ macro_rules! arrays {
             any: [$($policy)*]
             fixed: [Lru2(Lru, 2) Lru4(Lru, 4) Lru8(Lru, 8) Random2(Random, 2) Random4(Random, 4)]
             packed: [
-                PackedLru(NarrowLru, Lru)
-                PackedFifo(NarrowFifo, Fifo)
-                PackedRandom(NarrowRandom, Random)
-                PackedPlru(NarrowPlru, Plru)
-                PackedSrrip(NarrowSrrip, Srrip)
+                PackedLru(OrderedLru(OrderedArray), Lru)
+                PackedFifo(NarrowFifo(NarrowArray<Fifo>), Fifo)
+                PackedRandom(NarrowRandom(NarrowArray<Random>), Random)
+                PackedPlru(NarrowPlru(NarrowArray<Plru>), Plru)
+                PackedSrrip(NarrowSrrip(NarrowArray<Srrip>), Srrip)
             ]
         }
     };

@@ -12,7 +12,7 @@ use crate::{
     CacheCounters,
     cache::{
         Cache, Index,
-        lines::{Array, EMPTY, InLines, NarrowArray, PackedArray, Sets, SetsVisitor, Word, put, touch},
+        lines::{Array, EMPTY, InLines, OrderedArray, PackedArray, Sets, SetsVisitor, Word, put, touch},
         stage::Caches,
     },
     replacement::{Fifo, Lru, Policy},
@@ -231,8 +231,8 @@ fn probe_both<A: Access, T: Translation>(
     let fetch = FetchArray::of(&mut fetch.lines)?;
     let mut dirtied = 0;
     let visitor = ProbeBoth { fetch, locate, rows, translation, misses, newly_dirty: &mut dirtied };
-    if let Some(sets) = NarrowArray::<Lru>::of(&mut data.lines) {
-        sets.visit_searched(visitor);
+    if let Some(sets) = OrderedArray::of(&mut data.lines) {
+        sets.visit(visitor);
     } else {
         visitor.visit(PackedArray::<Lru>::of(&mut data.lines)?);
     }

@@ -61,6 +61,7 @@ impl PackedPolicy for Fifo {
         Self::way_at(*state, ways - 1)
     }
 
+    #[inline(always)]
     fn way_at(state: u64, place: usize) -> usize {
         way_in_order(state, place)
     }

@@ -45,8 +45,6 @@ impl Policy for Lru {
 
 /// The state is the order of the ways, the latest first.
 impl PackedPolicy for Lru {
-    const HAS_WIDE_LOOPS: bool = true;
-
     fn packed(_array: &ArrayShape) -> Self {
         Self
     }
@@ -66,6 +64,7 @@ impl PackedPolicy for Lru {
         Self::way_at(*state, ways - 1)
     }
 
+    #[inline(always)]
     fn way_at(state: u64, place: usize) -> usize {
         way_in_order(state, place)
     }

@@ -1,12 +1,8 @@
 //! `NarrowArray` holds sets of 9 to 16 ways, with 32 bits for each line.
 //!
-//! The number of a set tells the number of its lines within the page, unless the index is hashed or the cache is
-//! smaller than a page. So the *tag* of a line names its page and nothing else. A search compares the tags of all ways
-//! at once (`search.rs`), and the tags of a set fill one line of the processor's cache. No line moves: the state of the
-//! replacement is one word of each set. Packed sets (`packed.rs`) serve the other caches.
-//!
-//! A tag is the number of the page + 1, × 2, plus 1 if the line is dirty. The tag of a way that holds no line is 0, and
-//! so are the tags beyond the last way.
+//! No line moves: the state of the replacement is one word of each set. `tag_sets.rs` says what a set has of each line.
+//! Packed sets (`packed.rs`) serve the other caches, and ordered sets (`ordered.rs`) those that replace the least
+//! recently used line.
 
 use std::{hint::select_unpredictable, marker::PhantomData, ops::Range};
 
@@ -16,6 +12,7 @@ use super::{
     EMPTY, MOST_PACKED, SelectedLines, Sets, SetsVisitor, Word,
     array::{Exchange, Line, touch_or_put},
     search::{Instructions, Portable, Search, SearchVisitor, Tags},
+    tag_sets::{TagSets, page_of, tag_of, word_of},
 };
 use crate::{
     cache::prefetch::prefetch,
@@ -30,132 +27,75 @@ type SetState = [u64; 2];
 const STATE: usize = 0;
 const HELD: usize = 1;
 
-/// The bytes of a set.
-pub(crate) const SET_BYTES: u64 = (size_of::<Tags>() + size_of::<SetState>()) as u64;
-
-/// The most pages whose lines have tags. The lines of so many pages do not fit into any memory.
-const MOST_PAGES: u32 = u32::MAX / 2;
-
 /// `NarrowArray` holds sets of up to [`MOST_PACKED`] ways.
 #[derive(Clone, Debug)]
 pub(crate) struct NarrowArray<P> {
-    /// The tags of all sets, from `start` on. Allocators align words less than the processor's cache does its lines.
-    tags: Vec<u32>,
-    start: usize,
+    tags: TagSets,
     states: Vec<SetState>,
-    ways: usize,
-    /// The logarithm of the lines in a page.
-    page_lines_log2: u32,
     policy: P,
 }
 
-/// Returns the tag of the line of a page. `dirty` is 0 or 1.
-#[inline(always)]
-fn tag_of(page: u32, dirty: u64) -> u32 {
-    assert!(page < MOST_PAGES, "a cache holds lines of page {page}");
-    (page + 1) << 1 | dirty as u32
-}
-
-/// Returns the word of a line in some set, or [`EMPTY`].
-#[inline(always)]
-fn word_of(page_lines_log2: u32, set: usize, tag: u32) -> Word {
-    if tag == 0 {
-        return Word(EMPTY);
-    }
-    let number = set as u64 & ((1 << page_lines_log2) - 1);
-    Word::new(u64::from((tag >> 1) - 1) << page_lines_log2 | number, tag & 1 == 1)
-}
-
 impl<P: PackedPolicy> NarrowArray<P> {
+    /// The bytes of a set.
+    pub(super) const SET_BYTES: u64 = (size_of::<Tags>() + size_of::<SetState>()) as u64;
+
     /// Makes empty sets of lines, in a machine whose pages have 2^`page_lines_log2` lines.
     pub(super) fn new(shape: &ArrayShape, page_lines_log2: u32) -> Self {
-        let &ArrayShape { ways, sets, .. } = shape;
-        assert!(ways <= MOST_PACKED && sets.is_multiple_of(1 << page_lines_log2));
-        let tags = vec![0; (sets + 1) * MOST_PACKED];
-        Self {
-            start: tags.as_ptr().align_offset(size_of::<Tags>()).min(MOST_PACKED),
-            tags,
-            states: vec![[0; 2]; sets],
-            ways,
-            page_lines_log2,
-            policy: P::packed(shape),
-        }
-    }
-
-    /// Returns the tags of a set.
-    fn tags(&self, set: usize) -> &Tags {
-        &self.tags[self.start..].as_chunks().0[set]
-    }
-
-    /// Returns the tags of a set, to be changed.
-    fn tags_mut(&mut self, set: usize) -> &mut Tags {
-        &mut self.tags[self.start..].as_chunks_mut().0[set]
+        let tags = TagSets::new(shape, page_lines_log2);
+        Self { tags, states: vec![[0; 2]; shape.sets], policy: P::packed(shape) }
     }
 
     /// Returns the sets for a loop that is compiled for one kind of search.
     #[inline(always)]
     fn searched<S: Search, const W: usize>(&mut self) -> Searched<'_, P, S, W> {
-        let Self { tags, start, states, ways, page_lines_log2, policy } = self;
-        Searched {
-            tags: tags[*start..].as_chunks_mut().0,
-            states,
-            ways: *ways,
-            page_lines_log2: *page_lines_log2,
-            policy,
-            search: PhantomData,
-        }
+        let Self { tags, states, policy } = self;
+        let (ways, page_lines_log2) = (tags.ways(), tags.page_lines_log2());
+        Searched { tags: tags.all_mut(), states, ways, page_lines_log2, policy, search: PhantomData }
     }
 
     /// Returns the words of adjacent sets.
     pub(super) fn words(&self, sets: Range<usize>) -> Vec<u64> {
-        let mut words = Vec::with_capacity(sets.len() * self.ways);
-        for set in sets {
-            let tags = &self.tags(set)[..self.ways];
-            words.extend(tags.iter().map(|&tag| word_of(self.page_lines_log2, set, tag).0));
-        }
-        words
+        self.tags.words(sets)
     }
 
     /// Returns the words of a set in the order in which an [`Array`](super::Array) keeps them.
     pub(super) fn in_order(&self, set: usize) -> Vec<u64> {
-        let words = self.words(set..set + 1);
+        let way_at = |place| P::way_at(self.states[set][STATE], place);
         let mut ordered: Vec<u64> =
-            (0..self.ways).map(|place| words[P::way_at(self.states[set][STATE], place)]).collect();
+            (0..self.tags.ways()).map(|place| self.tags.word(set, way_at(place)).0).collect();
         if P::EMPTY_WAYS_ARE_LAST {
             ordered.sort_by_key(|&word| word == EMPTY);
         }
         ordered
     }
 
+    /// Removes the line in a way.
+    fn remove_from(&mut self, set: usize, way: usize) {
+        self.states[set][HELD] &= !(1 << way);
+        self.tags.of_mut(set)[way] = 0;
+    }
+
     pub(super) fn evict(&mut self, set: usize) -> Option<Word> {
         let way = self.searched::<Portable, 0>().victim(set).ok()?;
-        self.states[set][HELD] &= !(1 << way);
-        let tag = std::mem::take(&mut self.tags_mut(set)[way]);
-        Some(word_of(self.page_lines_log2, set, tag))
+        let word = self.tags.word(set, way);
+        self.remove_from(set, way);
+        Some(word)
     }
 
     pub(super) fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
         // The lines leave in the order in which they leave an `Array`: the last first.
-        for place in (0..self.ways).rev() {
+        for place in (0..self.tags.ways()).rev() {
             let way = P::way_at(self.states[set][STATE], place);
-            let word = word_of(self.page_lines_log2, set, self.tags(set)[way]);
+            let word = self.tags.word(set, way);
             if selected.contain(word) {
-                self.tags_mut(set)[way] = 0;
-                self.states[set][HELD] &= !(1 << way);
+                self.remove_from(set, way);
                 removed(word);
             }
         }
     }
 
     pub(super) fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
-        let page_lines_log2 = self.page_lines_log2;
-        for tag in self.tags_mut(set) {
-            let word = word_of(page_lines_log2, set, *tag);
-            if word.dirty() && selected.contain(word) {
-                *tag &= !1;
-                cleaned(word);
-            }
-        }
+        self.tags.clean(set, selected, cleaned);
     }
 
     pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
@@ -269,7 +209,7 @@ impl<P: PackedPolicy, S: Search, const W: usize> Sets for Searched<'_, P, S, W> 
             evicted: u64::from(old != 0),
             evicted_dirty: u64::from(old & 1),
             // All lines of a set have one number within the page.
-            victim: LineAddr { id: (old >> 1).wrapping_sub(1), ..line.at },
+            victim: LineAddr { id: page_of(old), ..line.at },
         }
     }
 }
@@ -300,22 +240,11 @@ impl<P: PackedPolicy> NarrowArray<P> {
         if V::IS_HASHED {
             unreachable!("a hashed index does not tell the number of a line");
         }
-        if P::HAS_WIDE_LOOPS && self.ways == MOST_PACKED && instructions != Instructions::Portable {
+        if P::HAS_WIDE_LOOPS && self.tags.ways() == MOST_PACKED && instructions != Instructions::Portable {
             instructions.run(ArrayVisitor::<_, _, MOST_PACKED> { array: self, visitor });
         } else {
             visitor.visit(&mut self.searched::<Portable, 0>());
         }
-    }
-
-    /// Calls a visitor with the sets, with the fastest search that this processor has, whatever the number of ways. The
-    /// visitor must be compiled for a few policies only.
-    pub(crate) fn visit_searched(&mut self, visitor: impl SetsVisitor) {
-        let fastest = Instructions::here().next().unwrap_or(Instructions::Portable);
-        self.visit_searched_with(fastest, visitor);
-    }
-
-    fn visit_searched_with(&mut self, instructions: Instructions, visitor: impl SetsVisitor) {
-        instructions.run(ArrayVisitor::<_, _, 0> { array: self, visitor });
     }
 }
 
@@ -338,8 +267,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        cache::lines::steps::{Compared, PAGE_LINES_LOG2, Step, compare, shape, steps},
-        replacement::{Fifo, Lru, Plru, Random, Srrip},
+        cache::lines::steps::{Call, Compared, PAGE_LINES_LOG2, Step, compare, shape, steps},
+        replacement::{Fifo, Plru, Random, Srrip},
     };
 
     /// `Forced` is an array that is searched with some instructions, even where no loop of another kind is compiled for
@@ -352,54 +281,28 @@ mod tests {
 
     impl<P: PackedPolicy> Forced<P> {
         fn call(&mut self, call: Call<'_>) {
-            if self.always {
-                self.array.visit_searched_with(self.instructions, call);
+            let Self { array, instructions, always } = self;
+            if *always {
+                instructions.run(ArrayVisitor::<_, _, 0> { array, visitor: call });
             } else {
-                self.array.visit_with(self.instructions, call);
-            }
-        }
-    }
-
-    /// `Call` calls a function of sets.
-    enum Call<'a> {
-        Touch(usize, u64, u64, &'a mut u64, &'a mut bool),
-        Put(usize, Word, &'a mut Option<Word>),
-        Exchange(usize, Line, u64, &'a mut Option<Exchange>),
-    }
-
-    impl SetsVisitor for Call<'_> {
-        #[inline(always)]
-        fn visit<S: Sets>(self, sets: &mut S) {
-            match self {
-                Call::Touch(set, key, dirty, newly_dirty, found) => {
-                    *found = sets.touch(set, key, dirty, newly_dirty);
-                }
-                Call::Put(set, line, victim) => *victim = sets.put(set, line),
-                Call::Exchange(set, line, dirty, done) => *done = Some(sets.exchange(set, line, dirty)),
+                array.visit_with(*instructions, call);
             }
         }
     }
 
     impl<P: PackedPolicy> Sets for Forced<P> {
         fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
-            let mut found = false;
-            let call = Call::Touch(set, key, dirty, newly_dirty, &mut found);
-            self.call(call);
-            found
+            Call::touch(set, key, dirty, newly_dirty, |call| self.call(call))
         }
 
         fn put(&mut self, set: usize, line: Word) -> Option<Word> {
-            let mut victim = None;
-            self.call(Call::Put(set, line, &mut victim));
-            victim
+            Call::put(set, line, |call| self.call(call))
         }
 
         const EXCHANGES: bool = true;
 
         fn exchange(&mut self, set: usize, line: Line, dirty: u64) -> Exchange {
-            let mut done = None;
-            self.call(Call::Exchange(set, line, dirty, &mut done));
-            done.expect("the visitor was called")
+            Call::exchange(set, line, dirty, |call| self.call(call))
         }
     }
 
@@ -433,7 +336,6 @@ mod tests {
     proptest! {
         #[test]
         fn narrow_sets_equal_plain_sets(ways in prop_oneof![Just(MOST_PACKED), 2..=MOST_PACKED], steps in steps()) {
-            equals_plain_array::<Lru>(ways, &steps);
             equals_plain_array::<Fifo>(ways, &steps);
             equals_plain_array::<Srrip>(ways, &steps);
             equals_plain_array::<Random>(ways, &steps);

@@ -26,8 +26,10 @@ const PRINTS: usize = 0;
 const STATE: usize = PRINTS + MOST_PACKED / IN_WORD;
 const HELD: usize = STATE + 1;
 
-/// The size of a head in bytes.
-pub(crate) const HEAD_BYTES: u64 = size_of::<Head>() as u64;
+/// Returns the bytes of a set.
+pub(super) const fn set_bytes(ways: usize) -> u64 {
+    (size_of::<Head>() + ways * size_of::<u64>()) as u64
+}
 
 /// `PackedArray` holds sets of up to [`MOST_PACKED`] ways.
 #[derive(Clone, Debug)]

@@ -11,6 +11,8 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use std::hint::select_unpredictable;
+
 use super::MOST_PACKED;
 
 /// The tags of a set. Bit 0 of a tag says whether the line is dirty.
@@ -27,10 +29,37 @@ pub(crate) type Words = [u64; WORDS];
 #[repr(align(64))]
 pub(crate) struct Eight(pub(crate) [u64; 8]);
 
+/// `Brought` says what [`Search::bring_to_front`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brought {
+    /// True if the tag was there.
+    pub(crate) found: bool,
+    /// 1 if the tag was there and dirty.
+    pub(crate) was_dirty: u32,
+    /// The tag that was lost; 0 if no tag was lost.
+    pub(crate) lost: u32,
+}
+
 /// `Search` finds a tag among the tags of a set, and computes with several words at once.
 pub(crate) trait Search {
     /// Returns a bit for each way whose tag is `tag`, apart from the dirty bits of both.
     fn find(tags: &Tags, tag: u32) -> u32;
+
+    /// Puts a tag in front of the tags. Those before a place move up by one, and the tag at the place is lost.
+    fn move_up(tags: &mut Tags, place: usize, first: u32);
+
+    /// Brings a tag to the front of tags that stand in the order of their last access. If the tag is not there, it is
+    /// put there, and the tag at `last` is lost. A tag that was dirty stays dirty, whether `tag` is dirty or not.
+    #[inline(always)]
+    fn bring_to_front(tags: &mut Tags, tag: u32, last: usize) -> Brought {
+        let equal = Self::find(tags, tag);
+        let found = equal != 0;
+        let way = select_unpredictable(found, equal.trailing_zeros() as usize, last) % MOST_PACKED;
+        let before = tags[way];
+        let was_dirty = u32::from(found) & before;
+        Self::move_up(tags, way, tag | was_dirty);
+        Brought { found, was_dirty, lost: select_unpredictable(found, 0, before) }
+    }
 
     /// Returns a bit for each word that is `word`.
     fn find_word(words: &Words, word: u64) -> u32;
@@ -50,6 +79,25 @@ pub(crate) trait Search {
     fn meet(words: &[Eight], bits: &[u64], lanes: u64) -> (Eight, u32);
 }
 
+/// `Moved` has all bits of each tag up to some place, and no bit of the others.
+#[repr(align(64))]
+struct Moved([u32; MOST_PACKED]);
+
+/// The tags up to each place.
+const MOVED: &[Moved; MOST_PACKED] = &{
+    let mut moved = [const { Moved([0; MOST_PACKED]) }; MOST_PACKED];
+    let mut place = 0;
+    while place < MOST_PACKED {
+        let mut at = 0;
+        while at <= place {
+            moved[place].0[at] = u32::MAX;
+            at += 1;
+        }
+        place += 1;
+    }
+    moved
+};
+
 /// `Portable` searches with instructions of every processor.
 pub(crate) struct Portable;
 
@@ -57,6 +105,15 @@ impl Search for Portable {
     #[inline(always)]
     fn find(tags: &Tags, tag: u32) -> u32 {
         tags.iter().enumerate().fold(0, |ways, (way, other)| ways | u32::from(other | 1 == tag | 1) << way)
+    }
+
+    #[inline(always)]
+    fn move_up(tags: &mut Tags, place: usize, first: u32) {
+        let (before, moved) = (*tags, &MOVED[place].0);
+        for at in 1..MOST_PACKED {
+            tags[at] = before[at - 1] & moved[at] | before[at] & !moved[at];
+        }
+        tags[0] = first;
     }
 
     #[inline(always)]
@@ -134,7 +191,12 @@ impl Instructions {
         match self {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1"),
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("lzcnt")
+            }
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => Self::Avx2.are_here() && is_x86_feature_detected!("avx512f"),
         }
@@ -191,6 +253,71 @@ mod tests {
                 let mut found = 0;
                 instructions.run(Find(&tags, tag, &mut found));
                 prop_assert_eq!(found, expected, "{:?}", instructions);
+            }
+        }
+    }
+
+    /// `MoveUp` moves tags up.
+    struct MoveUp<'a>(&'a mut Tags, usize, u32);
+
+    impl SearchVisitor for MoveUp<'_> {
+        #[inline(always)]
+        fn visit<S: Search>(self) {
+            S::move_up(self.0, self.1, self.2);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_search_moves_the_same_tags(
+            tags in prop::array::uniform16(any::<u32>()),
+            place in 0..MOST_PACKED,
+            first: u32,
+        ) {
+            let mut expected = tags;
+            expected[..=place].rotate_right(1);
+            expected[0] = first;
+            for instructions in Instructions::here() {
+                let mut moved = tags;
+                instructions.run(MoveUp(&mut moved, place, first));
+                prop_assert_eq!(moved, expected, "{:?}", instructions);
+            }
+        }
+    }
+
+    /// `BringToFront` brings a tag to the front.
+    struct BringToFront<'a>(&'a mut Tags, u32, usize, &'a mut Option<Brought>);
+
+    impl SearchVisitor for BringToFront<'_> {
+        #[inline(always)]
+        fn visit<S: Search>(self) {
+            *self.3 = Some(S::bring_to_front(self.0, self.1, self.2));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_search_brings_the_same_tag_to_the_front(
+            ways in 1..=MOST_PACKED,
+            dirty: u16,
+            held in 0..=MOST_PACKED,
+            tag in 2u32..48,
+        ) {
+            let mut tags: Tags = std::array::from_fn(|way| ((way as u32 + 1) << 1) | u32::from(dirty) >> way & 1);
+            tags[held.min(ways)..].fill(0);
+            let found = tags.iter().position(|other| other / 2 == tag / 2);
+            let before = tags[found.unwrap_or(ways - 1)];
+            let was_dirty = if found.is_some() { before & 1 } else { 0 };
+            let lost = if found.is_some() { 0 } else { before };
+            let mut expected = tags;
+            expected[..=found.unwrap_or(ways - 1)].rotate_right(1);
+            expected[0] = tag | was_dirty;
+            for instructions in Instructions::here() {
+                let (mut moved, mut brought) = (tags, None);
+                instructions.run(BringToFront(&mut moved, tag, ways - 1, &mut brought));
+                prop_assert_eq!(moved, expected, "{:?}", instructions);
+                let brought = brought.expect("the visitor was called");
+                prop_assert_eq!(brought, Brought { found: found.is_some(), was_dirty, lost }, "{:?}", instructions);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, ops::Range};
 
 use binhop_base::PowerOfTwo;
 
-use super::{HEAD_BYTES, Lines, SelectedLines, Word, narrow};
+use super::{Lines, SelectedLines, Word};
 use crate::{CacheConfig, Replacement, cache::chunks::Chunks, replacement::ArrayShape};
 
 /// `Storage` says how the sets of a cache are allocated.
@@ -111,20 +111,14 @@ impl CacheConfig {
 
     /// Returns the bytes of all lines. They may be `narrow` if a set tells the number of its lines.
     fn bytes_of_lines(&self, narrow: bool) -> u64 {
-        let (ways, sets) = (u64::from(self.ways), self.sets());
-        let kept = if ways == 1 {
-            0
-        } else if Lines::are_packed(self.replacement, self.ways as usize) {
-            // The heads hold the state of every policy. A policy that draws keeps its draws beside them.
-            let draws = if self.draws() { self.replacement.bytes_of_a_set(ways) } else { 0 };
-            if narrow {
-                return sets.saturating_mul(narrow::SET_BYTES + draws);
-            }
-            HEAD_BYTES + draws
-        } else {
-            self.replacement.bytes_of_a_set(ways)
+        let ways = u64::from(self.ways);
+        let policy = if ways == 1 { 0 } else { self.replacement.bytes_of_a_set(ways) };
+        let set = match Lines::packed_set_bytes(self.replacement, self.ways as usize, narrow) {
+            // A packed set holds the state of every policy. A policy that draws keeps its draws beside it.
+            Some(packed) => packed + if self.draws() { policy } else { 0 },
+            None => ways * size_of::<u64>() as u64 + policy,
         };
-        sets.saturating_mul(ways * size_of::<u64>() as u64 + kept)
+        self.sets().saturating_mul(set)
     }
 
     /// Returns the bytes that one such cache takes if it is sparse, in a machine with pages of this size.

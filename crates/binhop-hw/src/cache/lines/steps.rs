@@ -4,8 +4,8 @@ use binhop_base::{LineAddr, Rng};
 use proptest::prelude::*;
 
 use super::{
-    Array, SelectedLines, Sets, Word,
-    array::{Line, touch_or_put},
+    Array, SelectedLines, Sets, SetsVisitor, Word,
+    array::{Exchange, Line, touch_or_put},
 };
 use crate::replacement::{ArrayShape, Policy};
 
@@ -43,6 +43,52 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (set, page).prop_map(|(set, page)| Step::Clean(set, page)),
     ];
     prop::collection::vec(step, 1..400)
+}
+
+/// `Call` calls a function of sets, for arrays whose loops are compiled for each kind of search.
+pub(super) enum Call<'a> {
+    Touch(usize, u64, u64, &'a mut u64, &'a mut bool),
+    Put(usize, Word, &'a mut Option<Word>),
+    Exchange(usize, Line, u64, &'a mut Option<Exchange>),
+}
+
+impl Call<'_> {
+    pub(super) fn touch(
+        set: usize,
+        key: u64,
+        dirty: u64,
+        newly_dirty: &mut u64,
+        visit: impl FnOnce(Call<'_>),
+    ) -> bool {
+        let mut found = false;
+        visit(Call::Touch(set, key, dirty, newly_dirty, &mut found));
+        found
+    }
+
+    pub(super) fn put(set: usize, line: Word, visit: impl FnOnce(Call<'_>)) -> Option<Word> {
+        let mut victim = None;
+        visit(Call::Put(set, line, &mut victim));
+        victim
+    }
+
+    pub(super) fn exchange(set: usize, line: Line, dirty: u64, visit: impl FnOnce(Call<'_>)) -> Exchange {
+        let mut done = None;
+        visit(Call::Exchange(set, line, dirty, &mut done));
+        done.expect("the visitor was called")
+    }
+}
+
+impl SetsVisitor for Call<'_> {
+    #[inline(always)]
+    fn visit<S: Sets>(self, sets: &mut S) {
+        match self {
+            Call::Touch(set, key, dirty, newly_dirty, found) => {
+                *found = sets.touch(set, key, dirty, newly_dirty);
+            }
+            Call::Put(set, line, victim) => *victim = sets.put(set, line),
+            Call::Exchange(set, line, dirty, done) => *done = Some(sets.exchange(set, line, dirty)),
+        }
+    }
 }
 
 /// `Compared` is what an array of sets has beside [`Sets`].

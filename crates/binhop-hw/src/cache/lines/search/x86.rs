@@ -1,21 +1,76 @@
 //! The wide instructions of x86-64 processors.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_castsi256_pd,
-    _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256,
-    _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_store_si256, _mm256_storeu_si256, _mm256_xor_si256,
-    _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask,
-    _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_set1_epi64, _mm512_or_si512, _mm512_reduce_or_epi64,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_store_si512, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
+    __m256i, __m512i, _mm_cvtsi32_si128, _mm256_and_si256, _mm256_andnot_si256, _mm256_blend_epi32,
+    _mm256_blendv_epi8, _mm256_castsi128_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
+    _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_movemask_pd,
+    _mm256_movemask_ps, _mm256_or_si256, _mm256_packs_epi32, _mm256_permutevar8x32_epi32, _mm256_set_epi32,
+    _mm256_set_epi64x, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_store_si256,
+    _mm256_storeu_si256, _mm256_xor_si256, _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi32_mask,
+    _mm512_cmpeq_epi64_mask, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_set1_epi64, _mm512_or_si512,
+    _mm512_reduce_or_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_store_si512,
+    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
 };
+use std::hint::select_unpredictable;
 
-use super::{Eight, Search, SearchVisitor, Tags, WORDS, Words};
+use super::{Brought, Eight, MOST_PACKED, MOVED, Moved, Search, SearchVisitor, Tags, WORDS, Words};
 
 /// The words of a vector of 256 bits, and of 512 bits.
 const QUARTER: usize = WORDS / 4;
 const HALF: usize = WORDS / 2;
+
+/// The tags up to each place, in the order in which [`_mm256_packs_epi32`] packs the places.
+const MOVED_AS_PACKED: &[Moved; MOST_PACKED] = &{
+    let mut moved = [const { Moved([0; MOST_PACKED]) }; MOST_PACKED];
+    let mut place = 0;
+    while place < MOST_PACKED {
+        moved[packed_at(place)] = Moved(MOVED[place].0);
+        place += 1;
+    }
+    moved
+};
+
+/// Returns the place to which [`_mm256_packs_epi32`] packs a place: four places of the first vector come before four of
+/// the second.
+#[inline(always)]
+const fn packed_at(place: usize) -> usize {
+    place & 3 | (place & 4) << 1 | (place & 8) >> 1
+}
+
+/// Returns both halves of the tags.
+///
+/// # Safety
+/// The caller is compiled for AVX2.
+#[inline(always)]
+unsafe fn load_tags(tags: &Tags) -> [__m256i; 2] {
+    let tags: *const __m256i = tags.as_ptr().cast();
+    // SAFETY: the processor has AVX2, and the tags fill two vectors.
+    unsafe { [_mm256_loadu_si256(tags), _mm256_loadu_si256(tags.add(1))] }
+}
+
+/// Stores the halves of the tags. `first` comes first, and each tag of `moved` gets the value before it.
+///
+/// # Safety
+/// The caller is compiled for AVX2.
+#[inline(always)]
+unsafe fn store_moved(tags: &mut Tags, [lower, upper]: [__m256i; 2], first: u32, moved: &Moved) {
+    let tags: *mut __m256i = tags.as_mut_ptr().cast();
+    let moved: *const __m256i = moved.0.as_ptr().cast();
+    // SAFETY: the processor has AVX2, and the tags fill two vectors.
+    unsafe {
+        // Each half moves by one, its last tag to the front.
+        let by_one = _mm256_set_epi32(6, 5, 4, 3, 2, 1, 0, 7);
+        let lower_by_one = _mm256_permutevar8x32_epi32(lower, by_one);
+        let upper_by_one = _mm256_permutevar8x32_epi32(upper, by_one);
+        let upper_by_one = _mm256_blend_epi32::<1>(upper_by_one, lower_by_one);
+        let first = _mm256_castsi128_si256(_mm_cvtsi32_si128(first as i32));
+        let lower_by_one = _mm256_blend_epi32::<1>(lower_by_one, first);
+        let lower = _mm256_blendv_epi8(lower, lower_by_one, _mm256_load_si256(moved));
+        let upper = _mm256_blendv_epi8(upper, upper_by_one, _mm256_load_si256(moved.add(1)));
+        _mm256_storeu_si256(tags, lower);
+        _mm256_storeu_si256(tags.add(1), upper);
+    }
+}
 
 /// `Avx2` may be used in [`run_avx2`] alone.
 struct Avx2;
@@ -32,6 +87,37 @@ impl Search for Avx2 {
                 _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(half, tag))) as u32
             };
             equal(0) | equal(1) << 8
+        }
+    }
+
+    #[inline(always)]
+    fn move_up(tags: &mut Tags, place: usize, first: u32) {
+        // SAFETY: `run_avx2` alone compiles this function, and the tags fill two vectors.
+        unsafe {
+            let halves = load_tags(tags);
+            store_moved(tags, halves, first, &MOVED[place]);
+        }
+    }
+
+    #[inline(always)]
+    fn bring_to_front(tags: &mut Tags, tag: u32, last: usize) -> Brought {
+        // SAFETY: `run_avx2` alone compiles this function, and the tags fill two vectors.
+        unsafe {
+            let halves = load_tags(tags);
+            let clean = _mm256_set1_epi32((tag & !1) as i32);
+            let equal = |tag| {
+                let [lower, upper] = halves.map(|half| _mm256_cmpeq_epi32(half, tag));
+                // Two bits for each tag, in the order of `PACKED_WAYS`.
+                _mm256_movemask_epi8(_mm256_packs_epi32(lower, upper)) as u32
+            };
+            let dirty = equal(_mm256_or_si256(clean, _mm256_set1_epi32(1)));
+            let equal = equal(clean) | dirty;
+            let found = equal != 0;
+            let was_dirty = u32::from(dirty != 0);
+            let lost = select_unpredictable(found, 0, tags[last]);
+            let row = select_unpredictable(found, equal.trailing_zeros() as usize / 2, packed_at(last));
+            store_moved(tags, halves, tag | was_dirty, &MOVED_AS_PACKED[row % MOST_PACKED]);
+            Brought { found, was_dirty, lost }
         }
     }
 
@@ -136,6 +222,16 @@ impl Search for Avx512 {
     }
 
     #[inline(always)]
+    fn move_up(tags: &mut Tags, place: usize, first: u32) {
+        Avx2::move_up(tags, place, first);
+    }
+
+    #[inline(always)]
+    fn bring_to_front(tags: &mut Tags, tag: u32, last: usize) -> Brought {
+        Avx2::bring_to_front(tags, tag, last)
+    }
+
+    #[inline(always)]
     fn find_word(words: &Words, word: u64) -> u32 {
         let words: *const __m512i = words.as_ptr().cast();
         // SAFETY: `run_avx512` alone compiles this function, and the words fill two vectors.
@@ -212,12 +308,12 @@ impl Search for Avx512 {
     }
 }
 
-#[target_feature(enable = "avx2,bmi1")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 pub(super) fn run_avx2(visitor: impl SearchVisitor) {
     visitor.visit::<Avx2>();
 }
 
-#[target_feature(enable = "avx512f,avx2,bmi1")]
+#[target_feature(enable = "avx512f,avx2,bmi1,bmi2,lzcnt")]
 pub(super) fn run_avx512(visitor: impl SearchVisitor) {
     visitor.visit::<Avx512>();
 }
