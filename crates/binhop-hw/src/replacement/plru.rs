@@ -74,22 +74,50 @@ impl Policy for Plru {
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }
 
-/// The paths to each way of a tree of 2, 4, 8 or 16 ways, a bit for each node: the nodes on the path, and the nodes
-/// of the path that point to the lower half after an access to the way. The first index is the logarithm of the
-/// ways.
-const PATHS: [[[u16; 2]; 16]; 5] = {
+/// The nodes of a tree of 16 ways are five trees of four ways: one above, and four below. Each of these trees has four
+/// bits of the state: bit 1 is its root, bit 2 the lower node below the root, and bit 3 the upper node. The tree above
+/// has the lowest four bits. A tree of fewer ways is the first part of the tree of 16 ways: the nodes above this part
+/// always point to the lower half.
+const BITS: usize = 4;
+
+/// Returns the bit of the node over a way at a level. The nodes of level 0 stand over two ways, the root is at level 3.
+const fn node_bit(way: usize, level: usize) -> usize {
+    let (tree, in_tree) = if level >= 2 { (0, way / 4) } else { (1 + way / 4, way % 4) };
+    BITS * tree + if level % 2 == 1 { 1 } else { 2 + in_tree / 2 }
+}
+
+/// Two bits for each value of four such bits, without the lowest: the way of the tree to which the nodes point.
+const POINTED: u32 = {
+    let (mut pointed, mut bits) = (0, 0);
+    while bits < 1 << BITS {
+        let upper = bits >> 1 & 1;
+        pointed |= (upper << 1 | bits >> (2 + upper) & 1) << bits;
+        bits += 2;
+    }
+    pointed
+};
+
+/// Returns the way to which the nodes of the tree in the lowest bits point.
+#[inline(always)]
+fn pointed(state: u64) -> u32 {
+    POINTED >> (state & 0b1110) & 3
+}
+
+/// The paths to each way of a tree of 1, 2, 4, 8 or 16 ways: the bits of the nodes on the path, and the bits of the
+/// nodes that point to the lower half after an access to the way. The first index is the logarithm of the ways.
+const PATHS: [[[u32; 2]; 16]; 5] = {
     let mut paths = [[[0; 2]; 16]; 5];
     let mut levels = 1;
     while levels < 5 {
         let mut way = 0;
         while way < 1 << levels {
-            let (mut node, mut level) = (1, levels);
-            while level > 0 {
-                level -= 1;
+            let mut level = 0;
+            while level < levels {
                 let upper = way >> level & 1;
-                paths[levels][way][0] |= 1 << node;
-                paths[levels][way][1] |= (upper as u16) << node;
-                node = 2 * node + upper;
+                let bit = node_bit(way, level);
+                paths[levels][way][0] |= 1 << bit;
+                paths[levels][way][1] |= (upper as u32) << bit;
+                level += 1;
             }
             way += 1;
         }
@@ -98,7 +126,6 @@ const PATHS: [[[u16; 2]; 16]; 5] = {
     paths
 };
 
-/// The state has a bit for each node, as [`Plru`] has.
 impl PackedPolicy for Plru {
     const HAS_WIDE_LOOPS: bool = true;
 
@@ -118,11 +145,8 @@ impl PackedPolicy for Plru {
     }
 
     #[inline(always)]
-    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
-        let mut node = 1;
-        for _ in 0..ways.ilog2() {
-            node = 2 * node + (*state >> node & 1) as usize;
-        }
-        node - ways
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, _ways: usize) -> usize {
+        let quarter = pointed(*state);
+        (4 * quarter + pointed(*state >> BITS >> (BITS as u32 * quarter))) as usize
     }
 }

@@ -4,8 +4,6 @@
 //! Each line has a predicted re-reference value, from 0 (near-immediate) to 3 (distant). A line that comes gets 2,
 //! and a hit sets 0. The victim is the lowest way with 3. While no way has 3, all ways of the set grow by 1.
 
-use std::hint::select_unpredictable;
-
 use super::{ArrayShape, PackedPolicy, Policy};
 
 const DISTANT: u8 = 3;
@@ -56,8 +54,18 @@ impl Policy for Srrip {
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }
 
-/// The predictions of 16 ways lie in two planes of a bit for each way: first the lower bits, then the upper bits.
-const UPPER: u32 = 16;
+/// The ways with each prediction are 16 bits of the word: the lowest 16 bits are the ways with 0, the highest those with
+/// 3. A shift of the word by 16 bits lets all ways grow by 1.
+const PREDICTION: u32 = 16;
+
+/// Way 0 with any prediction.
+const ANY: u64 = 0x0001_0001_0001_0001;
+
+/// Gives a way another prediction.
+#[inline(always)]
+fn predict(state: &mut u64, way: usize, prediction: u8) {
+    *state = *state & !(ANY << way) | 1 << (PREDICTION * u32::from(prediction)) << way;
+}
 
 impl PackedPolicy for Srrip {
     const HAS_WIDE_LOOPS: bool = true;
@@ -68,30 +76,18 @@ impl PackedPolicy for Srrip {
 
     #[inline(always)]
     fn hit_packed(state: &mut u64, way: usize, _ways: usize) {
-        *state &= !((1 | 1 << UPPER) << way);
+        predict(state, way, 0);
     }
 
     #[inline(always)]
     fn filled_packed(state: &mut u64, way: usize, _ways: usize) {
-        *state = *state & !(1 << way) | 1 << UPPER << way;
+        predict(state, way, LONG);
     }
 
     #[inline(always)]
-    fn victim_packed(&mut self, state: &mut u64, _set: usize, ways: usize) -> usize {
-        let all = (1 << ways) - 1;
-        let (lower, upper) = (*state & all, *state >> UPPER & all);
-        let distant = lower & upper != 0;
-        // No way has 3. All ways grow until the farthest has it: from 2 by 1, from 1 by 2, and from 0 by 3.
-        let (aged_lower, aged_upper) = if upper != 0 {
-            (!lower & all, lower | upper)
-        } else if lower != 0 {
-            (lower, all)
-        } else {
-            (all, all)
-        };
-        let lower = select_unpredictable(distant, lower, aged_lower);
-        let upper = select_unpredictable(distant, upper, aged_upper);
-        *state = lower | upper << UPPER;
-        (lower & upper).trailing_zeros() as usize
+    fn victim_packed(&mut self, state: &mut u64, _set: usize, _ways: usize) -> usize {
+        // All ways grow until the farthest has 3. A word of 0 stays 0.
+        *state <<= state.leading_zeros() & (u64::BITS - PREDICTION);
+        (*state >> (PREDICTION * u32::from(DISTANT))).trailing_zeros() as usize
     }
 }
