@@ -54,8 +54,8 @@ impl Policy for Srrip {
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 }
 
-/// The ways with each prediction are 16 bits of the word: the lowest 16 bits are the ways with 0, the highest those with
-/// 3. A shift of the word by 16 bits lets all ways grow by 1.
+/// The ways with each prediction are 16 bits of the word: the lowest 16 bits are the ways with 0, and the highest 16
+/// bits are the ways with 3. A shift of the word by 16 bits lets all ways grow by 1.
 const PREDICTION: u32 = 16;
 
 /// Way 0 with any prediction.

@@ -1,11 +1,11 @@
 //! `TagSets` holds sets of up to 16 ways, with a tag of 32 bits for each line.
 //!
 //! The number of a set tells the number of its lines within the page, unless the index is hashed or the cache is
-//! smaller than a page. So the *tag* of a line names its page and nothing else. A search compares all tags of a set at
-//! once (`search.rs`), and the tags of a set fill one line of the processor's cache.
+//! smaller than a page. So the *tag* of a line names its page and nothing else. A search compares all tags of a set
+//! at once (`search.rs`), and the tags of a set fill one line of the processor's cache.
 //!
-//! A tag is the number of the page + 1, × 2, plus 1 if the line is dirty. The tag of a way that holds no line is 0, and
-//! so are the tags beyond the last way.
+//! A tag is the number of the page + 1, × 2, plus 1 if the line is dirty. The tag of a way that holds no line is 0,
+//! and so are the tags beyond the last way.
 
 use std::ops::Range;
 

@@ -107,7 +107,7 @@ impl Search for Avx2 {
             let clean = _mm256_set1_epi32((tag & !1) as i32);
             let equal = |tag| {
                 let [lower, upper] = halves.map(|half| _mm256_cmpeq_epi32(half, tag));
-                // Two bits for each tag, in the order of `PACKED_WAYS`.
+                // Two bits for each tag, in the order of `MOVED_AS_PACKED`.
                 _mm256_movemask_epi8(_mm256_packs_epi32(lower, upper)) as u32
             };
             let dirty = equal(_mm256_or_si256(clean, _mm256_set1_epi32(1)));
