@@ -24,7 +24,7 @@ pub(super) fn most_waiting(shared_front: bool, has_other_backs: bool) -> usize {
 pub(super) const PIECE: usize = 4096;
 
 /// The most accesses that wait until they are simulated together: see [`LaneBundle::bits`].
-const MOST_WAITING: usize = 1 << 17;
+const MOST_WAITING: usize = 3 << 17;
 
 /// The cost of a walk in all lanes, in entries.
 const WALK: usize = 8;

@@ -25,7 +25,7 @@ impl By {
 
 /// `BitsAccess` is an access of every lane to a line of a page, at the cache of level 1 that serves its kind. Behind a
 /// shared front, it is a request of the first cache of each back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsAccess {
     /// The page.
     pub page: PageId,
@@ -55,5 +55,3 @@ impl BitsAccess {
         Self { page: PageId(request.at.id), line: request.at.line, kind: request.kind, by, is_part }
     }
 }
-
-const _: () = assert!(size_of::<BitsAccess>() == 12);

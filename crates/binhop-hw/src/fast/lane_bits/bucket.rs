@@ -41,6 +41,11 @@ impl BucketOf {
         self.mask as usize + 1
     }
 
+    /// Returns the number of bits of a line's number below the bits that choose its bucket.
+    pub(super) fn lower(self, line_log2: u32) -> u32 {
+        self.shift.saturating_sub(line_log2)
+    }
+
     #[inline]
     pub(super) fn of(self, line: u32, line_log2: u32) -> usize {
         (line >> (self.shift - line_log2) & self.mask) as usize

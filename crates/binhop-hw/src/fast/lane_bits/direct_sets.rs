@@ -20,7 +20,7 @@ const MOST_PAGES: usize = if cfg!(debug_assertions) { 16 } else { u16::MAX as us
 
 /// The neighbouring line numbers whose sets stand together. More neighbours share fewer loads of memory, but then the
 /// sets of one line number are spread over more memory than the processor's caches hold.
-const NEIGHBOURS: usize = 16;
+const NEIGHBOURS: usize = 2;
 
 /// `DirectSets` holds the sets of one direct-mapped cache in every lane. They have no order of replacement.
 #[derive(Clone, Debug)]

@@ -365,10 +365,22 @@ impl LaneBits {
     /// a page is flushed, [`LaneBits::access_waiting`] must be called.
     #[inline]
     pub fn wait(&mut self, access: BitsAccess) {
+        if !self.waiting.takes(access) {
+            self.access_now(access);
+            return;
+        }
         self.waiting.push(access);
         if self.waiting.is_full() {
             self.access_waiting();
         }
+    }
+
+    /// Makes an access that cannot wait, after the accesses that wait.
+    #[cold]
+    fn access_now(&mut self, access: BitsAccess) {
+        self.access_waiting();
+        self.make(&[access], fastest());
+        self.ask_backs();
     }
 
     /// Makes room for accesses that wait. When so many accesses wait, they are made.
@@ -388,22 +400,25 @@ impl LaneBits {
         if self.waiting.len() == 0 {
             return;
         }
-        let fastest = Instructions::here().next().unwrap_or(Instructions::Portable);
-        self.access_waiting_with(fastest);
+        self.access_waiting_with(fastest());
     }
 
     fn access_waiting_with(&mut self, instructions: Instructions) {
-        let nothing = WaitingAccesses::new(BucketOf::ONE, [0; 2]);
+        let nothing = WaitingAccesses::new(BucketOf::ONE, 0, [0; 2]);
         let mut waiting = std::mem::replace(&mut self.waiting, nothing);
-        waiting.take_all(|accesses| {
-            if self.fronts.is_empty() {
-                self.replay_all(accesses);
-            } else {
-                instructions.run(AccessesVisitor { bits: self, accesses });
-            }
-        });
+        waiting.take_all(|accesses| self.make(accesses, instructions));
         self.waiting = waiting;
         self.ask_backs();
+    }
+
+    /// Makes accesses in order.
+    #[inline]
+    fn make(&mut self, accesses: &[BitsAccess], instructions: Instructions) {
+        if self.fronts.is_empty() {
+            self.replay_all(accesses);
+        } else {
+            instructions.run(AccessesVisitor { bits: self, accesses });
+        }
     }
 
     fn replay_all(&mut self, requests: &[BitsAccess]) {
@@ -482,13 +497,18 @@ impl LaneBits {
     }
 }
 
+/// Returns the fastest instructions of this processor.
+fn fastest() -> Instructions {
+    Instructions::here().next().unwrap_or(Instructions::Portable)
+}
+
 /// Makes room for accesses of caches that lie behind these ports.
 fn waiting<'a>(
     caches: impl Iterator<Item = &'a CacheConfig>,
     page: PowerOfTwo,
     ports: [Port; 2],
 ) -> WaitingAccesses {
-    WaitingAccesses::new(BucketOf::new(caches, page), ports.map(|port| port.lines_of.line_log2))
+    WaitingAccesses::new(BucketOf::new(caches, page), page.log2(), ports.map(|port| port.lines_of.line_log2))
 }
 
 /// `AccessesVisitor` makes accesses with the instructions that it is compiled for.
