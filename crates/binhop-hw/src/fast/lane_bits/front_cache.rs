@@ -6,6 +6,7 @@ use super::{
     By, LinesOf, LinesOfLanes, Mask, WrittenBack,
     counter::LaneCounter,
     frames::LaneFrames,
+    front_requests::RequestCounts,
     slot_lines::{Held, SlotLines},
 };
 use crate::{
@@ -69,6 +70,7 @@ impl FrontCache {
     }
 
     /// Accesses a line in all lanes, `lanes`. Returns the lanes that miss, and appends the lines that are written back.
+    /// [`FrontCache::count_requests`] counts both.
     #[inline(always)]
     pub(super) fn access<S: Search>(
         &mut self,
@@ -95,7 +97,6 @@ impl FrontCache {
             }
             return 0;
         }
-        counts.misses[kind].add(missed);
         let page = self.lines_of.page(key);
         let bins = match self.bin_bits {
             0 => 0,
@@ -110,13 +111,21 @@ impl FrontCache {
         if missed & !evicted.lanes != 0 {
             self.filled.add(missed & !evicted.lanes);
         }
-        if evicted.dirty != 0 {
-            counts.written_back.add(evicted.dirty);
-        }
         if own.resident == 0 && is_first(&mut self.touched, key) {
             counts.compulsory[kind] += 1;
         }
         missed
+    }
+
+    /// Counts the requests of these kinds that followed from accesses.
+    pub(super) fn count_requests(&mut self, counts: &RequestCounts, kinds: &[Kind]) {
+        for (own, counts) in self.by_agent.iter_mut().zip(counts) {
+            for &kind in kinds.iter().filter(|&&kind| !counts[kind].is_clear()) {
+                let of_kind =
+                    if kind == Kind::Writeback { &mut own.written_back } else { &mut own.misses[kind] };
+                of_kind.add_all(&counts[kind]);
+            }
+        }
     }
 
     /// Removes the lines of a page from one lane. Appends the writes of its dirty lines to `requests`.

@@ -39,7 +39,7 @@ impl FrontRequest {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrontRequests {
     requests: Vec<FrontRequest>,
-    /// The number of these requests, by the place of the agent. Every back counts the same.
+    /// The number of these requests, by the place of the agent. Level 1 and every back count the same.
     counts: RequestCounts,
     /// True if one of these requests serves an access after a walk.
     pub(super) are_after_walks: bool,

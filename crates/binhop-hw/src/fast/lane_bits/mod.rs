@@ -454,7 +454,7 @@ impl LaneBits {
     /// Makes an access in level 1. Its requests wait for the backs.
     #[inline(always)]
     fn access_line<S: Search>(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) {
-        let Self { all, frames, fronts, ports, backs, requests, asked, written_back, .. } = self;
+        let Self { all, frames, fronts, ports, requests, asked, written_back, .. } = self;
         let port = ports[usize::from(kind != Kind::Fetch)];
         let lines_of = port.lines_of;
         let key = lines_of.key(page, line);
@@ -462,18 +462,16 @@ impl LaneBits {
         if missed == 0 {
             return;
         }
-        if !backs.is_empty() {
-            let line_log2 = lines_of.line_log2 as u8;
-            let read = FrontRequest { key, line_log2, kind, by, lanes: missed };
-            if !port.writes_first {
-                asked.push(read);
-            }
-            for &(key, lanes) in &*written_back {
-                asked.push(FrontRequest { key, line_log2, kind: Kind::Writeback, by, lanes });
-            }
-            if port.writes_first {
-                asked.push(read);
-            }
+        let line_log2 = lines_of.line_log2 as u8;
+        let read = FrontRequest { key, line_log2, kind, by, lanes: missed };
+        if !port.writes_first {
+            asked.push(read);
+        }
+        for &(key, lanes) in &*written_back {
+            asked.push(FrontRequest { key, line_log2, kind: Kind::Writeback, by, lanes });
+        }
+        if port.writes_first {
+            asked.push(read);
         }
         if !requests.is_empty() {
             debug_assert_ne!(by, By::Agent, "a second agent needs every back in bits");
@@ -485,9 +483,16 @@ impl LaneBits {
         }
     }
 
-    /// Makes the requests of level 1 that wait, of each back.
+    /// Makes the requests of level 1 that wait, of each back. Level 1 counts them.
     fn ask_backs(&mut self) {
-        let Self { all, frames, backs, asked, served, .. } = self;
+        let Self { all, frames, fronts, ports, backs, asked, served, .. } = self;
+        // Only data makes lines dirty.
+        let kinds: [&[Kind]; 2] = [&[Kind::Fetch], &[Kind::Load, Kind::Store, Kind::Writeback]];
+        if !fronts.is_empty() {
+            for (port, kinds) in ports.iter().zip(kinds) {
+                fronts[port.front].count_requests(asked.counts(), kinds);
+            }
+        }
         for back in backs {
             back.requests(asked, *all, frames, |request, at_memory| {
                 note_missed(&mut served[request.kind as usize], request.lanes, at_memory);
