@@ -26,6 +26,25 @@ struct AccessesOfAgent {
     written_back: LaneCounter,
 }
 
+/// `FrontAccess` is an access of a cache of level 1, with the number of the line's slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrontAccess {
+    pub(super) key: u64,
+    pub(super) slot: u32,
+    /// The place of the access's port: 0 for a fetch.
+    pub(super) port: u8,
+    /// The cache, among the caches of level 1.
+    pub(super) front: u8,
+    pub(super) kind: Kind,
+    pub(super) by: By,
+}
+
+impl FrontAccess {
+    /// No access.
+    pub(super) const NONE: Self =
+        Self { key: 0, slot: 0, port: 0, front: 0, kind: Kind::Fetch, by: By::User };
+}
+
 /// `FrontCache` is one direct-mapped cache of level 1 in every lane.
 ///
 /// A *slot* holds the lines whose line number within the page has the same lower bits. In one lane, two lines of a slot
@@ -69,20 +88,24 @@ impl FrontCache {
         self.bin_bits
     }
 
-    /// Accesses a line in all lanes, `lanes`. Returns the lanes that miss, and appends the lines that are written back.
-    /// [`FrontCache::count_requests`] counts both.
+    /// Counts an access, and returns the number of its slot.
+    #[inline(always)]
+    pub(super) fn count_access(&mut self, key: u64, kind: Kind, by: By) -> u32 {
+        self.by_agent[by.agent()].accesses[kind] += 1;
+        (key & (self.slots.len() as u64 - 1)) as u32
+    }
+
+    /// Accesses a line of a slot in all lanes, `lanes`, without counting the access. Returns the lanes that miss, and
+    /// appends the lines that are written back. [`FrontCache::count_requests`] counts both.
     #[inline(always)]
     pub(super) fn access<S: Search>(
         &mut self,
-        (key, kind, by): (u64, Kind, By),
+        FrontAccess { key, slot, kind, by, .. }: FrontAccess,
         lanes: Mask,
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
     ) -> Mask {
-        let counts = &mut self.by_agent[by.agent()];
-        counts.accesses[kind] += 1;
-        let slots = self.slots.len();
-        let slot = &mut self.slots[key as usize & (slots - 1)];
+        let slot = &mut self.slots[slot as usize];
         let stored = if kind == Kind::Store { lanes } else { 0 };
         let place = slot.place::<S>(key);
         let own = slot.held(place);
@@ -112,7 +135,7 @@ impl FrontCache {
             self.filled.add(missed & !evicted.lanes);
         }
         if own.resident == 0 && is_first(&mut self.touched, key) {
-            counts.compulsory[kind] += 1;
+            self.by_agent[by.agent()].compulsory[kind] += 1;
         }
         missed
     }

@@ -44,6 +44,7 @@ mod front_requests;
 mod lane_sets;
 mod line_masks;
 mod lru_sets;
+mod making;
 mod occupants;
 mod page_rows;
 mod port;
@@ -55,23 +56,22 @@ use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
     Access, CacheConfig, FastPath, MEMORY, Next, Origin, Request, Resident, Tree, WritebackOrder,
-    cache::lines::search::{Instructions, Search, SearchVisitor},
     fast::{back_in_bits, behind_shared_front},
 };
 pub use access::{BitsAccess, By};
-use back_cache::{BackCache, BitsRequest};
-use back_chain::{AHEAD, BackChain};
+use back_cache::BackCache;
+use back_chain::BackChain;
 use bucket::BucketOf;
 use counter::LaneCounter;
 pub use counts::CountsOfLane;
 use counts::LinesOfLanes;
 use frames::{LaneFrames, PlacedPage};
 use front_cache::FrontCache;
-use front_requests::{FrontRequest, FrontRequests};
+use front_requests::FrontRequests;
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
 pub use occupants::SetsBytes;
-use port::{Port, send};
+use port::Port;
 use waiting::WaitingAccesses;
 
 /// A set of lanes.
@@ -375,14 +375,6 @@ impl LaneBits {
         }
     }
 
-    /// Makes an access that cannot wait, after the accesses that wait.
-    #[cold]
-    fn access_now(&mut self, access: BitsAccess) {
-        self.access_waiting();
-        self.make(&[access], fastest());
-        self.ask_backs();
-    }
-
     /// Makes room for accesses that wait. When so many accesses wait, they are made.
     pub fn let_wait(&mut self, most: usize) {
         self.waiting.make_room(most);
@@ -393,118 +385,6 @@ impl LaneBits {
     pub fn waiting_bytes(accesses: usize) -> usize {
         WaitingAccesses::bytes(accesses)
     }
-
-    /// Makes the accesses that wait.
-    pub fn access_waiting(&mut self) {
-        self.place_pages();
-        if self.waiting.len() == 0 {
-            return;
-        }
-        self.access_waiting_with(fastest());
-    }
-
-    fn access_waiting_with(&mut self, instructions: Instructions) {
-        let nothing = WaitingAccesses::new(BucketOf::ONE, 0, [0; 2]);
-        let mut waiting = std::mem::replace(&mut self.waiting, nothing);
-        waiting.take_all(|accesses| self.make(accesses, instructions));
-        self.waiting = waiting;
-        self.ask_backs();
-    }
-
-    /// Makes accesses in order.
-    #[inline]
-    fn make(&mut self, accesses: &[BitsAccess], instructions: Instructions) {
-        if self.fronts.is_empty() {
-            self.replay_all(accesses);
-        } else {
-            instructions.run(AccessesVisitor { bits: self, accesses });
-        }
-    }
-
-    fn replay_all(&mut self, requests: &[BitsAccess]) {
-        let Self { all, frames, backs, served, .. } = self;
-        for back in backs {
-            let lines_of = back.levels[0].cache.lines_of;
-            let key = |access: &BitsAccess| lines_of.key(access.page, access.line);
-            for (number, access) in requests.iter().enumerate() {
-                if let Some(later) = requests.get(number + AHEAD) {
-                    back.levels[0].cache.prefetch(key(later));
-                }
-                let &BitsAccess { kind, by, is_part, .. } = access;
-                let request = BitsRequest { key: key(access), kind, by, is_part };
-                let at_memory = back.request_in_all(request, *all, frames);
-                if by == By::UserAfterWalk {
-                    let served = &mut served[kind as usize];
-                    served.all += 1;
-                    note_missed(served, *all, at_memory);
-                }
-            }
-        }
-    }
-
-    /// Makes an access of any agent. The level that serves an access after a walk is counted.
-    #[inline(always)]
-    fn access_by<S: Search>(&mut self, BitsAccess { page, line, kind, by, .. }: BitsAccess) {
-        if by == By::UserAfterWalk {
-            self.served[kind as usize].all += 1;
-        }
-        self.access_line::<S>((page, line), kind, by);
-    }
-
-    /// Makes an access in level 1. Its requests wait for the backs.
-    #[inline(always)]
-    fn access_line<S: Search>(&mut self, (page, line): (PageId, u32), kind: Kind, by: By) {
-        let Self { all, frames, fronts, ports, requests, asked, written_back, .. } = self;
-        let port = ports[usize::from(kind != Kind::Fetch)];
-        let lines_of = port.lines_of;
-        let key = lines_of.key(page, line);
-        let missed = fronts[port.front].access::<S>((key, kind, by), *all, frames, written_back);
-        if missed == 0 {
-            return;
-        }
-        let line_log2 = lines_of.line_log2 as u8;
-        let read = FrontRequest { key, line_log2, kind, by, lanes: missed };
-        if !port.writes_first {
-            asked.push(read);
-        }
-        for &(key, lanes) in &*written_back {
-            asked.push(FrontRequest { key, line_log2, kind: Kind::Writeback, by, lanes });
-        }
-        if port.writes_first {
-            asked.push(read);
-        }
-        if !requests.is_empty() {
-            debug_assert_ne!(by, By::Agent, "a second agent needs every back in bits");
-            send(requests, port, (key, kind, missed), written_back);
-        }
-        written_back.clear();
-        if self.asked.are_many() {
-            self.ask_backs();
-        }
-    }
-
-    /// Makes the requests of level 1 that wait, of each back. Level 1 counts them.
-    fn ask_backs(&mut self) {
-        let Self { all, frames, fronts, ports, backs, asked, served, .. } = self;
-        // Only data makes lines dirty.
-        let kinds: [&[Kind]; 2] = [&[Kind::Fetch], &[Kind::Load, Kind::Store, Kind::Writeback]];
-        if !fronts.is_empty() {
-            for (port, kinds) in ports.iter().zip(kinds) {
-                fronts[port.front].count_requests(asked.counts(), kinds);
-            }
-        }
-        for back in backs {
-            back.requests(asked, *all, frames, |request, at_memory| {
-                note_missed(&mut served[request.kind as usize], request.lanes, at_memory);
-            });
-        }
-        asked.clear();
-    }
-}
-
-/// Returns the fastest instructions of this processor.
-fn fastest() -> Instructions {
-    Instructions::here().next().unwrap_or(Instructions::Portable)
 }
 
 /// Makes room for accesses of caches that lie behind these ports.
@@ -514,27 +394,4 @@ fn waiting<'a>(
     ports: [Port; 2],
 ) -> WaitingAccesses {
     WaitingAccesses::new(BucketOf::new(caches, page), page.log2(), ports.map(|port| port.lines_of.line_log2))
-}
-
-/// `AccessesVisitor` makes accesses with the instructions that it is compiled for.
-struct AccessesVisitor<'a> {
-    bits: &'a mut LaneBits,
-    accesses: &'a [BitsAccess],
-}
-
-impl SearchVisitor for AccessesVisitor<'_> {
-    #[inline(always)]
-    fn visit<S: Search>(self) {
-        // A function that takes the loop's body would not be compiled for these instructions.
-        for &access in self.accesses {
-            self.bits.access_by::<S>(access);
-        }
-    }
-}
-
-/// Counts an access after a walk that missed level 1 in some lanes, and read memory in some of them.
-#[inline]
-fn note_missed(served: &mut Served, missed: Mask, at_memory: Mask) {
-    served.behind.add(missed & !at_memory);
-    served.memory.add(at_memory);
 }

@@ -38,21 +38,32 @@ impl LineGroup {
         S::find_word(&self.resident, 0)
     }
 
-    /// Takes each line from the lanes in which its page has the bin of `bins`.
+    /// Takes each line from the lanes in which its page has the bin of `bins`. Appends the dirty lines to
+    /// `written_back`. The accessed line leaves, too, but it does not count: it lies in the lanes of `own`, and at the
+    /// place of `of_own`, which is one bit or 0.
     #[inline(always)]
-    fn evict<S: Search>(&mut self, bins: Mask) -> EvictedOfGroup {
+    fn evict_others<S: Search>(
+        &mut self,
+        own: Mask,
+        of_own: u32,
+        bins: Mask,
+        written_back: &mut Vec<WrittenBack>,
+    ) -> Evicted {
         let mut dirty_of_lines = [0; LINES];
         let lists = [&mut self.resident, &mut self.dirty];
         let [lanes, dirty] = S::clear_equal(lists, &self.bins, bins, &mut dirty_of_lines);
-        EvictedOfGroup { lanes, dirty, dirty_of_lines }
+        // A lane that holds the line loses no other line, because one line lies in a set.
+        let others = Evicted { lanes: lanes & !own, dirty: dirty & !own };
+        if others.dirty != 0 {
+            let mut dirty = !S::find_word(&dirty_of_lines, 0) & ((1 << LINES) - 1) & !of_own;
+            while dirty != 0 {
+                let at = dirty.trailing_zeros() as usize % LINES;
+                dirty &= dirty - 1;
+                written_back.push((self.keys[at], dirty_of_lines[at]));
+            }
+        }
+        others
     }
-}
-
-/// The lanes that lose a line of a group, the lanes that lose a dirty line, and these lanes for each line.
-struct EvictedOfGroup {
-    lanes: Mask,
-    dirty: Mask,
-    dirty_of_lines: [Mask; LINES],
 }
 
 /// The lanes that lose a line to an access, and the lanes that lose a dirty line.
@@ -70,13 +81,23 @@ pub(super) struct Held {
     pub(super) dirty: Mask,
 }
 
-/// `SlotLines` holds the lines of one slot that some lane holds.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SlotLines(Vec<LineGroup>);
+/// `SlotLines` holds the lines of one slot that some lane holds. Few slots need more than one group.
+#[derive(Clone, Debug)]
+pub(super) struct SlotLines {
+    first: LineGroup,
+    more: Vec<LineGroup>,
+}
+
+impl Default for SlotLines {
+    fn default() -> Self {
+        Self { first: LineGroup::EMPTY, more: Vec::new() }
+    }
+}
 
 /// The place of a line: its group, and its place within the group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePlace {
+    /// 0 is the first group.
     group: usize,
     at: usize,
 }
@@ -85,9 +106,9 @@ impl SlotLines {
     /// Returns the place of a line, or a free place if no lane holds the line.
     #[inline(always)]
     pub(super) fn place<S: Search>(&mut self, key: u64) -> LinePlace {
-        if let [group] = &*self.0 {
-            let found = group.find::<S>(key);
-            let places = if found == 0 { group.free::<S>() } else { found };
+        if self.more.is_empty() {
+            let found = self.first.find::<S>(key);
+            let places = if found == 0 { self.first.free::<S>() } else { found };
             if places != 0 {
                 return LinePlace { group: 0, at: places.trailing_zeros() as usize % LINES };
             }
@@ -98,7 +119,7 @@ impl SlotLines {
     #[inline(never)]
     fn place_in_groups(&mut self, key: u64) -> LinePlace {
         let first = |of: fn(&LineGroup, u64) -> u32| {
-            let mut groups = self.0.iter().map(|group| of(group, key)).enumerate();
+            let mut groups = self.groups().map(|group| of(group, key)).enumerate();
             groups.find(|(_, places)| *places != 0).map(|(group, places)| (group, places.trailing_zeros()))
         };
         if let Some((group, at)) =
@@ -106,22 +127,35 @@ impl SlotLines {
         {
             return LinePlace { group, at: at as usize % LINES };
         }
-        self.0.reserve_exact(1);
-        self.0.push(LineGroup::EMPTY);
-        LinePlace { group: self.0.len() - 1, at: 0 }
+        self.more.reserve_exact(1);
+        self.more.push(LineGroup::EMPTY);
+        LinePlace { group: self.more.len(), at: 0 }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &LineGroup> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    fn groups_mut(&mut self) -> impl Iterator<Item = &mut LineGroup> {
+        std::iter::once(&mut self.first).chain(&mut self.more)
+    }
+
+    #[inline(always)]
+    fn group_mut(&mut self, group: usize) -> &mut LineGroup {
+        if group == 0 { &mut self.first } else { &mut self.more[group - 1] }
     }
 
     /// Returns what lanes hold of the line at a place. If no lane holds the line, the key may be another line's.
     #[inline(always)]
     pub(super) fn held(&self, LinePlace { group, at }: LinePlace) -> Held {
-        let group = &self.0[group];
+        let group = if group == 0 { &self.first } else { &self.more[group - 1] };
         Held { key: group.keys[at], resident: group.resident[at], dirty: group.dirty[at] }
     }
 
     /// Notes for each line in which lanes it meets the accessed line, where a bin has several bits. Then
     /// [`Mask::MAX`] stands for the accessed line's bin.
     pub(super) fn note_meeting(&mut self, meets: impl Fn(u64) -> Mask) {
-        for group in &mut self.0 {
+        for group in self.groups_mut() {
             for at in 0..LINES {
                 group.bins[at] = if group.resident[at] == 0 { 0 } else { meets(group.keys[at]) };
             }
@@ -138,23 +172,12 @@ impl SlotLines {
         bins: Mask,
         written_back: &mut Vec<WrittenBack>,
     ) -> Evicted {
-        let mut all = Evicted::default();
-        for (number, group) in self.0.iter_mut().enumerate() {
-            let evicted = group.evict::<S>(bins);
-            // A lane that holds the line loses no other line, because one line lies in a set.
-            let others =
-                Evicted { lanes: evicted.lanes & !own.resident, dirty: evicted.dirty & !own.resident };
-            (all.lanes, all.dirty) = (all.lanes | others.lanes, all.dirty | others.dirty);
-            if others.dirty == 0 {
-                continue;
-            }
+        let of_first = if place.group == 0 { 1 << place.at } else { 0 };
+        let mut all = self.first.evict_others::<S>(own.resident, of_first, bins, written_back);
+        for (number, group) in (1..).zip(&mut self.more) {
             let of_own = if number == place.group { 1 << place.at } else { 0 };
-            let mut dirty = !S::find_word(&evicted.dirty_of_lines, 0) & ((1 << LINES) - 1) & !of_own;
-            while dirty != 0 {
-                let at = dirty.trailing_zeros() as usize % LINES;
-                dirty &= dirty - 1;
-                written_back.push((group.keys[at], evicted.dirty_of_lines[at]));
-            }
+            let others = group.evict_others::<S>(own.resident, of_own, bins, written_back);
+            all = Evicted { lanes: all.lanes | others.lanes, dirty: all.dirty | others.dirty };
         }
         all
     }
@@ -162,7 +185,7 @@ impl SlotLines {
     /// Puts a line at a place.
     #[inline(always)]
     pub(super) fn put<S: Search>(&mut self, LinePlace { group, at }: LinePlace, line: Held, bins: Mask) {
-        let group = &mut self.0[group];
+        let group = self.group_mut(group);
         S::set_word(&mut group.keys, at, line.key);
         S::set_word(&mut group.resident, at, line.resident);
         S::set_word(&mut group.dirty, at, line.dirty);
@@ -172,13 +195,13 @@ impl SlotLines {
     /// Makes a line dirty in some lanes that hold it.
     #[inline(always)]
     pub(super) fn write<S: Search>(&mut self, LinePlace { group, at }: LinePlace, lanes: Mask) {
-        let dirty = &mut self.0[group].dirty;
+        let dirty = &mut self.group_mut(group).dirty;
         S::set_word(dirty, at, dirty[at] | lanes);
     }
 
     /// Removes a line from a lane. Returns the line as it was, if some lane holds it.
     pub(super) fn remove(&mut self, key: u64, lane: usize) -> Option<Held> {
-        for group in &mut self.0 {
+        for group in self.groups_mut() {
             let found = group.find::<Portable>(key);
             if found != 0 {
                 let at = found.trailing_zeros() as usize % LINES;
@@ -200,7 +223,7 @@ impl SlotLines {
                 dirty: group.dirty[at],
             })
         };
-        self.0.iter().flat_map(of_group).filter(|line| line.resident != 0)
+        self.groups().flat_map(of_group).filter(|line| line.resident != 0)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::cache::prefetch::prefetch;
 
 /// The number of accesses of a block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// The number of places by which the processor is told ahead of the next accesses of a bucket: so many buckets take
 /// turns that the processor does not expect them.
