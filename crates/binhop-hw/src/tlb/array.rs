@@ -4,7 +4,7 @@
 //! The index is a hash table of chains through the slots. It is exact, so that a miss is known without a look at the
 //! other slots, and a hit needs no set. LRU and FIFO keep a time for each slot ([`UseTimes`]): a hit is one store, and
 //! only a victim needs a scan, which also finds the lowest empty slot, because the time of an empty slot is 0. Where
-//! all slots are one set, a list serves several victims ([`OldestSlots`]).
+//! all slots are one set, a tournament finds the victim ([`OldestSlots`]).
 //!
 //! The caller may know later uses of entries ([`LastUses`]). Then a time in the array is not later than the last use.
 //! The slot with the least of these times is the victim if the caller knows of no later use. Otherwise the slot gets a
@@ -52,7 +52,7 @@ const END: u32 = u32::MAX;
 /// and signed numbers take fewer instructions than unsigned numbers.
 const BLOCK: usize = 16;
 
-/// So few slots are searched without a list of their times.
+/// So few slots are searched without a tournament.
 const FEW: usize = 4;
 
 /// `OnHit` says what a hit changes.

@@ -2,50 +2,89 @@
 
 use super::use_times::{LastUses, UsesOf};
 
-/// `OldestSlots` holds the slots of the only set of an array in the order of their times, as they were when the list
-/// was made.
+/// `OldestSlots` is a tournament of the slots of the only set of an array: each node of a binary tree names the slot
+/// below it that has the least time.
 ///
-/// A use gives its slot a time later than all others. So a slot whose time is still the time in the list is older than
-/// every slot behind it in the list, and than every slot whose time has changed. The first such slot has the least
-/// time. This holds until times change otherwise: [`OldestSlots::forget`] must be called where a slot becomes empty.
+/// The tournament knows times of its own. Times only grow, so the time that the tournament knows of a slot is not later
+/// than the slot's time. If the winner's time is still the time that the tournament knows, the winner has the least
+/// time of all. Otherwise the winner plays again with its time, and another slot may win. A use of a slot thus costs
+/// nothing, and a slot that was used often since it won last plays once.
 ///
-/// The caller of the TLBs may know later uses of slots. All times are brought up to date before a list is made. So a
-/// slot of which the caller knows a later use was used since.
+/// This holds until a time becomes less: [`OldestSlots::forget`] must be called where a slot becomes empty.
+///
+/// The caller of the TLBs may know later uses of slots. A winner of which the caller knows a later use plays again, too.
 #[derive(Clone, Debug)]
 pub(super) struct OldestSlots {
-    /// The times with the positions of their slots, latest first.
-    slots: Vec<(i64, u32)>,
+    /// The times that the tournament knows, by position. A place without a slot has a time that no slot has.
+    times: Vec<i64>,
+    /// The winner of each node: the root is node 1, and the nodes below node `n` are `2n` and `2n + 1`. Each leaf names
+    /// its own slot. Empty until the first victim is asked for, and after a slot has become empty.
+    winners: Vec<u32>,
 }
 
 impl OldestSlots {
     pub(super) fn new() -> Self {
-        Self { slots: Vec::new() }
+        Self { times: Vec::new(), winners: Vec::new() }
     }
 
     /// Takes the position of the least time of a set, none of whose slots is empty. The caller gives the slot a later
     /// time next.
+    #[inline]
     pub(super) fn take<U: LastUses>(&mut self, times: &mut [i64], uses: &UsesOf<'_, U>) -> usize {
+        if self.winners.is_empty() {
+            self.begin(times);
+        }
         loop {
-            while let Some((time, position)) = self.slots.pop() {
-                let position = position as usize;
-                if times[position] == time && !uses.update(times, position) {
-                    return position;
-                }
+            let position = self.winners[1] as usize;
+            // A slot that plays again plays with its last use at once.
+            uses.update(times, position);
+            if times[position] == self.times[position] {
+                return position;
             }
-            uses.update_all(times);
-            self.slots.extend(times.iter().zip(0..).map(|(&time, position)| (time, position)));
-            self.slots.sort_unstable_by(|a, b| b.cmp(a));
+            self.play(position, times[position]);
         }
     }
 
-    /// Forgets the order, because a slot has become empty.
+    /// Forgets all times, because a slot has become empty.
     pub(super) fn forget(&mut self) {
-        self.slots.clear();
+        self.winners.clear();
     }
 
-    /// Returns the bytes that the list takes for an array of so many slots.
+    /// Returns the bytes that the tournament takes for an array of so many slots.
     pub(super) fn bytes(&self, slots: usize) -> usize {
-        slots * size_of::<(i64, u32)>()
+        let leaves = slots.next_power_of_two();
+        leaves * size_of::<i64>() + 2 * leaves * size_of::<u32>()
+    }
+
+    /// Lets all slots play.
+    #[cold]
+    fn begin(&mut self, times: &[i64]) {
+        let leaves = times.len().next_power_of_two();
+        self.times.clear();
+        self.times.extend(times);
+        self.times.resize(leaves, i64::MAX);
+        self.winners.resize(leaves, 0);
+        self.winners.extend(0..leaves as u32);
+        for node in (1..leaves).rev() {
+            let [left, right] = [2 * node, 2 * node + 1].map(|below| self.winners[below]);
+            let is_older = self.times[right as usize] < self.times[left as usize];
+            self.winners[node] = if is_older { right } else { left };
+        }
+    }
+
+    /// Lets the slot at a position play with a later time.
+    #[inline]
+    fn play(&mut self, position: usize, time: i64) {
+        self.times[position] = time;
+        let (mut winner, mut least) = (position as u32, time);
+        let mut node = self.winners.len() / 2 + position;
+        while node > 1 {
+            let other = self.winners[node ^ 1];
+            let time = self.times[other as usize];
+            (winner, least) = if time < least { (other, time) } else { (winner, least) };
+            node /= 2;
+            self.winners[node] = winner;
+        }
     }
 }
 
