@@ -300,8 +300,10 @@ impl<'a> Pair<'a> {
     }
 
     fn fill(&mut self, port: usize, page: TlbPage, wired: bool) {
-        if wired || self.known.is_some() {
+        if wired {
             self.mmu.fill_knowing(port, page, wired, &self.uses);
+        } else if self.known.is_some() {
+            self.mmu.fill_missed(port, page, &self.uses);
         } else {
             self.mmu.fill(port, page);
         }

@@ -229,6 +229,18 @@ impl PageArray {
             self.touch(slot, times);
             return Put { slot, was_present: true, evicted: false };
         }
+        self.insert(key, wired, times, uses)
+    }
+
+    /// Does what [`PageArray::put`] does, for a page that is not there.
+    pub(super) fn insert(
+        &mut self,
+        key: PageKey,
+        wired: bool,
+        times: &mut UseTimes,
+        uses: &impl LastUses,
+    ) -> Put {
+        debug_assert!(self.find(key).is_none());
         let group = if wired && self.wired > 0 { self.sets as usize } else { self.set_of(key.number()) };
         let slots = self.slots_of(group);
         let evicted = self.held[group] as usize == slots.len();

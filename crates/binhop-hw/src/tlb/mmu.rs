@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::array::{ArraySize, PageArray, remove_where};
+use super::array::{ArraySize, PageArray, Put, remove_where};
 use super::config::{MmuConfig, TlbConfig};
 use super::page::{GLOBAL_SPACE, PageKey, TlbPage};
 use super::use_times::{LastUses, UseTimes};
@@ -368,7 +368,7 @@ impl Mmu {
             return TlbOutcome::Miss;
         };
         array.touch(slot, &mut self.times);
-        let slot = self.put(first, key, wired, uses);
+        let slot = self.insert(first, key, wired, uses);
         self.set_last(port, first, slot, key);
         TlbOutcome::Second(second)
     }
@@ -395,6 +395,23 @@ impl Mmu {
             self.put(second, key, of_table, uses);
         }
         let slot = self.put(first, key, of_table, uses);
+        self.set_last(port, first, slot, key);
+    }
+
+    /// Does what [`Mmu::fill_knowing`] does for a page that no TLB of the port holds: the port's last look-up has missed
+    /// the page, and nothing has filled the page since.
+    ///
+    /// # Panics
+    /// The port has no TLB for pages of this size.
+    #[inline]
+    pub fn fill_missed(&mut self, port: usize, page: TlbPage, uses: &impl LastUses) {
+        let key = PageKey::new(page);
+        self.note_pending();
+        let first = self.first_level(port, key);
+        if let Some(second) = self.second_level(first, key) {
+            self.insert(second, key, false, uses);
+        }
+        let slot = self.insert(first, key, false, uses);
         self.set_last(port, first, slot, key);
     }
 
@@ -561,8 +578,20 @@ impl Mmu {
     }
 
     fn put(&mut self, tlb: usize, key: PageKey, wired: bool, uses: &impl LastUses) -> usize {
+        let put = self.tlbs[tlb].array.put(key, wired, &mut self.times, uses);
+        self.count_put(tlb, put)
+    }
+
+    /// Puts a page into a TLB that does not hold the page.
+    fn insert(&mut self, tlb: usize, key: PageKey, wired: bool, uses: &impl LastUses) -> usize {
+        let put = self.tlbs[tlb].array.insert(key, wired, &mut self.times, uses);
+        self.count_put(tlb, put)
+    }
+
+    /// Counts what has come and left. Returns the slot.
+    #[inline]
+    fn count_put(&mut self, tlb: usize, put: Put) -> usize {
         let Tlb { counts, array, is_first, .. } = &mut self.tlbs[tlb];
-        let put = array.put(key, wired, &mut self.times, uses);
         counts.entries.fills += u64::from(!put.was_present);
         if put.evicted {
             counts.entries.evictions += 1;

@@ -358,9 +358,9 @@ impl Prepare {
         let page = TlbPage { space: asid.0, number: page_no, size_log2 };
         if let Some(tlbs) = &mut translator.tlbs {
             if translator.known.is_some() {
+                // No entry is known to translate the page, so a hit is rare.
                 tlbs.mmu.advance(self.clock);
-            }
-            if tlbs.mmu.find_first(port as usize, page) {
+            } else if tlbs.mmu.find_first(port as usize, page) {
                 return Ok(false);
             }
         }
@@ -391,8 +391,12 @@ impl Prepare {
                     counts.waited(TranslationCause::SecondLevel, translator.config.second_level);
                     return Ok(false);
                 }
-                Decision::Second | Decision::Walk { .. } => walk.decision = Some(decision),
+                Decision::Second => {}
+                // Whoever found a known route has told the TLBs of its page.
+                Decision::Walk { .. } if translator.routes.knows(asid, page_no, walk.mapped) => {}
+                Decision::Walk { .. } => tlbs.tell(&translator.config, &walk, None),
             }
+            walk.decision = Some(decision);
         } else {
             // A lane may fill a TLB here, and so remove the page of the other port.
             translator.last = [None; 2];

@@ -101,7 +101,8 @@ impl Walk {
         TlbPage { number: OF_TABLE | page.number >> in_table, ..page }
     }
 
-    /// Asks the TLBs, and fills them where they miss. Counts the misses. `shifts` has a number for each level that the
+    /// Asks the TLBs, and fills them where they miss. Counts the misses. After a walk, the caller must see to it that the
+    /// TLBs were told of the page ([`Tlbs::tell`]). `shifts` has a number for each level that the
     /// walk reads. `whole` is the run of the huge page, if the run is whole in the lane. `uses` are the uses of which
     /// the TLBs do not know.
     pub(crate) fn decide(
@@ -148,11 +149,7 @@ impl Walk {
             mmu.fill_walk_caches(base.space, base.number, shifts, from_caches);
             spared = from_caches as u32;
         }
-        mmu.fill_knowing(port as usize, page, false, uses);
-        match whole {
-            Some(run) => tlbs.runs.fill((page.space, page.number), run),
-            None => tlbs.pages.fill((page.space, page.number), self.mapped),
-        }
+        mmu.fill_missed(port as usize, page, uses);
         let second = matches!(of_entry, Some(TlbOutcome::Second(_)));
         Decision::Walk { spared, root: of_entry == Some(TlbOutcome::Miss), second }
     }
@@ -234,6 +231,17 @@ impl Tlbs {
         let mut mmu = Mmu::new(&config.mmu);
         mmu.switch(0);
         Self { mmu, pages: Told::new(), runs: Told::new() }
+    }
+
+    /// Notes that the TLBs hold the page of a walk. `whole` is the run of the huge page, if the run is whole in the lane.
+    pub(crate) fn tell(&mut self, config: &TranslationConfig, walk: &Walk, whole: Option<u32>) {
+        match whole {
+            Some(run) => {
+                let page = config.huge_page(walk.page);
+                self.runs.fill((page.space, page.number), run);
+            }
+            None => self.pages.fill((walk.page.space, walk.page.number), walk.mapped),
+        }
     }
 
     /// Notes that a space does not map its pages from the first to the last any more. A huge page of which the space

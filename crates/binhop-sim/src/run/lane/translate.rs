@@ -186,7 +186,12 @@ impl LaneTranslator {
         let decision = match (walk.decision, &mut self.tlbs) {
             (Some(decision), _) => decision,
             (None, Some(tlbs)) => {
-                walk.decide(tlbs, config, &self.shifts[..levels], whole, &mut self.counts, &())
+                let decision =
+                    walk.decide(tlbs, config, &self.shifts[..levels], whole, &mut self.counts, &());
+                if matches!(decision, Decision::Walk { .. }) {
+                    tlbs.tell(config, walk, whole);
+                }
+                decision
             }
             (None, None) => unreachable!("preparation decides while lanes share TLBs"),
         };
