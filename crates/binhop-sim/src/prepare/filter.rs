@@ -26,6 +26,7 @@ use binhop_hw::{CacheConfig, IndexBy, WritePolicy};
 use binhop_trace::EventBatch;
 
 pub(super) use skipped::{Skipped, SkippedPages};
+use sleep::PagePlaces;
 pub(super) use walks::WalkAccess;
 
 const DIRTY: u64 = 1;
@@ -35,6 +36,9 @@ const REHIT: u64 = 2;
 const EMPTY: u64 = u64::MAX;
 /// A bit that no tag of a reference's line has, because a line number has at most 61 bits.
 const NO_LINE: u64 = 1 << 63;
+
+/// The mapping of a slot that no line has taken. No mapping has this number.
+const NO_MAPPING: u32 = u32::MAX;
 
 /// The number of slots beyond which a page's lines share slots: more slots would not stay in the host's
 /// caches.
@@ -115,10 +119,10 @@ pub(crate) struct Filters {
     slots: Vec<Slot>,
     /// For each slot, the mapping of its line.
     ids: Vec<u32>,
-    /// For each slot, the lower half of the number of its line's mapping, so that a search reads little.
-    short_ids: Vec<u16>,
     /// For each slot that is asleep, the time of the last access; 0 for each other slot. See [`sleep`].
     asleep: Vec<u64>,
+    /// The slots of each page, if slots sleep.
+    places: Option<PagePlaces>,
     /// For each slot whose line was accessed last by a walk, the tag of the line before, if a walk accessed it, too;
     /// otherwise 0.
     before: Vec<u64>,
@@ -229,9 +233,9 @@ impl Filters {
         };
         Self {
             slots: vec![Slot { tag: EMPTY, time: 0 }; slots],
-            ids: vec![0; slots],
-            short_ids: vec![0; slots],
+            ids: vec![NO_MAPPING; slots],
             asleep: vec![0; slots],
+            places: None,
             before: vec![0; slots],
             ports: [fetch, data],
             // By the code of the operation: fetch, load, store, modify.
@@ -288,7 +292,6 @@ impl Filters {
         let rows = op.len();
         let (addr, size, count) = (&addr[..rows], &size[..rows], &count[..rows]);
         let slots = self.slots.as_mut_slice();
-        let ids = &self.ids[..slots.len()];
         let ways = &self.ways;
         let (line_log2, mask) = (ways[0].line_log2, ways[0].mask);
         let mut now = *clock;
@@ -324,10 +327,6 @@ impl Filters {
                     slots[at(last)].time = now + 2;
                     now += 2;
                 }
-                if P::NOTES {
-                    pages.note(usize::from(op > 0), ids[at(first)], time);
-                    pages.note(usize::from(op > 0), ids[at(last)], if TIMED { now } else { time });
-                }
             } else {
                 if !pages.translate(reference) {
                     break;
@@ -335,9 +334,6 @@ impl Filters {
                 if TIMED {
                     now += way.accesses;
                     slot.time = now;
-                }
-                if P::NOTES {
-                    pages.note(usize::from(op > 0), ids[at(first)], if TIMED { now } else { time });
                 }
             }
             row += 1;
@@ -420,7 +416,11 @@ impl Filters {
             time = std::mem::take(&mut self.asleep[place]);
         }
         let held = std::mem::replace(&mut self.ids[place], id);
-        self.short_ids[place] = id as u16;
+        if held != id
+            && let Some(places) = &mut self.places
+        {
+            places.add(port, (line & mask) as u32, id);
+        }
         let known = tag != EMPTY && tag >> 2 == line && held == id && time >= trusted;
         let left = (self.timed && time > 0 && held != id).then_some((held, time));
         slot.time = now;

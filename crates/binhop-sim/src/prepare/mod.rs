@@ -321,6 +321,9 @@ impl Prepare {
             trace_page: setup.trace_page.0,
             device_requests: 0,
         };
+        if slots_sleep {
+            prepare.filters.let_slots_sleep();
+        }
         // Some forms of tables take pages before the first walk.
         prepare.stream.tables = prepare.page_tables().map_or(0, |tables| tables.most_used().into());
         prepare.set_next_interval();

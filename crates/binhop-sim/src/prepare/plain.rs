@@ -86,8 +86,9 @@ impl Prepare {
             return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let translator = self.translator.as_mut().expect("called where addresses are translated");
-        if let Some(known) = translator.known() {
-            return self.filters.skip(columns, runs, &mut self.clock, &mut known.uses());
+        if translator.knows_pages() {
+            // The slots of lines whose pages must be looked up are asleep.
+            return self.filters.skip(columns, runs, &mut self.clock, &mut ());
         }
         let Some(mut pages) = translator.skipped_pages(self.running.asid) else { return 0 };
         let skipped = self.filters.skip(columns, runs, &mut self.clock, &mut pages);

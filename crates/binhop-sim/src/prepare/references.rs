@@ -123,6 +123,7 @@ impl Prepare {
         let store = kind == Kind::Store;
         if let Some((left, time)) = self.filters.pass(port, line, mapping.0, store, self.clock) {
             self.note(MappingId(left), time);
+            self.translator.iter_mut().for_each(|translator| translator.left(port, MappingId(left), time));
         }
         Row::new(self.name_of(mapping), (line & ((1 << in_page) - 1)) as u32, kind)
     }

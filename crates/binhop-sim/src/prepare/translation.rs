@@ -98,15 +98,10 @@ impl Translator {
         })
     }
 
-    /// Returns whether the page of a mapping is known to be in the port's first-level TLB. If so, notes the use.
+    /// Returns whether the page of a mapping is known to be in the port's first-level TLB.
     #[inline]
-    fn uses_known(&mut self, port: Port, mapping: MappingId, now: u64) -> bool {
-        let Some(known) = &mut self.known else { return false };
-        let knows = known.knows(port, mapping);
-        if knows {
-            known.note(port, mapping, now);
-        }
-        knows
+    fn knows(&self, port: Port, mapping: MappingId) -> bool {
+        self.known.as_ref().is_some_and(|known| known.knows(port, mapping))
     }
 
     /// Returns whether a reference need not be looked up, where no page is known. If so, notes the reference's time.
@@ -137,10 +132,10 @@ impl Translator {
         self.known.is_some()
     }
 
-    /// Returns the pages that need no look-up.
+    /// Notes that a line of a mapping's page has left a slot of a filter, with the time of its last access there.
     #[inline]
-    pub(super) fn known(&mut self) -> Option<&mut KnownPages> {
-        self.known.as_mut()
+    pub(super) fn left(&mut self, filter: usize, mapping: MappingId, time: u64) {
+        self.known.iter_mut().for_each(|known| known.left(filter, mapping, time));
     }
 
     /// Forgets which pages need no look-up.
@@ -289,7 +284,7 @@ impl Prepare {
     ) -> Result<bool> {
         let now = self.clock;
         let Some(translator) = &mut self.translator else { return Ok(false) };
-        if translator.uses_known(port, mapping, now) || translator.drops(port, page_no, now) {
+        if translator.knows(port, mapping) || translator.drops(port, page_no, now) {
             return Ok(false);
         }
         let walks = self.look_up(port, page_no, mapping, kind)?;
@@ -302,16 +297,11 @@ impl Prepare {
     pub(super) fn access_translated(&mut self, port: usize, line: u64, kind: Kind) -> Result<()> {
         let (sure, slept) = self.filters.drops_or_wakes(port, line, kind == Kind::Store, self.clock);
         let by = Port::of(kind);
-        if sure
-            && !slept
-            && let Some(known) = self.translator.as_deref_mut().and_then(Translator::known)
-        {
-            known.note(by, self.filters.mapping_of(port, line), self.clock);
+        if sure && !slept && self.translator.as_deref().is_some_and(Translator::knows_pages) {
             return Ok(());
         }
         let mapping = if sure { self.filters.mapping_of(port, line) } else { self.reach(port, line, kind)? };
-        let now = self.clock;
-        if !self.translator.as_deref_mut().is_some_and(|translator| translator.uses_known(by, mapping, now)) {
+        if !self.translator.as_deref().is_some_and(|translator| translator.knows(by, mapping)) {
             return self.access_unknown(port, line, mapping, kind, sure);
         }
         if !sure {
@@ -379,7 +369,8 @@ impl Prepare {
             let shifts = translator.tables.shifts();
             let decision = match &mut translator.known {
                 Some(known) => {
-                    let decision = walk.decide(tlbs, &translator.config, shifts, None, counts, known);
+                    let uses = &known.uses(&self.filters);
+                    let decision = walk.decide(tlbs, &translator.config, shifts, None, counts, uses);
                     tlbs.mmu.take_left().for_each(|entry| known.forget(entry, &mut self.filters));
                     decision
                 }
@@ -427,7 +418,7 @@ impl Prepare {
             && mmu.is_last(port as usize, page_no)
             && let Some(entry) = mmu.entry_of_last(port as usize)
         {
-            known.know(port, mapping, entry);
+            known.know(port, mapping, entry, &mut self.filters);
         }
     }
 

@@ -3,9 +3,6 @@
 /// `SkippedPages` translates the pages of rows that are skipped. Unless an implementation says otherwise, addresses are
 /// translated at no cost.
 pub(in crate::prepare) trait SkippedPages {
-    /// True if times are noted.
-    const NOTES: bool = false;
-
     /// Returns whether a row is not skipped because it touches two pages. The arguments are the addresses of the first
     /// and the last byte.
     #[inline(always)]
@@ -18,10 +15,6 @@ pub(in crate::prepare) trait SkippedPages {
     fn translate(&mut self, _reference: Skipped) -> bool {
         true
     }
-
-    /// Notes the time of a skipped reference through a port to a line of a mapping's page.
-    #[inline(always)]
-    fn note(&mut self, _port: usize, _id: u32, _time: u64) {}
 }
 
 /// `Skipped` is a reference whose row is skipped.

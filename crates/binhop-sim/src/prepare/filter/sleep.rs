@@ -3,8 +3,10 @@
 //! All references whose lines are the last lines of their slots are skipped by one test. So that the same test says
 //! that a page need not be looked up, a slot *sleeps* while the first-level TLB of its port does not hold the page of
 //! its line. A slot that is asleep has the time 0, before which no line is trusted, and its time is kept apart. The
-//! slow path wakes the slot when its line is accessed, and looks up the page. When a page leaves a TLB, the lower
-//! halves of the numbers of mappings, which lie side by side, are searched for its slots, many slots at once.
+//! slow path wakes the slot when its line is accessed, and looks up the page. All slots of a page wake together when
+//! the page is looked up, and sleep from the time at which it leaves the TLB ([`PagePlaces`]).
+//!
+//! The times of slots say when the page of a TLB's entry was last used ([`Filters::last_access`]).
 
 use std::ops::Range;
 
@@ -12,10 +14,38 @@ use binhop_base::MappingId;
 
 use super::{Filters, Slot};
 
-/// So many slots are compared together. A block of fixed length becomes vector instructions.
-const BLOCK: usize = 16;
+/// `PagePlaces` knows in which slots the lines of each page may be.
+///
+/// The slots of a port stand in at most 64 groups of neighbours, and a mapping has a bit for each group. A bit is set
+/// when a line of the mapping's page takes a slot of the group. It is not cleared when another line takes the slot, but
+/// when somebody searches the group and finds no such line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PagePlaces {
+    /// For each mapping and port, the bits of the groups.
+    groups: Vec<[u64; 2]>,
+    /// For each port, the logarithm of the number of slots in a group.
+    slots_log2: [u32; 2],
+}
+
+impl PagePlaces {
+    /// Notes that a line of a mapping's page takes a slot of a port.
+    #[inline]
+    pub(super) fn add(&mut self, port: usize, slot: u32, id: u32) {
+        if self.groups.len() <= id as usize {
+            self.groups.resize(id as usize + 1, [0; 2]);
+        }
+        self.groups[id as usize][port] |= 1 << (slot >> self.slots_log2[port]);
+    }
+}
 
 impl Filters {
+    /// From now on slots may sleep.
+    pub(in crate::prepare) fn let_slots_sleep(&mut self) {
+        debug_assert!(self.timed && self.slots.iter().all(|slot| slot.time == 0));
+        let slots_log2 = self.ports.map(|table| (table.mask + 1).ilog2().saturating_sub(u64::BITS.ilog2()));
+        self.places = Some(PagePlaces { groups: Vec::new(), slots_log2 });
+    }
+
     /// Skips an access as [`Filters::drops`] does, also if the slot of its line is asleep. Returns whether the access
     /// was skipped, and whether the slot was asleep. The slot is awake from now on, if it holds the line.
     #[inline(always)]
@@ -41,21 +71,21 @@ impl Filters {
     #[inline(never)]
     fn wakes(&mut self, port: usize, line: u64) -> bool {
         let place = self.slot(port, line);
-        let Slot { tag, time } = &mut self.slots[place];
-        let wakes = self.asleep[place] > 0 && *tag >> 2 == line;
+        let wakes = self.asleep[place] > 0 && self.slots[place].tag >> 2 == line;
         if wakes {
-            *time = std::mem::take(&mut self.asleep[place]);
+            wake(&mut self.slots[place], &mut self.asleep[place]);
         }
         wakes
     }
 
+    /// Wakes the slots of a port that hold lines of a mapping's page.
+    pub(in crate::prepare) fn wake(&mut self, port: usize, mapping: MappingId) {
+        self.with_places(port, mapping, wake);
+    }
+
     /// Puts the slots of a port to sleep that hold lines of a mapping's page.
     pub(in crate::prepare) fn sleep(&mut self, port: usize, mapping: MappingId) {
-        let places = self.places_of_port(port);
-        let Self { slots, asleep, ids, short_ids, .. } = self;
-        each_place_of(mapping, &short_ids[places.clone()], &ids[places.clone()], |place| {
-            sleep(&mut slots[places.start + place], &mut asleep[places.start + place]);
-        });
+        self.with_places(port, mapping, sleep);
     }
 
     /// Puts all slots to sleep.
@@ -63,10 +93,59 @@ impl Filters {
         self.slots.iter_mut().zip(&mut self.asleep).for_each(|(slot, asleep)| sleep(slot, asleep));
     }
 
-    fn places_of_port(&self, port: usize) -> Range<usize> {
-        let table = &self.ports[port];
-        table.base..table.base + table.mask as usize + 1
+    /// Returns the time of the last access to a mapping's page through slots of a port that hold lines of the page and
+    /// are awake; 0 if there are no such slots.
+    #[inline]
+    pub(in crate::prepare) fn last_access(&self, port: usize, mapping: MappingId) -> u64 {
+        let Some(places) = &self.places else { return 0 };
+        let Some(groups) = places.groups.get(mapping.index()) else { return 0 };
+        let mut last = 0;
+        for group in bits(groups[port]) {
+            let places = self.places_of_group(port, group, places.slots_log2[port]);
+            for (slot, &id) in self.slots[places.clone()].iter().zip(&self.ids[places]) {
+                // Which slots hold a line of the page cannot be predicted.
+                let time = if id == mapping.0 { slot.time } else { 0 };
+                last = last.max(time);
+            }
+        }
+        last
     }
+
+    /// Calls `change` with the slots of a port that hold lines of a mapping's page, and forgets the groups that hold no
+    /// such line any more.
+    #[inline]
+    fn with_places(&mut self, port: usize, mapping: MappingId, change: impl Fn(&mut Slot, &mut u64)) {
+        let Some(places) = &self.places else { return };
+        let Some(&groups) = places.groups.get(mapping.index()) else { return };
+        let slots_log2 = places.slots_log2[port];
+        let mut gone = 0;
+        for group in bits(groups[port]) {
+            let mut holds = false;
+            for place in self.places_of_group(port, group, slots_log2) {
+                if self.ids[place] == mapping.0 {
+                    holds = true;
+                    change(&mut self.slots[place], &mut self.asleep[place]);
+                }
+            }
+            gone |= u64::from(!holds) << group;
+        }
+        if let (Some(places), 1..) = (&mut self.places, gone) {
+            places.groups[mapping.index()][port] &= !gone;
+        }
+    }
+
+    #[inline]
+    fn places_of_group(&self, port: usize, group: u32, slots_log2: u32) -> Range<usize> {
+        let first = self.ports[port].base + ((group as usize) << slots_log2);
+        first..first + (1 << slots_log2)
+    }
+}
+
+/// Returns the numbers of the bits that are set.
+#[inline]
+fn bits(word: u64) -> impl Iterator<Item = u32> {
+    let next = |&word: &u64| Some(word & (word - 1)).filter(|&rest| rest != 0);
+    std::iter::successors(Some(word).filter(|&word| word != 0), next).map(u64::trailing_zeros)
 }
 
 #[inline]
@@ -76,24 +155,11 @@ fn sleep(slot: &mut Slot, asleep: &mut u64) {
     }
 }
 
-/// Calls `with` with each place of a mapping. Few blocks hold the mapping.
 #[inline]
-fn each_place_of(mapping: MappingId, short_ids: &[u16], ids: &[u32], mut with: impl FnMut(usize)) {
-    let short = mapping.0 as u16;
-    let (blocks, rest) = short_ids.as_chunks::<BLOCK>();
-    let mut look = |places: Range<usize>| {
-        for place in places {
-            if ids[place] == mapping.0 {
-                with(place);
-            }
-        }
-    };
-    for (number, block) in blocks.iter().enumerate() {
-        if block.iter().fold(false, |found, &id| found | (id == short)) {
-            look(number * BLOCK..(number + 1) * BLOCK);
-        }
+fn wake(slot: &mut Slot, asleep: &mut u64) {
+    if *asleep > 0 {
+        slot.time = std::mem::take(asleep);
     }
-    look(ids.len() - rest.len()..ids.len());
 }
 
 #[cfg(test)]
@@ -101,23 +167,20 @@ mod tests {
     use super::super::Shape;
     use super::*;
 
-    #[test]
-    fn mappings_with_equal_lower_halves_are_told_apart() {
-        let mut filters = Filters::new([Shape::of_slots(6, 64); 2], true, true);
-        filters.pass(1, 3, 7, false, 1);
-        filters.pass(1, 4, 7 + (1 << 16), false, 2);
-        filters.sleep(1, MappingId(7));
-        let time = |line: u64| filters.slots[filters.slot(1, line)].time;
-        assert_eq!([time(3), time(4)], [0, 2]);
+    fn filters(slots: u64) -> Filters {
+        let mut filters = Filters::new([Shape::of_slots(6, slots); 2], true, true);
+        filters.let_slots_sleep();
+        filters.trust([1, 1]);
+        filters
+    }
+
+    fn awake(filters: &Filters) -> Vec<u64> {
+        filters.slots.iter().map(|slot| slot.time).filter(|&time| time > 0).collect()
     }
 
     #[test]
     fn slots_sleep_until_their_lines_are_accessed() {
-        let mut filters = Filters::new([Shape::of_slots(6, 64); 2], true, true);
-        filters.trust([1, 1]);
-        let awake = |filters: &Filters| -> Vec<u64> {
-            filters.slots.iter().map(|slot| slot.time).filter(|&time| time > 0).collect()
-        };
+        let mut filters = filters(64);
         for (line, mapping, now) in [(3, 7, 1), (40, 7, 2), (41, 8, 3)] {
             assert_eq!(filters.drops_or_wakes(1, line, false, now), (false, false));
             assert_eq!(filters.pass(1, line, mapping, false, now), None);
@@ -140,5 +203,41 @@ mod tests {
         // A store to a clean line passes, and its slot is awake.
         assert_eq!(filters.drops_or_wakes(1, 41, true, 8), (false, true));
         assert_eq!(awake(&filters), [3]);
+    }
+
+    #[test]
+    fn the_slots_of_a_page_sleep_and_wake_together() {
+        for slots in [1, 8, 64, 512] {
+            let mut filters = filters(slots);
+            // The page of mapping 5 is in each third slot, and the pages of other mappings are in the other slots.
+            let page_of = |slot: u64| if slot % 3 == 0 { 5 } else { slot as u32 % 3 };
+            for slot in 0..slots {
+                filters.pass(1, slot, page_of(slot), false, slot + 1);
+            }
+            let of_page = |is_held: bool| -> Vec<u64> {
+                (0..slots).filter(|&slot| (page_of(slot) == 5) == is_held).map(|slot| slot + 1).collect()
+            };
+            let last = of_page(true).pop().unwrap();
+            assert_eq!(filters.last_access(1, MappingId(5)), last);
+            assert_eq!(filters.last_access(0, MappingId(5)), 0);
+            filters.sleep(1, MappingId(5));
+            assert_eq!(awake(&filters), of_page(false));
+            assert_eq!(filters.last_access(1, MappingId(5)), 0);
+            filters.wake(0, MappingId(5));
+            assert_eq!(awake(&filters), of_page(false));
+            filters.wake(1, MappingId(5));
+            assert_eq!(awake(&filters), (1..=slots).collect::<Vec<_>>());
+            // Other lines take the slots, and then the page of mapping 5 takes them back.
+            for slot in 0..slots {
+                filters.pass(1, slot + slots, 6, false, slots + slot + 1);
+            }
+            filters.sleep(1, MappingId(5));
+            assert_eq!(awake(&filters).len() as u64, slots);
+            assert_eq!(filters.last_access(1, MappingId(5)), 0);
+            filters.pass(1, slots - 1, 5, false, 3 * slots);
+            assert_eq!(filters.last_access(1, MappingId(5)), 3 * slots);
+            filters.sleep(1, MappingId(5));
+            assert_eq!(awake(&filters).len() as u64, slots - 1);
+        }
     }
 }
