@@ -398,8 +398,8 @@ impl Mmu {
         self.set_last(port, first, slot, key);
     }
 
-    /// Does what [`Mmu::fill_knowing`] does for a page that no TLB of the port holds: the port's last look-up has missed
-    /// the page, and nothing has filled the page since.
+    /// Does what [`Mmu::fill_knowing`] does for a page that no TLB of the port holds: the port's last look-up has
+    /// missed the page, and nothing has filled the page since.
     ///
     /// # Panics
     /// The port has no TLB for pages of this size.

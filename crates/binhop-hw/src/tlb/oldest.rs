@@ -12,7 +12,8 @@ use super::use_times::{LastUses, UsesOf};
 ///
 /// This holds until a time becomes less: [`OldestSlots::forget`] must be called where a slot becomes empty.
 ///
-/// The caller of the TLBs may know later uses of slots. A winner of which the caller knows a later use plays again, too.
+/// The caller of the TLBs may know later uses of slots. A winner of which the caller knows a later use plays again,
+/// too.
 #[derive(Clone, Debug)]
 pub(super) struct OldestSlots {
     /// The times that the tournament knows, by position. A place without a slot has a time that no slot has.

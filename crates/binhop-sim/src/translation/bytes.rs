@@ -6,12 +6,13 @@ use super::{Tlbs, Walk, WalkStep};
 use crate::machine::TranslationConfig;
 
 /// The bytes of an entry of a TLB or walk cache: its slot, its time, up to eight heads of chains, the draws of its set,
-/// and the mapping that it is known to translate.
-const ENTRY: u64 = 24 + 4 + 32 + 4 + 16 + 8;
+/// its part of a tournament, which has up to two leaves for each entry, and the mapping that it is known to translate.
+const ENTRY: u64 = 24 + 4 + 32 + 4 + 2 * 16 + 8;
 /// The bytes of a page in the lists of what shared TLBs were told, while the lists grow.
 const TOLD: u64 = 176;
-/// The bytes of a page whose entry in shared TLBs may be known, while the list grows.
-const KNOWN: u64 = 24;
+/// The bytes of a page whose entry in shared TLBs may be known, in lists that double: its entries and last uses, the
+/// bits of its ports, and the groups of its slots in the filters.
+const KNOWN: u64 = 2 * (24 + 1 + 16);
 /// The bytes of a page in the lists that a lane copies.
 const COPIED: u64 = 128;
 /// The bytes of an entry of a table page that belongs to a tree.

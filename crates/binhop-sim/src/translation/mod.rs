@@ -101,10 +101,10 @@ impl Walk {
         TlbPage { number: OF_TABLE | page.number >> in_table, ..page }
     }
 
-    /// Asks the TLBs, and fills them where they miss. Counts the misses. After a walk, the caller must see to it that the
-    /// TLBs were told of the page ([`Tlbs::tell`]). `shifts` has a number for each level that the
-    /// walk reads. `whole` is the run of the huge page, if the run is whole in the lane. `uses` are the uses of which
-    /// the TLBs do not know.
+    /// Asks the TLBs, and fills them where they miss. Counts the misses. After a walk, the caller must see to it that
+    /// the TLBs were told of the page ([`Tlbs::tell`]). `shifts` has a number for each level that the walk reads.
+    /// `whole` is the run of the huge page, if the run is whole in the lane. `uses` are the uses of which the TLBs do
+    /// not know.
     pub(crate) fn decide(
         &self,
         tlbs: &mut Tlbs,
@@ -233,7 +233,8 @@ impl Tlbs {
         Self { mmu, pages: Told::new(), runs: Told::new() }
     }
 
-    /// Notes that the TLBs hold the page of a walk. `whole` is the run of the huge page, if the run is whole in the lane.
+    /// Notes that the TLBs hold the page of a walk. `whole` is the run of the huge page, if the run is whole in the
+    /// lane.
     pub(crate) fn tell(&mut self, config: &TranslationConfig, walk: &Walk, whole: Option<u32>) {
         match whole {
             Some(run) => {
