@@ -24,16 +24,16 @@ const UNKNOWN: u32 = u32::MAX;
 /// The mapping that an entry is not known to translate. No mapping has this number.
 const NO_MAPPING: u32 = u32::MAX;
 
-/// `KnownPage` is what is known of the page of a mapping.
+/// `EntriesOfPage` is what is known of the entries that translate a page, and of their uses.
 #[derive(Clone, Copy)]
-struct KnownPage {
+struct EntriesOfPage {
     /// For each port, the entry that translates the page, or [`UNKNOWN`].
     entries: [u32; 2],
     /// For each filter, the time of the last access through a slot that another line has taken since.
     uses: [u64; 2],
 }
 
-impl KnownPage {
+impl EntriesOfPage {
     const UNKNOWN: Self = Self { entries: [UNKNOWN; 2], uses: [0; 2] };
 }
 
@@ -45,7 +45,7 @@ pub(super) struct KnownPages {
     /// reads no more than these bits, so they take little room.
     ports: Vec<u8>,
     /// What else is known of the page of each mapping.
-    pages: Vec<KnownPage>,
+    pages: Vec<EntriesOfPage>,
     /// For each entry, the mapping whose page it is known to translate, or [`NO_MAPPING`].
     mappings: Vec<u32>,
     /// True if no entry is known, and all slots of the filters are asleep or empty.
@@ -78,7 +78,7 @@ impl KnownPages {
             self.mappings.resize(entry as usize + 1, NO_MAPPING);
         }
         if self.pages.len() <= mapping.index() {
-            self.pages.resize(mapping.index() + 1, KnownPage::UNKNOWN);
+            self.pages.resize(mapping.index() + 1, EntriesOfPage::UNKNOWN);
             self.ports.resize(mapping.index() + 1, 0);
         }
         self.is_empty = false;

@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cache::lines::steps::{Call, Compared, PAGE_LINES_LOG2, Step, compare, shape, steps},
+        cache::lines::steps::{Call, PAGE_LINES_LOG2, Step, compare, compared, shape, steps},
         replacement::{Fifo, Plru, Random, Srrip},
     };
 
@@ -306,20 +306,7 @@ mod tests {
         }
     }
 
-    impl<P: PackedPolicy> Compared for Forced<P> {
-        fn evict(&mut self, set: usize) -> Option<Word> {
-            self.array.evict(set)
-        }
-        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
-            self.array.remove(set, selected, removed);
-        }
-        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
-            self.array.clean(set, selected, cleaned);
-        }
-        fn in_order(&self, set: usize) -> Vec<u64> {
-            self.array.in_order(set)
-        }
-    }
+    compared!([P: PackedPolicy] Forced<P>, array);
 
     /// Compares the array with a plain array, once with the instructions of every processor, and once with each
     /// further choice that this processor has.

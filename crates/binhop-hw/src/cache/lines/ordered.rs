@@ -78,9 +78,9 @@ impl OrderedArray {
 
     /// Returns the sets for a loop that is compiled for one kind of search.
     #[inline(always)]
-    fn searched<S: Search>(&mut self) -> Searched<'_, S> {
+    fn searched<S: Search>(&mut self) -> SearchedTags<'_, S> {
         let (last, page_lines_log2) = (self.tags.ways() - 1, self.tags.page_lines_log2());
-        Searched { tags: self.tags.all_mut(), last, page_lines_log2, search: PhantomData }
+        SearchedTags { tags: self.tags.all_mut(), last, page_lines_log2, search: PhantomData }
     }
 
     /// Calls a visitor with the sets, with the fastest search that this processor has.
@@ -92,25 +92,25 @@ impl OrderedArray {
         if V::IS_HASHED {
             unreachable!("a hashed index does not tell the number of a line");
         }
-        instructions.run(ArrayVisitor { array: self, visitor });
+        instructions.run(OrderedVisitor { array: self, visitor });
     }
 }
 
-/// `ArrayVisitor` is a loop over the lines of an array that is compiled for each kind of search.
-struct ArrayVisitor<'a, V> {
+/// `OrderedVisitor` is a loop over the lines of an array that is compiled for each kind of search.
+struct OrderedVisitor<'a, V> {
     array: &'a mut OrderedArray,
     visitor: V,
 }
 
-impl<V: SetsVisitor> SearchVisitor for ArrayVisitor<'_, V> {
+impl<V: SetsVisitor> SearchVisitor for OrderedVisitor<'_, V> {
     #[inline(always)]
     fn visit<S: Search>(self) {
         self.visitor.visit(&mut self.array.searched::<S>());
     }
 }
 
-/// `Searched` is the sets of an array, for a loop that is compiled for one kind of search.
-struct Searched<'a, S> {
+/// `SearchedTags` is the tags of an array, for a loop that is compiled for one kind of search.
+struct SearchedTags<'a, S> {
     tags: &'a mut [Tags],
     /// The last way.
     last: usize,
@@ -118,7 +118,7 @@ struct Searched<'a, S> {
     search: PhantomData<S>,
 }
 
-impl<S: Search> Searched<'_, S> {
+impl<S: Search> SearchedTags<'_, S> {
     /// Returns the page of a line of some set.
     #[inline(always)]
     fn page(&self, key: u64) -> u32 {
@@ -126,7 +126,7 @@ impl<S: Search> Searched<'_, S> {
     }
 }
 
-impl<S: Search> Sets for Searched<'_, S> {
+impl<S: Search> Sets for SearchedTags<'_, S> {
     #[inline(always)]
     fn touch(&mut self, set: usize, key: u64, dirty: u64, newly_dirty: &mut u64) -> bool {
         let clean = tag_of(self.page(key), 0);
@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cache::lines::steps::{Call, Compared, PAGE_LINES_LOG2, compare, shape, steps},
+        cache::lines::steps::{Call, PAGE_LINES_LOG2, compare, compared, shape, steps},
         replacement::Lru,
     };
 
@@ -220,20 +220,7 @@ mod tests {
         }
     }
 
-    impl Compared for Forced {
-        fn evict(&mut self, set: usize) -> Option<Word> {
-            self.array.evict(set)
-        }
-        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
-            self.array.remove(set, selected, removed);
-        }
-        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
-            self.array.clean(set, selected, cleaned);
-        }
-        fn in_order(&self, set: usize) -> Vec<u64> {
-            self.array.in_order(set)
-        }
-    }
+    compared!([] Forced, array);
 
     proptest! {
         #[test]

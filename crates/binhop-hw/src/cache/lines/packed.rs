@@ -174,24 +174,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        cache::lines::steps::{Compared, Step, compare, shape, steps},
+        cache::lines::steps::{Step, compare, compared, shape, steps},
         replacement::{Fifo, Lru, Plru, Random, Srrip},
     };
 
-    impl<P: PackedPolicy> Compared for PackedArray<P> {
-        fn evict(&mut self, set: usize) -> Option<Word> {
-            self.evict(set)
-        }
-        fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
-            self.remove(set, selected, removed);
-        }
-        fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
-            self.clean(set, selected, cleaned);
-        }
-        fn in_order(&self, set: usize) -> Vec<u64> {
-            self.in_order(set)
-        }
-    }
+    compared!([P: PackedPolicy] PackedArray<P>);
 
     fn equals_plain_array<P: PackedPolicy>(ways: usize, steps: &[Step]) {
         compare::<P, _>(&shape(ways), &mut [PackedArray::<P>::new(&shape(ways))], steps);

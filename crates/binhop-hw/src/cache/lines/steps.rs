@@ -99,6 +99,27 @@ pub(super) trait Compared: Sets {
     fn in_order(&self, set: usize) -> Vec<u64>;
 }
 
+/// Implements [`Compared`] by functions of the same names, which the type or its field has.
+macro_rules! compared {
+    ([$($parameters:tt)*] $array:ty $(, $field:ident)?) => {
+        impl<$($parameters)*> $crate::cache::lines::steps::Compared for $array {
+            fn evict(&mut self, set: usize) -> Option<Word> {
+                self$(.$field)?.evict(set)
+            }
+            fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word)) {
+                self$(.$field)?.remove(set, selected, removed);
+            }
+            fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
+                self$(.$field)?.clean(set, selected, cleaned);
+            }
+            fn in_order(&self, set: usize) -> Vec<u64> {
+                self$(.$field)?.in_order(set)
+            }
+        }
+    };
+}
+pub(super) use compared;
+
 /// Checks that arrays do at each step what a plain array does.
 pub(super) fn compare<P: Policy, A: Compared>(shape: &ArrayShape, arrays: &mut [A], steps: &[Step]) {
     let number = |set: usize| set as u32 % (1 << PAGE_LINES_LOG2);

@@ -33,13 +33,13 @@ struct Missed {
     /// Their places among the requests.
     places: [u8; AT_ONCE],
     /// What they evicted.
-    victims: [Victim; AT_ONCE],
+    victims: [EvictedLine; AT_ONCE],
     number: usize,
 }
 
-/// `Victim` is the line that left.
+/// `EvictedLine` is the line that a request has evicted.
 #[derive(Clone, Copy)]
-struct Victim {
+struct EvictedLine {
     at: LineAddr,
     /// 1 if the line was dirty, and 0 if it was clean or there was no line.
     dirty: u32,
@@ -51,7 +51,7 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
     /// Replays requests.
     #[inline(always)]
     pub(super) fn exchange<S: Sets>(&mut self, sets: &mut S, requests: &[Request]) {
-        let no_victim = Victim { at: ANY.at, dirty: 0 };
+        let no_victim = EvictedLine { at: ANY.at, dirty: 0 };
         let mut missed = Missed { places: [0; AT_ONCE], victims: [no_victim; AT_ONCE], number: 0 };
         let mut located = [0; AT_ONCE];
         let mut log = [ANY; 2 * AT_ONCE];
@@ -106,7 +106,7 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
             written_back[class] += exchange.evicted_dirty;
             missed.places[number as usize % AT_ONCE] = place as u8;
             if !N::COUNTS {
-                let victim = Victim { at: exchange.victim, dirty: exchange.evicted_dirty as u32 };
+                let victim = EvictedLine { at: exchange.victim, dirty: exchange.evicted_dirty as u32 };
                 missed.victims[number as usize % AT_ONCE] = victim;
             }
             number += exchange.missed as u32;
