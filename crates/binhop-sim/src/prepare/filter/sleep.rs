@@ -210,7 +210,7 @@ mod tests {
         for slots in [1, 8, 64, 512] {
             let mut filters = filters(slots);
             // The page of mapping 5 is in each third slot, and the pages of other mappings are in the other slots.
-            let page_of = |slot: u64| if slot % 3 == 0 { 5 } else { slot as u32 % 3 };
+            let page_of = |slot: u64| if slot.is_multiple_of(3) { 5 } else { slot as u32 % 3 };
             for slot in 0..slots {
                 filters.pass(1, slot, page_of(slot), false, slot + 1);
             }
