@@ -108,7 +108,7 @@ def summary_of(
 def summarise(results: pl.DataFrame, confidence: float = 0.95, keys: list[str] = KEYS) -> pl.DataFrame:
     """Returns a row per workload, phase and metric of a tidy table. Other `keys` may tell rows apart.
 
-    The other columns are those of `summary_of`; undefined statistics are null.
+    The other columns are the statistics of `summary_of`; undefined statistics are null.
     """
     check_confidence(confidence)
     of = results.group_by(keys, maintain_order=True).agg("seed", pl.col("value").cast(pl.Float64))

@@ -1,4 +1,4 @@
-"""Tests summaries bit for bit with those of Polars, and that a result is the same with and without Polars."""
+"""Tests summaries bit for bit against Polars, and that a result is the same with and without Polars."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ mod tests {
         assert!(chi2 < 33.7, "{chi2}: {seen:?}");
     }
 
-    /// The draws of a shuffle are those that are made one by one, wherever the shuffle begins and ends.
+    /// A shuffle takes the draws that are made one by one, wherever it begins and ends.
     #[test]
     fn a_shuffle_takes_one_draw_for_each_place() {
         let (rng, stream) = (Rng::new(5), Stream::new(Domain::FrameOrder, 1));

@@ -61,12 +61,13 @@ UNUSED: Mapping[str, tuple[str, Any]] = {
     "rich.markdown": ("Markdown", type("Markdown", (), {})),
     "rich.traceback": ("Traceback", type("Traceback", (), {})),
 }
-"""What Typer's help imports and no help of binhop uses: a name of each module, and what stands for it."""
+"""Typer's help imports these modules, and no help of binhop uses them. Each has a name that Typer takes from
+it, and an object that stands for it."""
 
 
 @contextmanager
 def _without_unused_modules() -> Iterator[None]:
-    """Puts empty modules in place of those that Typer's help imports and no help of binhop uses."""
+    """Puts empty modules in place of the modules of `UNUSED`."""
     replaced = [name for name in UNUSED if name not in sys.modules]
     for name in replaced:
         sys.modules[name] = ModuleType(name)

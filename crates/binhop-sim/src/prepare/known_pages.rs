@@ -44,7 +44,7 @@ pub(super) struct KnownPages {
     /// For each mapping, the bits of the ports for which an entry is known to translate its page. A row that is passed
     /// reads no more than these bits, so they take little room.
     ports: Vec<u8>,
-    /// What else is known of the page of each mapping.
+    /// The entries and the uses of the page of each mapping.
     pages: Vec<EntriesOfPage>,
     /// For each entry, the mapping whose page it is known to translate, or [`NO_MAPPING`].
     mappings: Vec<u32>,

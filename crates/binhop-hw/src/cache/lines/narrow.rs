@@ -1,8 +1,8 @@
 //! `NarrowArray` holds sets of 9 to 16 ways, with 32 bits for each line.
 //!
 //! No line moves: the state of the replacement is one word of each set. `tag_sets.rs` says what a set has of each line.
-//! Packed sets (`packed.rs`) serve the other caches, and ordered sets (`ordered.rs`) those that replace the least
-//! recently used line.
+//! Ordered sets (`ordered.rs`) serve caches that replace the least recently used line, and packed sets (`packed.rs`)
+//! serve the other caches.
 
 use std::{hint::select_unpredictable, marker::PhantomData, ops::Range};
 

@@ -1,8 +1,8 @@
 //! A search compares a tag with the tags of all ways of a set at once, or a word with several words.
 //!
 //! [`Instructions`] is chosen once for many accesses, because a function with wide instructions cannot be compiled
-//! into its caller. So the whole loop over accesses is compiled for each choice: see [`Instructions::run`]. Every choice
-//! returns the same bits, and every processor has [`Instructions::Portable`].
+//! into its caller. So the whole loop over accesses is compiled for each choice: see [`Instructions::run`]. Every
+//! choice returns the same bits, and every processor has [`Instructions::Portable`].
 #![allow(
     unsafe_code,
     reason = "only unsafe code can call functions for processors that have some instructions"
@@ -45,7 +45,7 @@ pub(crate) trait Search {
     /// Returns a bit for each way whose tag is `tag`, apart from the dirty bits of both.
     fn find(tags: &Tags, tag: u32) -> u32;
 
-    /// Puts a tag in front of the tags. Those before a place move up by one, and the tag at the place is lost.
+    /// Puts a tag in front of the tags. The tags before a place move up by one, and the tag at the place is lost.
     fn move_up(tags: &mut Tags, place: usize, first: u32);
 
     /// Brings a tag to the front of tags that stand in the order of their last access. If the tag is not there, it is

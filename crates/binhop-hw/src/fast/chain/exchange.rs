@@ -28,11 +28,11 @@ const ANY: Request = Request {
     data: 0,
 };
 
-/// `Missed` is the requests that missed, of those that take one step together.
+/// `Missed` is the requests that missed, among the requests that take one step together.
 struct Missed {
     /// Their places among the requests.
     places: [u8; AT_ONCE],
-    /// What they evicted.
+    /// The lines that they evicted.
     victims: [EvictedLine; AT_ONCE],
     number: usize,
 }
@@ -85,7 +85,7 @@ impl<L: LocatePage, N: NextLevel<CLASSES>, T: Translation, const CLASSES: usize>
         own
     }
 
-    /// Looks for the lines of requests in their sets, and puts those there that are missing.
+    /// Looks for the lines of requests in their sets, and puts missing lines there.
     #[inline(always)]
     fn exchange_lines<S: Sets>(
         &mut self,

@@ -19,7 +19,8 @@ use crate::CacheConfig;
 const MOST_PAGES: usize = if cfg!(debug_assertions) { 16 } else { u16::MAX as usize };
 
 /// The neighbouring line numbers whose sets stand together. More neighbours share fewer loads of memory, but then the
-/// sets of one line number are spread over more memory than the processor's caches hold.
+/// sets of one line number are spread over more memory than the processor's caches hold. Two are enough, because many
+/// accesses of a line number are made together.
 const NEIGHBOURS: usize = 2;
 
 /// `DirectSets` holds the sets of one direct-mapped cache in every lane. They have no order of replacement.

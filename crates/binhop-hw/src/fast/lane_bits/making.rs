@@ -1,4 +1,4 @@
-//! This part of [`LaneBits`] makes accesses: those that waited, in level 1 and in each back.
+//! This part of [`LaneBits`] makes the accesses that waited, in level 1 and in each back.
 
 use binhop_base::Kind;
 

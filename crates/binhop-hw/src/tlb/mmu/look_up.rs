@@ -98,14 +98,7 @@ impl Mmu {
     /// # Panics
     /// The port has no TLB for pages of this size.
     pub fn fill_knowing(&mut self, port: usize, page: TlbPage, of_table: bool, uses: &impl LastUses) {
-        let key = PageKey::new(page);
-        self.note_pending();
-        let first = self.first_level(port, key);
-        if let Some(second) = self.second_level(first, key) {
-            self.put(second, key, of_table, uses);
-        }
-        let slot = self.put(first, key, of_table, uses);
-        self.set_last(port, first, slot, key);
+        self.fill_by(port, page, |mmu, tlb, key| mmu.put(tlb, key, of_table, uses));
     }
 
     /// Does what [`Mmu::fill_knowing`] does for a page that no TLB of the port holds: the port's last look-up has
@@ -115,13 +108,19 @@ impl Mmu {
     /// The port has no TLB for pages of this size.
     #[inline]
     pub fn fill_missed(&mut self, port: usize, page: TlbPage, uses: &impl LastUses) {
+        self.fill_by(port, page, |mmu, tlb, key| mmu.insert(tlb, key, false, uses));
+    }
+
+    /// Fills the port's first level and the second level behind it. `put` puts a page into a TLB, and returns the slot.
+    #[inline(always)]
+    fn fill_by(&mut self, port: usize, page: TlbPage, put: impl Fn(&mut Self, usize, PageKey) -> usize) {
         let key = PageKey::new(page);
         self.note_pending();
         let first = self.first_level(port, key);
         if let Some(second) = self.second_level(first, key) {
-            self.insert(second, key, false, uses);
+            put(self, second, key);
         }
-        let slot = self.insert(first, key, false, uses);
+        let slot = put(self, first, key);
         self.set_last(port, first, slot, key);
     }
 

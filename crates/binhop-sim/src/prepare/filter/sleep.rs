@@ -103,7 +103,7 @@ impl Filters {
         for group in bits(groups[port]) {
             let places = self.places_of_group(port, group, places.slots_log2[port]);
             for (slot, &id) in self.slots[places.clone()].iter().zip(&self.ids[places]) {
-                // Which slots hold a line of the page cannot be predicted.
+                // A processor cannot predict which slots hold a line of the page.
                 let time = if id == mapping.0 { slot.time } else { 0 };
                 last = last.max(time);
             }
