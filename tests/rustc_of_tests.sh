@@ -6,7 +6,7 @@
 # BINHOP_WRAPPER is the user's own wrapper, or empty. Cargo does not see the contents of this script: after an edit the
 # programs are compiled anew only by `cargo clean`.
 case "$CARGO_PKG_NAME $* " in
-  "binhop-hw "*"--crate-name integration "* | "binhop-hw "*"--crate-name coherence "*) ;;
+  "binhop-hw "*"--crate-name coherence "*) ;;
   "binhop-workload "*"--crate-name streams "*) ;;
   *" --test "*) set -- "$@" -C opt-level=0 ;;
 esac
