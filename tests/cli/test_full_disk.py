@@ -176,17 +176,10 @@ def test_a_reader_that_has_gone_hides_no_error(command: Command) -> None:
     assert done.stderr == f"binhop: --json: /dev/full: {FULL}\n"
 
 
-@pytest.fixture(scope="module")
-def model_table() -> pl.DataFrame:
-    """Returns the model's table of LF91, which takes seconds and depends on no program."""
-    return lf91.model_table()
-
-
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model_table: pl.DataFrame) -> None:
+def short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Makes the reproduction of papers take seconds, with empty pictures. Other tests draw them."""
     monkeypatch.setitem(lf91.LENGTHS, "smoke", dict.fromkeys(lf91.REFERENCES, 20_000))
-    monkeypatch.setattr(lf91, "model_table", lambda: model_table)
     monkeypatch.setattr(vl_convert, "svg_to_png", lambda *_, **__: b"")
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: "")
     text = re.sub(r'^length = ".*"$', 'length = "20k"', kh90.STUDY.read_text(), flags=re.MULTILINE)

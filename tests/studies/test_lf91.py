@@ -250,8 +250,9 @@ def test_a_stopped_study_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def counted(trace: str, **options: object) -> PagingResult:
         if trace in stop:
             raise KeyboardInterrupt
+        result = whole(trace, **options)
         passes.append((trace, options["pid_hash"]))
-        return whole(trace, **options)
+        return result
 
     monkeypatch.setattr(study.faults, "paging", counted)
     monkeypatch.setitem(study.LENGTHS, "smoke", dict.fromkeys(study.REFERENCES, LENGTH))

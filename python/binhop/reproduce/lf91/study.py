@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from binhop import faults
@@ -156,8 +157,9 @@ class _Total:
         return tell
 
 
+@cache
 def model_table() -> pl.DataFrame:
-    """Returns the model at the memories of Figure 1, beside a Monte Carlo."""
+    """Returns the model at the memories of Figure 1, beside a Monte Carlo. A process draws it once."""
     rows = []
     for size in MODEL_SIZES:
         for colors in faults.COLORS:
