@@ -159,7 +159,7 @@ class _Total:
 
 @cache
 def model_table() -> pl.DataFrame:
-    """Returns the model at the memories of Figure 1, beside a Monte Carlo. A process draws it once."""
+    """Returns the model at the memories of Figure 1, beside a Monte Carlo that is drawn only once."""
     rows = []
     for size in MODEL_SIZES:
         for colors in faults.COLORS:
