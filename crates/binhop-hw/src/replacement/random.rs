@@ -11,28 +11,31 @@ pub(crate) struct Random {
     rng: Rng,
     /// The cache's index, in the upper bits of the stream number; the first set is in the lower 48.
     stream: u64,
-    /// The number of victims that each set has had.
+    /// For each set, the number of victims that it has had. The lower [`way_bits`](Self::way_bits) have the way of the
+    /// next victim + 1, drawn when the previous victim was taken. A draw takes longer than the rest of a miss, and
+    /// nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. One word holds both, so the
+    /// processor waits for one line of memory and not for two.
     victims: Vec<u64>,
-    /// The way of each set's next victim + 1, drawn when the previous victim was taken. A draw takes longer than the
-    /// rest of a miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim.
-    next: Vec<u32>,
+    /// The bits that the number of ways takes. The other bits, 32 or more, count the victims of a set.
+    way_bits: u32,
 }
 
-const NOT_DRAWN: u32 = 0;
+const NOT_DRAWN: u64 = 0;
 
 impl Random {
     /// Returns the way of a set's next victim, and draws the one after it.
     #[inline]
     fn next_victim(&mut self, set: usize, ways: u64) -> usize {
-        let stream = Stream::new(Domain::Victim, self.stream | set as u64);
-        let (count, next) = (&mut self.victims[set], &mut self.next[set]);
-        if *next == NOT_DRAWN {
-            *next = self.rng.below(stream, *count, ways) as u32 + 1;
+        let Self { rng, stream, victims, way_bits } = self;
+        let stream = Stream::new(Domain::Victim, *stream | set as u64);
+        let of_set = &mut victims[set];
+        let count = *of_set >> *way_bits;
+        let mut next = *of_set & ((1 << *way_bits) - 1);
+        if next == NOT_DRAWN {
+            next = rng.below(stream, count, ways) + 1;
         }
-        let way = *next - 1;
-        *count += 1;
-        *next = self.rng.below(stream, *count, ways) as u32 + 1;
-        way as usize
+        *of_set = (count + 1) << *way_bits | (rng.below(stream, count + 1, ways) + 1);
+        next as usize - 1
     }
 }
 
@@ -45,12 +48,14 @@ impl Policy for Random {
     const HITS_ARE_NEUTRAL: bool = true;
 
     fn new(array: &ArrayShape) -> Self {
-        let (stream, sets) = ((array.cache as u64) << 48 | array.first as u64, array.sets);
-        Self { rng: array.rng, stream, victims: vec![0; sets], next: vec![NOT_DRAWN; sets] }
+        let stream = (array.cache as u64) << 48 | array.first as u64;
+        // A cache has fewer than 2^32 ways.
+        let way_bits = (array.ways as u32).ilog2() + 1;
+        Self { rng: array.rng, stream, victims: vec![0; array.sets], way_bits }
     }
 
     fn bytes_of_a_set(_ways: u64) -> u64 {
-        (size_of::<u64>() + size_of::<u32>()) as u64
+        size_of::<u64>() as u64
     }
 
     #[inline]
@@ -66,17 +71,17 @@ impl Policy for Random {
 
     #[inline]
     fn read_ahead(&self, set: usize) -> u64 {
-        self.victims[set] ^ u64::from(self.next[set])
+        self.victims[set]
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
     fn victims(&self, set: usize) -> u64 {
-        self.victims[set]
+        self.victims[set] >> self.way_bits
     }
 
     fn set_victims(&mut self, set: usize, victims: u64) {
-        (self.victims[set], self.next[set]) = (victims, NOT_DRAWN);
+        self.victims[set] = victims << self.way_bits | NOT_DRAWN;
     }
 }
 
