@@ -13,10 +13,10 @@ pub(crate) struct Random {
     stream: u64,
     /// For each set, the number of victims that it has had. The lower [`way_bits`](Self::way_bits) have the way of the
     /// next victim + 1, drawn when the previous victim was taken. A draw takes longer than the rest of a miss, and
-    /// nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. One word holds both, so the
-    /// processor waits for one line of memory and not for two.
+    /// nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. One word holds both, so a miss
+    /// reads one line of memory for them.
     victims: Vec<u64>,
-    /// The bits that the number of ways takes. The other bits, 32 or more, count the victims of a set.
+    /// The bits that the number of ways takes. It is below 2^32, so at least 32 bits count the victims of a set.
     way_bits: u32,
 }
 
@@ -49,8 +49,7 @@ impl Policy for Random {
 
     fn new(array: &ArrayShape) -> Self {
         let stream = (array.cache as u64) << 48 | array.first as u64;
-        // A cache has fewer than 2^32 ways.
-        let way_bits = (array.ways as u32).ilog2() + 1;
+        let way_bits = array.ways.ilog2() + 1;
         Self { rng: array.rng, stream, victims: vec![0; array.sets], way_bits }
     }
 
