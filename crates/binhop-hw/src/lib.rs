@@ -48,7 +48,7 @@ pub use dram::{
 };
 pub use fast::direct_mapped::{CommonCounts, DirectMappedFilter};
 pub use fast::known_hits::KnownHitFilter;
-pub use fast::lane_bits::{BitsAccess, By, CountsOfLane, LaneBits, MOST_LANES, SetsBytes};
+pub use fast::lane_bits::{BitsAccess, By, CountsOfLane, LaneBits, MOST_LANES, MOST_MARKS, SetsBytes};
 pub use fast::lru_stack::{LruStack, LruStackShape, Member};
 pub use fast::two_levels::TwoLevels;
 pub use fast::{FastPath, FastPathSet, FastPaths};

@@ -3,7 +3,7 @@
 use binhop_base::{Agent, Agents, Kind, LineAddr, PageId, Rng, Translation};
 use binhop_hw::{
     Back, BitsAccess, By, CacheConfig, Computer, Counted, CountedCaches, Front, LaneBits, Level, MOST_LANES,
-    Replacement, Request, Resident, Tree, TreeConfig, WritebackOrder,
+    MOST_MARKS, Replacement, Request, Resident, Tree, TreeConfig, WritebackOrder,
 };
 
 use super::{BackModel, Draw, Event, PAGE, Plain, assert_equal_backs, only, world};
@@ -274,6 +274,16 @@ fn step(stepper: &mut Computer, agent: Agent, access: &BitsAccess, world: &World
     }
 }
 
+/// Returns the demand misses of each cache of a stepper that count in MPI.
+fn misses_in_mpi(stepper: &Computer, agent: Agent) -> Vec<u64> {
+    let of = |cache: usize| {
+        let own = stepper.counters(cache).misses.demand();
+        let of_agent = stepper.by_agent(cache)[0].misses.demand();
+        own + if agent.counts_in_mpi() { of_agent } else { 0 }
+    };
+    (0..stepper.front.tree().config().caches.len()).map(of).collect()
+}
+
 /// Many lanes, each a bit, in which an agent makes accesses, too: level 1 and a chain behind it. At some event the
 /// lanes leave the bits, and each goes on by itself.
 pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
@@ -303,6 +313,7 @@ pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
     // Few accesses may wait, so that a full list is simulated between placements.
     bits.let_wait(1 + events.len() % 23);
     let (mut placed, mut waiting, mut at) = (Placed::default(), Vec::new(), 0);
+    let (mut marks, mut at_marks) = (0, vec![Vec::new(); lanes]);
     while at <= events.len() {
         let event = events.get(at).copied().unwrap_or(Event::Replay);
         at += 1;
@@ -312,18 +323,51 @@ pub(super) fn lane_bits_of_two_agents(draw: &Draw, events: &[Event]) {
                 let (page_id, line) = (PageId(page), (offset / 16) as u32);
                 let by = by(kind, page, offset);
                 let access = BitsAccess { page: page_id, line, kind, by, is_part: false };
-                waiting.push(access);
+                waiting.push(Some(access));
                 bits.wait(access);
                 continue;
             }
-            Event::FlushPage(_) => continue,
+            Event::FlushPage(_) => {
+                // A mark stands here.
+                if marks < MOST_MARKS {
+                    marks += 1;
+                    waiting.push(None);
+                    bits.pass_mark();
+                }
+                continue;
+            }
             Event::Replay => {}
         }
-        for ((stepper, world), served) in steppers.iter_mut().zip(&worlds).zip(&mut served) {
-            waiting.iter().for_each(|access| step(stepper, agent, access, world, served));
+        let lanes = steppers.iter_mut().zip(&worlds).zip(&mut served).zip(&mut at_marks);
+        for (((stepper, world), served), at_marks) in lanes {
+            for access in &waiting {
+                match access {
+                    Some(access) => step(stepper, agent, access, world, served),
+                    None => at_marks.push(misses_in_mpi(stepper, agent)),
+                }
+            }
         }
         bits.access_waiting();
         waiting.clear();
+        for (lane, at_marks) in at_marks.iter_mut().enumerate() {
+            for cache in 0..tree.config().caches.len() {
+                let expected: Vec<u64> = at_marks.iter().map(|misses| misses[cache]).collect();
+                let mut counted = vec![0; expected.len()];
+                match tree.in_front(cache) {
+                    true => bits.front_misses_at_marks(lane, cache, &mut counted),
+                    false => bits.back_misses_at_marks(lane, 0, cache, &mut counted),
+                }
+                assert_eq!(counted, expected);
+            }
+            // Some marks are kept while further accesses are made.
+            if at.is_multiple_of(2) {
+                at_marks.clear();
+            }
+        }
+        if at.is_multiple_of(2) {
+            bits.forget_marks();
+            marks = 0;
+        }
         assert_equal_bits(std::slice::from_ref(&tree), std::slice::from_ref(&steppers), &bits);
         for (lane, served) in served.iter().enumerate() {
             let of = |kind| bits.served(lane, kind);

@@ -1,15 +1,16 @@
 //! `LaneBundle` simulates up to 64 lanes together, where a lane is a bit of its caches.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use binhop_base::{Agent, LineAddr, MappingId, PageId, Result, Rng, Translation};
-use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES};
+use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES, MOST_MARKS};
 
 use super::bundle_walks::BundleWalks;
 use super::lane::{CONTROL, Lane, PageInFrame};
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{Block, Control, Entries, Row};
+use crate::prepare::{Block, Control, Entries, FrontCounts, Mark, Row, StreamCounts};
 use crate::sharing::FEWEST_LANES;
 use crate::translation::TlbEvent;
 
@@ -39,14 +40,26 @@ pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
     lanes.div_ceil(workers).clamp(FEWEST_LANES, MOST_LANES)
 }
 
+/// `PassedMark` is a mark between processes or intervals, at which lanes read their demand misses alone.
+pub(super) struct PassedMark {
+    pub(super) mark: Mark,
+    pub(super) stream: StreamCounts,
+    /// The counts of a shared front up to the mark.
+    pub(super) shared: Option<Arc<FrontCounts>>,
+}
+
 /// `LaneBundle` holds lanes whose caches are equal, under any placements, and these caches.
 pub(super) struct LaneBundle {
     pub(super) lanes: Vec<Lane>,
     /// The caches of all lanes, and the accesses that wait: the requests of a shared front, or the accesses of rows and
     /// walks. A page that is new to the lanes changes nothing for the accesses before it. So accesses wait until a
-    /// control reads their counts or flushes a page, or until there are [`MOST_WAITING`] of them. The more accesses are
-    /// simulated together, the more accesses fall into one row of the bits' tables.
+    /// control reads all their counts or flushes a page, or until there are [`MOST_WAITING`] of them. The more accesses
+    /// are simulated together, the more accesses fall into one row of the bits' tables.
     bits: LaneBits,
+    /// The marks that were passed while accesses waited. Lanes learn of them when these accesses have been made.
+    passed: Vec<PassedMark>,
+    /// Room for what a lane counts at these marks.
+    room: Vec<u64>,
     /// The walks of all lanes, if addresses are translated.
     walks: Option<BundleWalks>,
     /// True if some backs are not simulated in bits.
@@ -69,7 +82,7 @@ impl LaneBundle {
         bits.let_wait(most_waiting(lanes[0].is_behind_shared_front(), has_other_backs));
         let walks = lanes[0].translation().map(|(config, first)| BundleWalks::new(config, first, trees[0].0));
         assert!(walks.is_none() || !has_other_backs, "walks are made in the bits alone");
-        Self { walks, lanes, bits, has_other_backs }
+        Self { walks, lanes, bits, passed: Vec::new(), room: Vec::new(), has_other_backs }
     }
 
     /// Returns whether the bundle must end before this block, because a front is no longer shared or each lane gets
@@ -81,12 +94,41 @@ impl LaneBundle {
     }
 
     /// Ends the bundle. Each lane continues by itself.
-    pub(super) fn split(mut self) -> Vec<Lane> {
-        self.bits.access_waiting();
+    pub(super) fn split(mut self) -> Result<Vec<Lane>> {
+        self.access_waiting()?;
         let Self { mut lanes, bits, walks, .. } = self;
         let leave = |(place, lane): (usize, &mut Lane)| lane.leave_bundle(&bits, place, walks.as_ref());
         lanes.iter_mut().enumerate().for_each(leave);
-        lanes
+        Ok(lanes)
+    }
+
+    /// Makes the accesses that wait. Then lanes learn of the marks that were passed meanwhile.
+    fn access_waiting(&mut self) -> Result<()> {
+        let Self { lanes, bits, passed, room, .. } = self;
+        bits.access_waiting();
+        if !passed.is_empty() {
+            let pass = |(place, lane): (usize, &mut Lane)| lane.pass_marks(passed, (bits, place), room);
+            lanes.iter_mut().enumerate().try_for_each(pass)?;
+            bits.forget_marks();
+            passed.clear();
+        }
+        Ok(())
+    }
+
+    /// Passes a mark without making the accesses that wait. Returns false if lanes must read all their counts at it.
+    fn pass(&mut self, mark: &Control) -> Result<bool> {
+        let Control::Mark(mark @ (Mark::Process(_) | Mark::Interval(_)), stream, shared) = mark else {
+            return Ok(false);
+        };
+        if self.has_other_backs || self.lanes.iter().any(Lane::reads_all_at_marks) {
+            return Ok(false);
+        }
+        if self.passed.len() == MOST_MARKS {
+            self.access_waiting()?;
+        }
+        self.bits.pass_mark();
+        self.passed.push(PassedMark { mark: *mark, stream: **stream, shared: shared.clone() });
+        Ok(true)
     }
 
     /// Simulates a block in all lanes. `check` is told of work other than entries, as the number of entries that would
@@ -115,13 +157,17 @@ impl LaneBundle {
                 check(WALK)?;
                 continue;
             }
+            if self.pass(control)? {
+                check(self.lanes.len() * CONTROL)?;
+                continue;
+            }
             match control {
-                Control::Mark(..) => self.bits.access_waiting(),
+                Control::Mark(..) => self.access_waiting()?,
                 Control::Place { request, .. } if self.bits.knows(request.page) => self.bits.access_waiting(),
                 _ => {}
             }
             check(self.lanes.len() * CONTROL)?;
-            let Self { lanes, bits, walks, has_other_backs } = self;
+            let Self { lanes, bits, walks, has_other_backs, .. } = self;
             for (place, lane) in lanes.iter_mut().enumerate() {
                 let placed =
                     lane.control_in_bundle(block, number, tables, recency, (bits, place, walks.as_ref()))?;
@@ -223,6 +269,7 @@ impl LaneBundle {
     /// Ends the simulation. Returns the lanes with their final counts.
     pub(super) fn into_lanes(mut self) -> Vec<Lane> {
         self.bits.access_waiting();
+        assert!(self.passed.is_empty(), "the end of the stream is a mark at which every count is read");
         let Self { mut lanes, bits, .. } = self;
         let in_bits = lanes[0].trees_in_bits().iter().filter(|(_, in_bits)| *in_bits).count();
         let mut backs: Vec<_> = (0..in_bits).map(|back| bits.backs(back).into_iter()).collect();

@@ -378,7 +378,8 @@ impl MemoryEstimate {
                     // Each bit of the frame that chooses the set has a word for each page.
                     let bins = (cache.sets() * cache.line.bytes()).div_ceil(machine.memory().page.bytes());
                     let page = sum.page + u64::from(bins.ilog2()) * size_of::<u64>() as u64;
-                    self.bundle.add(Sum { fixed: slots, page, ..Sum::default() });
+                    let fixed = slots + LaneBits::mark_bytes();
+                    self.bundle.add(Sum { fixed, page, ..Sum::default() });
                     if machine.translation().is_some() {
                         self.add_at_eviction(safe, false, sum);
                     }
@@ -421,6 +422,7 @@ impl MemoryEstimate {
         let lines = machine.memory().page.bytes() >> cache.line.log2();
         self.lines_in_bundle += lines;
         let SetsBytes { fixed, page, crowding, most } = LaneBits::shared_bytes(cache, machine.memory().page);
+        let fixed = fixed + LaneBits::mark_bytes();
         self.bundle.add(Sum { fixed, page: page + lines.div_ceil(8), ..Sum::default() });
         let sum = Sum { page_alone: crowding, ..Sum::default() };
         self.in_bundles.push(WhenFull { safe: 0, sum, most });

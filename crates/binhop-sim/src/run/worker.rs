@@ -221,7 +221,9 @@ impl WorkerGroup {
         let Self { lanes, bundles, equal, requests, tables, recency, unchecked } = self;
         tables.extend(&block.mappings);
         if bundles.iter().any(|bundle| bundle.ends_before(block)) {
-            lanes.extend(bundles.drain(..).flat_map(LaneBundle::split));
+            for bundle in bundles.drain(..) {
+                lanes.extend(bundle.split()?);
+            }
         }
         if equal.iter().any(|equal| equal.ends_before(block)) {
             lanes.extend(equal.drain(..).flat_map(EqualLanes::split));

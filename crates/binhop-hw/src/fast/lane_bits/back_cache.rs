@@ -4,6 +4,7 @@ use binhop_base::{Kind, PageId, PerKind, Rng};
 
 use super::{
     By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack,
+    after_marks::{MissesAfterMarks, Part},
     counter::LaneCounter,
     frames::{LaneFrames, PlacedPage},
     front_requests::{FrontRequest, RequestCounts},
@@ -24,6 +25,8 @@ pub(super) struct BitsRequest {
     pub(super) kind: Kind,
     pub(super) by: By,
     pub(super) is_part: bool,
+    /// The part of the stream that makes the request.
+    pub(super) part: Part,
 }
 
 /// The requests of one agent, and what followed from them.
@@ -71,6 +74,7 @@ pub(super) struct BackCache {
     by_agent: [RequestsOfAgent; 2],
     evictions: LaneCounter,
     dirtied: LaneCounter,
+    pub(super) after_marks: MissesAfterMarks,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
     /// Room for the victims of a request.
@@ -78,8 +82,14 @@ pub(super) struct BackCache {
 }
 
 impl BackCache {
-    /// Makes an empty cache. Each lane draws from a generator of its own.
-    pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
+    /// Makes an empty cache. Each lane draws from a generator of its own. `agent_counts` says whether the demand misses
+    /// of the agent other than the user count at marks, too.
+    pub(super) fn new(
+        number: usize,
+        cache: &CacheConfig,
+        (lines_of, seeds): (LinesOf, &[Rng]),
+        agent_counts: bool,
+    ) -> Self {
         Self {
             number,
             lines_of,
@@ -89,6 +99,7 @@ impl BackCache {
             by_agent: Default::default(),
             evictions: LaneCounter::default(),
             dirtied: LaneCounter::default(),
+            after_marks: MissesAfterMarks::new(agent_counts),
             purged: vec![[0; 2]; seeds.len()],
             victims: Box::new([(0, 0); MOST_LANES]),
         }
@@ -112,7 +123,7 @@ impl BackCache {
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
     ) -> Mask {
-        let BitsRequest { key, kind, by, is_part } = request;
+        let BitsRequest { key, kind, by, is_part, part } = request;
         let written = if is_data(kind) { lanes } else { 0 };
         let [resident, dirty] = self.lines.get(key);
         let missed = lanes & !resident;
@@ -129,6 +140,9 @@ impl BackCache {
         }
         let counts = &mut self.by_agent[by.agent()];
         counts.misses[kind].add(missed);
+        if part > 0 && kind.is_demand() {
+            self.after_marks.count(part, by, missed);
+        }
         if is_data(kind) && is_part {
             counts.in_part.add(missed);
         }
@@ -255,10 +269,15 @@ impl BackCache {
         self.purged[lane][1]
     }
 
-    /// Returns the user's demand misses of a lane.
-    pub(super) fn demand_misses(&self, lane: usize) -> u64 {
-        let misses = &self.by_agent[0].misses;
-        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| misses[kind].get(lane)).sum()
+    /// Returns the demand misses of the user and of the other agent in a lane.
+    pub(super) fn demand_misses(&self, lane: usize) -> [u64; 2] {
+        let kinds = [Kind::Fetch, Kind::Load, Kind::Store];
+        self.by_agent.each_ref().map(|counts| kinds.iter().map(|&kind| counts.misses[kind].get(lane)).sum())
+    }
+
+    /// Fills `at_marks` with the demand misses of a lane up to each mark that was passed.
+    pub(super) fn misses_at_marks(&self, lane: usize, at_marks: &mut [u64]) {
+        self.after_marks.at_marks(lane, self.demand_misses(lane), at_marks);
     }
 
     /// Returns the counts of the agent other than the user in a lane. `asks` says whether the agent asks this cache

@@ -1,9 +1,10 @@
 //! `BackChain` holds the caches behind level 1 of one tree, in every lane.
 
-use binhop_base::{Kind, PageId, PerKind, Rng};
+use binhop_base::{Agent, Kind, PageId, PerKind, Rng};
 
 use super::{
     By, LinesOf, Mask, WrittenBack,
+    after_marks::Part,
     back_cache::{BackCache, BitsRequest},
     frames::{LaneFrames, PlacedPage},
     front_requests::{FrontRequest, FrontRequests},
@@ -39,11 +40,12 @@ pub(super) struct BackLevel {
 impl BackChain {
     /// Makes the caches of a tree with these numbers. The caches are empty.
     pub(super) fn new(tree: &Tree, chain: &[usize], seeds: &[Rng], agent_asks: bool) -> Self {
+        let agent_counts = tree.config().agents.others().any(Agent::counts_in_mpi);
         let level = |&number: &usize| {
             let cache = &tree.config().caches[number];
             let lines_of = LinesOf::new(cache, tree.config().page);
             BackLevel {
-                cache: BackCache::new(number, cache, lines_of, seeds),
+                cache: BackCache::new(number, cache, (lines_of, seeds), agent_counts),
                 writes_first: cache.writeback_order == WritebackOrder::BeforeFill,
                 written_back: Vec::new(),
                 missing: Vec::new(),
@@ -76,9 +78,9 @@ impl BackChain {
             if let Some(request) = later.get(AHEAD) {
                 first.prefetch(request.key(own));
             }
-            let &FrontRequest { line_log2, lanes, kind, by, .. } = request;
+            let &FrontRequest { line_log2, part, lanes, kind, by, .. } = request;
             let is_part = own > u32::from(line_log2);
-            let line = BitsRequest { key: request.key(own), kind, by, is_part };
+            let line = BitsRequest { key: request.key(own), kind, by, is_part, part };
             let at_memory = handle(&mut self.levels, line, lanes, all, frames);
             if request.is_after_walk() {
                 served(request, at_memory);
@@ -185,10 +187,10 @@ fn handle(
     if missed == 0 || behind.is_empty() {
         return missed;
     }
-    let (above, by) = (level.cache.lines_of, request.by);
+    let (above, by, part) = (level.cache.lines_of, request.by, request.part);
     let writes = |behind: &mut [BackLevel]| {
         if !level.written_back.is_empty() {
-            write_back(behind, &level.written_back, (above, by), all, frames);
+            write_back(behind, &level.written_back, (above, by, part), all, frames);
         }
     };
     if level.writes_first {
@@ -202,7 +204,7 @@ fn handle(
     let mut at_memory = 0;
     if let Some(kind) = read {
         let smaller = behind[0].cache.lines_of.line_log2 - above.line_log2;
-        let read = BitsRequest { key: request.key >> smaller, kind, by, is_part: false };
+        let read = BitsRequest { key: request.key >> smaller, kind, by, is_part: false, part };
         at_memory = ask(behind, read, missed, all, frames);
     }
     if !level.writes_first {
@@ -215,7 +217,7 @@ fn handle(
 fn write_back(
     levels: &mut [BackLevel],
     lines: &[WrittenBack],
-    (above, by): (LinesOf, By),
+    (above, by, part): (LinesOf, By, Part),
     all: Mask,
     frames: &LaneFrames,
 ) {
@@ -224,7 +226,8 @@ fn write_back(
     level.cache.take_data(lines, (above, by), &mut missing);
     let smaller = level.cache.lines_of.line_log2 - above.line_log2;
     for &(key, lanes) in &missing {
-        let request = BitsRequest { key: key >> smaller, kind: Kind::Writeback, by, is_part: smaller > 0 };
+        let request =
+            BitsRequest { key: key >> smaller, kind: Kind::Writeback, by, is_part: smaller > 0, part };
         handle(levels, request, lanes, all, frames);
     }
     missing.clear();

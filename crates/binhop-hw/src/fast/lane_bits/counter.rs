@@ -22,12 +22,14 @@ pub(super) struct LaneCounter {
     /// The number of lists added since the planes were emptied.
     added: u32,
     totals: Box<[u64; MOST_LANES]>,
+    /// True if a total may differ from 0.
+    has_totals: bool,
 }
 
 impl Default for LaneCounter {
     fn default() -> Self {
         let totals = Box::new([0; MOST_LANES]);
-        Self { waiting: [0; WAITING], waits: 0, planes: [0; PLANES], added: 0, totals }
+        Self { waiting: [0; WAITING], waits: 0, planes: [0; PLANES], added: 0, totals, has_totals: false }
     }
 }
 
@@ -41,6 +43,9 @@ fn carry(plane: &mut Mask, one: Mask, other: Mask) -> Mask {
 }
 
 impl LaneCounter {
+    /// The bytes that a counter takes.
+    pub(super) const BYTES: u64 = (size_of::<Self>() + size_of::<[u64; MOST_LANES]>()) as u64;
+
     /// Counts an event in these lanes.
     #[inline]
     pub(super) fn add(&mut self, lanes: Mask) {
@@ -77,12 +82,12 @@ impl LaneCounter {
     fn empty(&mut self) {
         let counts: [u64; MOST_LANES] = std::array::from_fn(|lane| self.get(lane));
         *self.totals = counts;
-        (self.planes, self.added) = ([0; PLANES], 0);
+        (self.planes, self.added, self.has_totals) = ([0; PLANES], 0, true);
     }
 
     /// Adds the counts of another counter, which has counted few events.
     pub(super) fn add_all(&mut self, other: &Self) {
-        debug_assert!(other.totals.iter().all(|&count| count == 0), "its planes were never full");
+        debug_assert!(!other.has_totals, "its planes were never full");
         other.waiting[..other.waits].iter().for_each(|&lanes| self.add(lanes));
         if other.added == 0 {
             return;
@@ -103,13 +108,15 @@ impl LaneCounter {
 
     /// Forgets all events.
     pub(super) fn clear(&mut self) {
-        debug_assert!(self.totals.iter().all(|&count| count == 0), "its planes were never full");
         (self.waits, self.added, self.planes) = (0, 0, [0; PLANES]);
+        if std::mem::take(&mut self.has_totals) {
+            self.totals.fill(0);
+        }
     }
 
     /// Returns whether no event was counted.
     pub(super) fn is_clear(&self) -> bool {
-        self.waits == 0 && self.added == 0
+        self.waits == 0 && self.added == 0 && !self.has_totals
     }
 
     /// Returns the count of a lane.

@@ -4,6 +4,7 @@ use binhop_base::{Kind, PageId, PerKind};
 
 use super::{
     By, LinesOf, LinesOfLanes, Mask, WrittenBack,
+    after_marks::{MissesAfterMarks, Part},
     counter::LaneCounter,
     frames::LaneFrames,
     front_requests::RequestCounts,
@@ -63,12 +64,20 @@ pub(super) struct FrontCache {
     /// The lines that came to an empty set. Every other line that came has evicted a line.
     filled: LaneCounter,
     dirtied: LaneCounter,
+    pub(super) after_marks: MissesAfterMarks,
     /// For each lane, the lines that were flushed, and the dirty lines among them.
     purged: Vec<[u64; 2]>,
 }
 
 impl FrontCache {
-    pub(super) fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
+    /// Makes an empty cache. `agent_counts` says whether the demand misses of the agent other than the user count at
+    /// marks, too.
+    pub(super) fn new(
+        number: usize,
+        cache: &CacheConfig,
+        (lines_of, lanes): (LinesOf, usize),
+        agent_counts: bool,
+    ) -> Self {
         let slots = cache.sets().min(1 << lines_of.log2);
         Self {
             number,
@@ -79,6 +88,7 @@ impl FrontCache {
             by_agent: Default::default(),
             filled: LaneCounter::default(),
             dirtied: LaneCounter::default(),
+            after_marks: MissesAfterMarks::new(agent_counts),
             purged: vec![[0; 2]; lanes],
         }
     }
@@ -100,7 +110,7 @@ impl FrontCache {
     #[inline(always)]
     pub(super) fn access<S: Search>(
         &mut self,
-        FrontAccess { key, slot, kind, by, .. }: FrontAccess,
+        (part, FrontAccess { key, slot, kind, by, .. }): (Part, FrontAccess),
         lanes: Mask,
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
@@ -120,6 +130,7 @@ impl FrontCache {
             }
             return 0;
         }
+        self.after_marks.count(part, by, missed);
         let page = self.lines_of.page(key);
         let bins = match self.bin_bits {
             0 => 0,
@@ -171,10 +182,15 @@ impl FrontCache {
         self.purged[lane][1]
     }
 
-    /// Returns the user's demand misses of a lane.
-    pub(super) fn demand_misses(&self, lane: usize) -> u64 {
-        let misses = &self.by_agent[0].misses;
-        [Kind::Fetch, Kind::Load, Kind::Store].iter().map(|&kind| misses[kind].get(lane)).sum()
+    /// Returns the demand misses of the user and of the other agent in a lane.
+    pub(super) fn demand_misses(&self, lane: usize) -> [u64; 2] {
+        let kinds = [Kind::Fetch, Kind::Load, Kind::Store];
+        self.by_agent.each_ref().map(|counts| kinds.iter().map(|&kind| counts.misses[kind].get(lane)).sum())
+    }
+
+    /// Fills `at_marks` with the demand misses of a lane up to each mark that was passed.
+    pub(super) fn misses_at_marks(&self, lane: usize, at_marks: &mut [u64]) {
+        self.after_marks.at_marks(lane, self.demand_misses(lane), at_marks);
     }
 
     /// Gives an empty cache the contents and counts that this cache has in one lane.

@@ -5,7 +5,7 @@
 
 use binhop_base::{Kind, PerKind};
 
-use super::{By, MOST_LANES, Mask, counter::LaneCounter};
+use super::{By, MOST_LANES, Mask, after_marks::Part, counter::LaneCounter};
 
 /// The number of requests that wait before the backs handle them. Tests make few requests, and check assertions.
 const WAITING: usize = if cfg!(debug_assertions) { 16 } else { 2048 };
@@ -16,6 +16,7 @@ pub(super) struct FrontRequest {
     /// The line of level 1, and the logarithm of its size.
     pub(super) key: u64,
     pub(super) line_log2: u8,
+    pub(super) part: Part,
     pub(super) kind: Kind,
     pub(super) by: By,
     pub(super) lanes: Mask,

@@ -4,6 +4,7 @@ use binhop_base::Kind;
 
 use super::{
     BitsAccess, By, LaneBits, Mask, Served,
+    after_marks::{MissesAfterMarks, Part},
     back_cache::BitsRequest,
     back_chain::AHEAD,
     bucket::BucketOf,
@@ -24,25 +25,44 @@ impl LaneBits {
         self.access_waiting_with(fastest());
     }
 
+    /// Passes a mark: from here on, demand misses are counted apart until [`LaneBits::forget_marks`]. Accesses that wait
+    /// need not be made. At most [`MOST_MARKS`](super::MOST_MARKS) marks are passed before they are forgotten.
+    pub fn pass_mark(&mut self) {
+        self.waiting.pass_mark();
+        self.each_after_marks(MissesAfterMarks::pass);
+    }
+
+    /// Forgets the marks that were passed. No access waits.
+    pub fn forget_marks(&mut self) {
+        self.waiting.forget_marks();
+        self.each_after_marks(MissesAfterMarks::forget);
+    }
+
+    fn each_after_marks(&mut self, act: impl FnMut(&mut MissesAfterMarks)) {
+        let fronts = self.fronts.iter_mut().map(|front| &mut front.after_marks);
+        let levels = self.backs.iter_mut().flat_map(|back| &mut back.levels);
+        fronts.chain(levels.map(|level| &mut level.cache.after_marks)).for_each(act);
+    }
+
     fn access_waiting_with(&mut self, instructions: Instructions) {
         let nothing = WaitingAccesses::new(BucketOf::ONE, 0, [0; 2]);
         let mut waiting = std::mem::replace(&mut self.waiting, nothing);
-        waiting.take_all(|accesses| self.make(accesses, instructions));
+        waiting.take_all(|part, accesses| self.make((part, accesses), instructions));
         self.waiting = waiting;
         self.ask_backs();
     }
 
-    /// Makes accesses in order.
+    /// Makes accesses of a part of the stream in order.
     #[inline]
-    fn make(&mut self, accesses: &[BitsAccess], instructions: Instructions) {
+    fn make(&mut self, (part, accesses): (Part, &[BitsAccess]), instructions: Instructions) {
         if self.fronts.is_empty() {
-            self.replay_all(accesses);
+            self.replay_all(part, accesses);
         } else {
-            instructions.run(AccessesVisitor { bits: self, accesses });
+            instructions.run(AccessesVisitor { bits: self, part, accesses });
         }
     }
 
-    fn replay_all(&mut self, requests: &[BitsAccess]) {
+    fn replay_all(&mut self, part: Part, requests: &[BitsAccess]) {
         let Self { all, frames, backs, served, .. } = self;
         for back in backs {
             let lines_of = back.levels[0].cache.lines_of;
@@ -52,7 +72,7 @@ impl LaneBits {
                     back.levels[0].cache.prefetch(key(later));
                 }
                 let &BitsAccess { kind, by, is_part, .. } = access;
-                let request = BitsRequest { key: key(access), kind, by, is_part };
+                let request = BitsRequest { key: key(access), kind, by, is_part, part };
                 let at_memory = back.request_in_all(request, *all, frames);
                 if by == By::UserAfterWalk {
                     let served = &mut served[kind as usize];
@@ -78,21 +98,22 @@ impl LaneBits {
 
     /// Makes an access in level 1. Its requests wait for the backs.
     #[inline(always)]
-    fn access_line<S: Search>(&mut self, access: FrontAccess) {
+    fn access_line<S: Search>(&mut self, part: Part, access: FrontAccess) {
         let Self { all, frames, fronts, ports, requests, asked, written_back, .. } = self;
-        let missed = fronts[usize::from(access.front)].access::<S>(access, *all, frames, written_back);
+        let missed =
+            fronts[usize::from(access.front)].access::<S>((part, access), *all, frames, written_back);
         if missed == 0 {
             return;
         }
         let FrontAccess { key, port, kind, by, .. } = access;
         let port = &ports[usize::from(port)];
         let line_log2 = port.lines_of.line_log2 as u8;
-        let read = FrontRequest { key, line_log2, kind, by, lanes: missed };
+        let read = FrontRequest { key, line_log2, part, kind, by, lanes: missed };
         if !port.writes_first {
             asked.push(read);
         }
         for &(key, lanes) in &*written_back {
-            asked.push(FrontRequest { key, line_log2, kind: Kind::Writeback, by, lanes });
+            asked.push(FrontRequest { key, line_log2, part, kind: Kind::Writeback, by, lanes });
         }
         if port.writes_first {
             asked.push(read);
@@ -129,7 +150,7 @@ impl LaneBits {
     #[cold]
     pub(super) fn access_now(&mut self, access: BitsAccess) {
         self.access_waiting();
-        self.make(&[access], fastest());
+        self.make((self.waiting.part(), &[access]), fastest());
         self.ask_backs();
     }
 }
@@ -142,13 +163,14 @@ fn fastest() -> Instructions {
 /// `AccessesVisitor` makes accesses with the instructions that it is compiled for.
 struct AccessesVisitor<'a> {
     bits: &'a mut LaneBits,
+    part: Part,
     accesses: &'a [BitsAccess],
 }
 
 impl SearchVisitor for AccessesVisitor<'_> {
     #[inline(always)]
     fn visit<S: Search>(self) {
-        let Self { bits, accesses } = self;
+        let Self { bits, part, accesses } = self;
         // The slots of many accesses are found ahead. If a branch of an access was predicted wrongly, the next access
         // waits for its slot alone, and not for the slot's address, too.
         let mut located = [FrontAccess::NONE; BLOCK];
@@ -158,7 +180,7 @@ impl SearchVisitor for AccessesVisitor<'_> {
                 *located = bits.locate(access);
             }
             for &access in &located[..accesses.len()] {
-                bits.access_line::<S>(access);
+                bits.access_line::<S>(part, access);
             }
         }
     }

@@ -32,6 +32,7 @@
 //! see `occupants.rs`. The ways of an LRU cache take no memory: see `lru_sets.rs`.
 
 mod access;
+mod after_marks;
 mod back_cache;
 mod back_chain;
 mod bucket;
@@ -59,6 +60,8 @@ use crate::{
     fast::{back_in_bits, behind_shared_front},
 };
 pub use access::{BitsAccess, By};
+pub use after_marks::MOST_MARKS;
+use after_marks::MissesAfterMarks;
 use back_cache::BackCache;
 use back_chain::BackChain;
 use bucket::BucketOf;
@@ -189,10 +192,12 @@ impl LaneBits {
         let mut numbers = vec![config.fetch];
         numbers.extend((config.data != config.fetch).then_some(config.data));
         let lines_of = |cache: &CacheConfig| LinesOf::new(cache, config.page);
+        let agent_counts = config.agents.others().any(Agent::counts_in_mpi);
         let fronts: Vec<FrontCache> = numbers
             .iter()
             .map(|&number| {
-                FrontCache::new(number, &config.caches[number], lines_of(&config.caches[number]), lanes)
+                let cache = &config.caches[number];
+                FrontCache::new(number, cache, (lines_of(cache), lanes), agent_counts)
             })
             .collect();
         let port = |number: usize| {
@@ -297,6 +302,12 @@ impl LaneBits {
     #[must_use]
     pub const fn request_bytes() -> u64 {
         FrontRequests::bytes()
+    }
+
+    /// Returns the bytes that the marks that were passed take here for each cache.
+    #[must_use]
+    pub const fn mark_bytes() -> u64 {
+        MissesAfterMarks::bytes()
     }
 
     /// Returns the bytes that the sets of a cache behind level 1 take here for all lanes together, without

@@ -46,7 +46,7 @@ impl LaneBits {
     /// The cache is no cache of level 1.
     #[must_use]
     pub fn front_misses(&self, lane: usize, cache: usize) -> u64 {
-        self.front(cache).demand_misses(lane)
+        self.front(cache).demand_misses(lane)[0]
     }
 
     /// Returns the user's demand misses of a cache of a back in one lane. `back` is its place among the backs that are
@@ -56,7 +56,24 @@ impl LaneBits {
     /// The cache does not belong to the back.
     #[must_use]
     pub fn back_misses(&self, lane: usize, back: usize, cache: usize) -> u64 {
-        self.backs[back].cache(cache).demand_misses(lane)
+        self.backs[back].cache(cache).demand_misses(lane)[0]
+    }
+
+    /// Fills `at_marks` with the demand misses of a cache of level 1 in one lane up to each mark that was passed: those of
+    /// the user, and those of the other agent if its misses count in MPI. No access waits.
+    ///
+    /// # Panics
+    /// The cache is no cache of level 1. `at_marks` has more or fewer places than marks were passed.
+    pub fn front_misses_at_marks(&self, lane: usize, cache: usize, at_marks: &mut [u64]) {
+        self.front(cache).misses_at_marks(lane, at_marks);
+    }
+
+    /// Fills `at_marks` for a cache of a back as [`LaneBits::front_misses_at_marks`] does for a cache of level 1.
+    ///
+    /// # Panics
+    /// The cache does not belong to the back. `at_marks` has more or fewer places than marks were passed.
+    pub fn back_misses_at_marks(&self, lane: usize, back: usize, cache: usize, at_marks: &mut [u64]) {
+        self.backs[back].cache(cache).misses_at_marks(lane, at_marks);
     }
 
     /// Returns what a cache of level 1 has counted in one lane.

@@ -4,6 +4,7 @@ use binhop_base::{Kind, PageId};
 
 use super::{
     BitsAccess, By,
+    after_marks::{MOST_MARKS, Part},
     bucket::{BucketOf, MOST_BUCKETS},
 };
 use crate::cache::prefetch::prefetch;
@@ -38,6 +39,10 @@ pub(super) struct WaitingAccesses {
     room: Vec<u32>,
     /// For each block in use, the block that follows in its chain.
     next: Vec<u32>,
+    /// For each mark passed while accesses wait, and for each bucket, the end of its chain at the mark.
+    ends: Vec<u32>,
+    /// The part of the stream in which the accesses begin.
+    first_part: Part,
     accesses: usize,
     /// The most accesses that wait.
     most: usize,
@@ -99,7 +104,17 @@ impl WaitingAccesses {
     pub(super) fn new(bucket: BucketOf, page_log2: u32, line_logs: [u32; 2]) -> Self {
         let chains = vec![BlockChain::default(); bucket.buckets()];
         let lines = line_logs.map(|line_log2| PackedLines::new(bucket, page_log2, line_log2));
-        Self { bucket, lines, chains, room: Vec::new(), next: Vec::new(), accesses: 0, most: usize::MAX }
+        Self {
+            bucket,
+            lines,
+            chains,
+            room: Vec::new(),
+            next: Vec::new(),
+            ends: Vec::new(),
+            first_part: 0,
+            accesses: 0,
+            most: usize::MAX,
+        }
     }
 
     /// Returns the number of accesses.
@@ -123,7 +138,7 @@ impl WaitingAccesses {
     pub(super) fn bytes(accesses: usize) -> usize {
         let places = accesses + MOST_BUCKETS * BLOCK;
         // The list of blocks doubles its room.
-        (places + 2 * places / BLOCK) * size_of::<u32>()
+        (places + 2 * places / BLOCK + MOST_MARKS * MOST_BUCKETS) * size_of::<u32>()
     }
 
     #[inline(always)]
@@ -157,6 +172,27 @@ impl WaitingAccesses {
         self.accesses += 1;
     }
 
+    /// Passes a mark: the next accesses belong to a further part of the stream.
+    pub(super) fn pass_mark(&mut self) {
+        if self.accesses == 0 {
+            self.first_part += 1;
+        } else {
+            self.ends.reserve_exact(MOST_MARKS * self.chains.len() - self.ends.len());
+            self.ends.extend(self.chains.iter().map(|chain| chain.end));
+        }
+    }
+
+    /// Forgets the marks. No access waits.
+    pub(super) fn forget_marks(&mut self) {
+        debug_assert_eq!(self.accesses, 0, "the accesses before a mark are made before its counts are read");
+        self.first_part = 0;
+    }
+
+    /// Returns the part of the stream to which the next accesses belong.
+    pub(super) fn part(&self) -> Part {
+        self.first_part + (self.ends.len() / self.chains.len()) as Part
+    }
+
     #[cold]
     fn add_block(&mut self, bucket: usize) {
         let (block, chain) = (self.next.len(), &mut self.chains[bucket]);
@@ -180,31 +216,43 @@ impl WaitingAccesses {
         BitsAccess { page, line, kind, by, is_part: access >> 5 & 1 == 1 }
     }
 
-    /// Calls `visit` with the accesses, bucket by bucket, and in order within a bucket. Removes them.
+    /// Calls `visit` with the accesses and their part of the stream, bucket by bucket, and in order within a bucket.
+    /// Removes them.
     #[inline]
-    pub(super) fn take_all(&mut self, mut visit: impl FnMut(&[BitsAccess])) {
+    pub(super) fn take_all(&mut self, mut visit: impl FnMut(Part, &[BitsAccess])) {
         let nothing =
             BitsAccess { page: PageId(0), line: 0, kind: Kind::Fetch, by: By::User, is_part: false };
         let mut accesses = [nothing; BLOCK];
-        for bucket in 0..self.chains.len() {
+        let buckets = self.chains.len();
+        for bucket in 0..buckets {
             let BlockChain { first, end } = std::mem::take(&mut self.chains[bucket]);
-            let (mut block, end) = (first as usize, end as usize);
             if end == 0 {
                 continue;
             }
-            loop {
-                let last = (end - 1) / BLOCK;
-                let packed = &self.room[block * BLOCK..if block == last { end } else { (block + 1) * BLOCK }];
-                for (access, &packed) in accesses.iter_mut().zip(packed) {
-                    *access = self.unpack(packed, bucket);
+            let ends = self.ends.iter().skip(bucket).step_by(buckets).copied();
+            // The place of the next access.
+            let start = first as usize * BLOCK;
+            let mut at = start;
+            for (part, end) in (self.first_part..).zip(ends.chain([end])) {
+                let end = end as usize;
+                // A chain that had no block at a mark has the end 0 there.
+                while end != 0 && at != end {
+                    if at != start && at.is_multiple_of(BLOCK) {
+                        at = self.next[at / BLOCK - 1] as usize * BLOCK;
+                    }
+                    let of_block = (at / BLOCK + 1) * BLOCK;
+                    let until = if (end - 1) / BLOCK == at / BLOCK { end } else { of_block };
+                    let packed = &self.room[at..until];
+                    for (access, &packed) in accesses.iter_mut().zip(packed) {
+                        *access = self.unpack(packed, bucket);
+                    }
+                    visit(part, &accesses[..packed.len()]);
+                    at = until;
                 }
-                visit(&accesses[..packed.len()]);
-                if block == last {
-                    break;
-                }
-                block = self.next[block] as usize;
             }
         }
+        self.first_part = self.part();
+        self.ends.clear();
         self.next.clear();
         self.accesses = 0;
     }
@@ -244,7 +292,7 @@ mod tests {
                 let mut expected = accesses;
                 expected.sort_by_key(|access| bucket.of(access.line, if access.kind == Kind::Fetch { 6 } else { 5 }));
                 let mut left = Vec::new();
-                waiting.take_all(|accesses| left.extend_from_slice(accesses));
+                waiting.take_all(|_, accesses| left.extend_from_slice(accesses));
                 prop_assert_eq!(left, expected);
                 prop_assert_eq!(waiting.len(), 0);
             }

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use binhop_base::{Agent, Agents, Kind, Result};
 use binhop_hw::{
-    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CountedCaches, MemoryCounters, Tree,
+    AgentCounters, AgentMemoryCounters, CacheCounters, Counted, CountedCaches, LaneBits, MemoryCounters, Tree,
 };
 
 use super::{BackKind, BackModel, Common};
 use crate::prepare::Mark;
 use crate::results::meter::OF_STREAM;
 use crate::results::tally::{ByAgent, Tally, add_dropped};
+use crate::run::lane_bundle::PassedMark;
 
 /// A lane that leads other lanes has caches of its own.
 const NEVER_LED: &str = "the leading lane is not led";
@@ -51,6 +52,40 @@ impl BackModel {
             };
             let tally = with_caches.tally_at(common);
             self.account.end_phase(mark, tally);
+        }
+        Ok(())
+    }
+
+    /// Passes marks between processes or intervals. The bits have counted the demand misses up to each of them in a lane
+    /// whose back they simulate.
+    pub(crate) fn pass_marks(
+        &mut self,
+        marks: &[PassedMark],
+        (bits, lane): (&LaneBits, usize),
+        room: &mut Vec<u64>,
+    ) -> Result<()> {
+        let Self { tree, kind_of_back, account, .. } = self;
+        let BackKind::Bits(back) = *kind_of_back else { unreachable!("the bits simulate every back") };
+        room.clear();
+        room.resize(tree.config().caches.len() * marks.len(), 0);
+        for (cache, misses) in room.chunks_mut(marks.len()).enumerate() {
+            match tree.in_front(cache) {
+                true if bits.has_fronts() => bits.front_misses_at_marks(lane, cache, misses),
+                true => {
+                    let in_front = marks.iter().map(|mark| mark.misses_in_front(tree, cache));
+                    misses.iter_mut().zip(in_front).for_each(|(misses, in_front)| *misses = in_front);
+                }
+                false => bits.back_misses_at_marks(lane, back, cache, misses),
+            }
+        }
+        let meter = account.meter();
+        for (number, PassedMark { mark, stream, .. }) in marks.iter().enumerate() {
+            let now = meter.now();
+            (now[0], now[1]) = (stream.instructions, stream.references);
+            for (now, misses) in now[OF_STREAM..].iter_mut().zip(room.chunks(marks.len())) {
+                *now = misses[number];
+            }
+            meter.mark(*mark)?;
         }
         Ok(())
     }
@@ -164,7 +199,20 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
             (false, BackKind::Stacked { .. }) => unreachable!("stacks have no agent but the user"),
             (false, BackKind::Led(_)) => unreachable!("{NEVER_LED}"),
         };
-        let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
-        *misses += counted.map(|(_, counts)| counts.misses.demand()).sum::<u64>();
+        *misses += misses_in_mpi(tree, counts);
+    }
+}
+
+/// Returns the demand misses of a cache that count in MPI, without the user's.
+fn misses_in_mpi(tree: &Tree, counts: &[AgentCounters]) -> u64 {
+    let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
+    counted.map(|(_, counts)| counts.misses.demand()).sum()
+}
+
+impl PassedMark {
+    /// Returns the demand misses of a cache of a shared front that count in MPI, up to the mark.
+    fn misses_in_front(&self, tree: &Tree, cache: usize) -> u64 {
+        let shared = self.shared.as_ref().expect("a shared front sends its counts with every mark");
+        shared.misses[cache] + shared.agents.get(cache).map_or(0, |counts| misses_in_mpi(tree, counts))
     }
 }

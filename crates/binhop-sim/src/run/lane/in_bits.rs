@@ -11,6 +11,7 @@ use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::TranslationConfig;
 use crate::prepare::Block;
 use crate::run::bundle_walks::BundleWalks;
+use crate::run::lane_bundle::PassedMark;
 use crate::run::recency::BlockRecency;
 
 /// `InBits` is what a lane keeps for the bundle that simulates its caches.
@@ -56,6 +57,22 @@ impl Lane {
         let here = Here { controls, number, tables, recency, bits: Some((bits, place)), walks, leader: None };
         self.control(&controls[number].1, here, &mut Vec::new())?;
         Ok(self.bits.as_mut().and_then(|in_bits| in_bits.placed.take()))
+    }
+
+    /// Passes marks between processes or intervals, whose demand misses the bits have counted apart. `place` is the
+    /// lane's number in the bundle, and `room` is room for these counts.
+    pub(crate) fn pass_marks(
+        &mut self,
+        marks: &[PassedMark],
+        (bits, place): (&LaneBits, usize),
+        room: &mut Vec<u64>,
+    ) -> Result<()> {
+        self.backs.iter_mut().try_for_each(|back| back.pass_marks(marks, (bits, place), room))
+    }
+
+    /// Returns whether the lane reads more than demand misses at a mark between processes or intervals.
+    pub(crate) fn reads_all_at_marks(&self) -> bool {
+        self.private.is_some()
     }
 
     /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle.
