@@ -44,7 +44,9 @@ fn prefetch(tree: &mut TreeConfig, cache: usize) {
 /// The cases are changes to the tree that allows every path, each with the paths that it leaves.
 #[test]
 fn each_path_refuses_the_trees_that_it_cannot_take() {
-    use FastPath::{BackBits, Chain, DirectMapped, KnownHits, LaneBits, LruStack, TwoLevels, TwoPhase};
+    use FastPath::{
+        BackBits, Chain, DirectMapped, FrontBits, KnownHits, LaneBits, LruStack, TwoLevels, TwoPhase,
+    };
     type Change = fn(&mut TreeConfig);
     let cases: &[(Change, &[FastPath])] = &[
         (|tree| tree.caches[1].inclusive = true, &[]),
@@ -70,32 +72,38 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
         ),
         (|tree| tree.caches[0].allocate = false, &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
         (|tree| tree.caches[0].hashed = true, &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
-        (|tree| resize(&mut tree.caches[0], 3, 4), &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
-        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase, LaneBits]),
-        (|tree| tree.caches[1].allocate = false, &[TwoPhase, LaneBits]),
-        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain, LaneBits]),
+        (
+            |tree| resize(&mut tree.caches[0], 3, 4),
+            &[Chain, DirectMapped, KnownHits, LruStack, BackBits, FrontBits],
+        ),
+        (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase, LaneBits, FrontBits]),
+        (|tree| tree.caches[1].allocate = false, &[TwoPhase, LaneBits, FrontBits]),
+        (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain, LaneBits, FrontBits]),
         (
             |tree| resize(&mut tree.caches[1], 2, 16),
-            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, BackBits],
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, BackBits, FrontBits],
         ),
-        (|tree| resize(&mut tree.caches[1], 64, 16), &[TwoPhase, Chain, KnownHits, LaneBits, BackBits]),
+        (
+            |tree| resize(&mut tree.caches[1], 64, 16),
+            &[TwoPhase, Chain, KnownHits, LaneBits, BackBits, FrontBits],
+        ),
         (
             |tree| resize(&mut tree.caches[1], 1, 4),
-            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, TwoLevels],
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, TwoLevels, FrontBits],
         ),
         (
             |tree| {
                 resize(&mut tree.caches[1], 2, 16);
                 tree.caches[1].replacement = Replacement::Srrip;
             },
-            &[TwoPhase, Chain, LaneBits],
+            &[TwoPhase, Chain, LaneBits, FrontBits],
         ),
         (
             |tree| {
                 resize(&mut tree.caches[1], 2, 16);
                 tree.caches[1].replacement = Replacement::Fifo;
             },
-            &[TwoPhase, Chain, KnownHits, LaneBits, BackBits],
+            &[TwoPhase, Chain, KnownHits, LaneBits, BackBits, FrontBits],
         ),
         (|tree| tree.caches[1].replacement = Replacement::Srrip, FastPath::ALL),
         (
@@ -103,7 +111,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches[1].next = Next::Cache(2);
                 tree.caches.push(plain("l3", 4096, 32, 1, Next::Memory));
             },
-            &[TwoPhase, Chain, LaneBits, BackBits],
+            &[TwoPhase, Chain, LaneBits, BackBits, FrontBits],
         ),
         // Each lane asks level 3 for other lines, so each has hits of its own there.
         (
@@ -111,7 +119,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches[1].next = Next::Cache(2);
                 tree.caches.push(plain("l3", 4096, 32, 2, Next::Memory));
             },
-            &[TwoPhase, Chain, LaneBits],
+            &[TwoPhase, Chain, LaneBits, FrontBits],
         ),
         // Each cache of level 1 asks a cache of its own.
         (
@@ -120,7 +128,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l2d", 1024, 32, 1, Next::Memory));
                 tree.data = 2;
             },
-            &[TwoPhase, LaneBits, TwoLevels],
+            &[TwoPhase, LaneBits, TwoLevels, FrontBits],
         ),
         // The data cache of level 1 asks memory.
         (
@@ -128,7 +136,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 64, 16, 1, Next::Memory));
                 tree.data = 2;
             },
-            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits],
+            &[TwoPhase, Chain, KnownHits, LruStack, LaneBits, FrontBits],
         ),
         // The two caches of level 1 differ in shape.
         (
@@ -136,7 +144,7 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
                 tree.caches.push(plain("l1d", 128, 16, 1, Next::Cache(1)));
                 tree.data = 2;
             },
-            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits, TwoLevels],
+            &[Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits, TwoLevels, FrontBits],
         ),
         (|tree| tree.caches[0].tag = TagBy::Asid, &[TwoPhase, TwoLevels]),
         // Both caches know global addresses.

@@ -240,7 +240,8 @@ impl RunOptions {
             .with(FastPath::KnownHits)
             .with(FastPath::LruStack)
             .with(FastPath::LaneBits)
-            .with(FastPath::BackBits);
+            .with(FastPath::BackBits)
+            .with(FastPath::FrontBits);
         self.without.or(if self.shares_stages() { FastPathSet::NONE } else { for_several })
     }
 

@@ -379,7 +379,9 @@ impl FrontGroup {
         let by_all = |path| allowed.iter().find_map(|tree| tree.why_not(path));
         let sifted = |cells: &Vec<usize>| KnownHitFilter::new(&trees(machines, cells)).is_some();
         let paths = FastPaths::decide(|path| match path {
-            FastPath::LaneBits | FastPath::BackBits if cells.iter().all(|&cell| are_equal(cell)) => {
+            FastPath::LaneBits | FastPath::BackBits | FastPath::FrontBits
+                if cells.iter().all(|&cell| are_equal(cell)) =>
+            {
                 Some(EQUAL_LANES)
             }
             FastPath::TwoPhase => allowed[0].why_not(path),
@@ -414,6 +416,13 @@ impl FrontGroup {
             }
             FastPath::BackBits if seeds < FEWEST_SEEDS_IN_BITS => Some("each placement has one or two lanes"),
             FastPath::BackBits => by_any(path).or_else(|| walks_refuse_bits(machines, cells, true)),
+            FastPath::FrontBits if sharing != FrontSharing::Shared => Some("no front is shared"),
+            FastPath::FrontBits if subscription.is_some() => Some("units act in each lane for itself"),
+            FastPath::FrontBits if injects => Some("page tables are walked"),
+            FastPath::FrontBits if seeds < FEWEST_SEEDS_IN_BITS => {
+                Some("each placement has one or two lanes")
+            }
+            FastPath::FrontBits => by_all(path),
             FastPath::KnownHits if lanes.iter().any(sifted) => None,
             FastPath::KnownHits if lanes.iter().all(|cells| cells.len() == 1) => {
                 Some("each lane has one back")
@@ -431,7 +440,7 @@ impl FrontGroup {
         let all_in_bits = (bits || shared_front) && cells.iter().all(|&cell| in_bits(cell));
         let paths = FastPaths::decide(|path| {
             let replaced = match path {
-                FastPath::LaneBits | FastPath::BackBits => None,
+                FastPath::LaneBits | FastPath::BackBits | FastPath::FrontBits => None,
                 // Where addresses are translated, the bundle ends before the first eviction.
                 FastPath::TwoPhase if bits && !injects => Some("level 1 is simulated in bits"),
                 FastPath::TwoPhase => None,

@@ -225,7 +225,9 @@ fn assert_bits_change_nothing(machines: &[Machine], events: &EventBatch, options
         simulate_all(machines, source, options, None, &mut |_| Ok(())).unwrap()
     };
     let bits = outcomes(&options);
-    let lanes = outcomes(&without(&without(&options, FastPath::BackBits), FastPath::LaneBits));
+    let in_bits = [FastPath::LaneBits, FastPath::BackBits, FastPath::FrontBits];
+    let off = in_bits.into_iter().fold(FastPathSet::NONE, FastPathSet::with);
+    let lanes = outcomes(&RunOptions { without: off, ..options.clone() });
     let threads = outcomes(&RunOptions { threads: 3, ..options });
     assert_eq!([bits.len(), lanes.len(), threads.len()], [machines.len(); 3]);
     for (bits, (lanes, threads)) in bits.iter().zip(lanes.iter().zip(&threads)) {
@@ -266,7 +268,7 @@ fn backs_of_many_lanes_in_bundles_are_each_lane_alone() {
         let in_bits = set(&[&[ways, replacement], &level3[..], &random, cost].concat());
         let plan = explained(std::slice::from_ref(&in_bits), 70, true);
         assert!(
-            plan.contains("back-bits\n") && plan.contains("  backs: in the bits of their lanes, until"),
+            plan.contains(", back-bits") && plan.contains("  backs: in the bits of their lanes, until"),
             "{plan}"
         );
         let machines = [in_bits, set(&["cache.l2.ways=4", "cache.l2.replacement=plru"])];
@@ -410,6 +412,47 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     assert_eq!(lines[1], "policy: Mine places pages, in place of each machine's own policy");
     let identity = SMALL.iter().position(|(name, _)| *name == "physical = virtual").unwrap();
     assert!(explain(&[machine(identity)], &[String::new()], &options, Some("Mine")).is_err());
+}
+
+/// Returns machines whose lanes share a front until a frame changes hands: because memory is scarce, or because frames of
+/// dead pages are used again at once. Level 1 then goes on in bits.
+fn with_level_1_that_goes_on_in_bits(scarce: bool) -> [Machine; 3] {
+    let first: &[&str] = match scarce {
+        true => &["memory.size=96KiB", "placement.pool=32KiB"],
+        false => &["placement.policy=buddy", "placement.fragmentation=50"],
+    };
+    let set = |settings: &[&str]| changed(2, &[first, settings].concat());
+    let elsewhere = if scarce { "placement.policy=first" } else { "placement.fragmentation=0" };
+    let lru = ["cache.l2.ways=4", "cache.l2.replacement=lru", elsewhere];
+    [set(&["cache.l2.ways=4"]), set(&["cache.l2.ways=2", "cache.l2.replacement=srrip"]), set(&lru)]
+}
+
+/// More lanes than a bundle holds share a front, and lose pages.
+#[test]
+fn level_1_of_many_lanes_goes_on_in_bits_where_the_sharing_ends() {
+    for scarce in [false, true] {
+        let machines = with_level_1_that_goes_on_in_bits(scarce);
+        let plan = explained(&machines, 70, true);
+        assert!(plan.contains("front-bits\n"), "{plan}");
+        let unmap = |page: u8| {
+            [Event::Unmap { page, pages: 2 }, Event::Data { op: Op::Load, page, offset: 0, size: 4 }]
+        };
+        let data = |at: u64| Event::Data {
+            op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
+            page: (at * at % 41) as u8,
+            offset: (at * 52 % 4096) as u16,
+            size: 4,
+        };
+        let part = |number: u64| (number * 500..(number + 1) * 500).map(data).chain(unmap(number as u8 * 3));
+        let events = batch(&(0..8).flat_map(part).collect::<Vec<_>>());
+        assert_bits_change_nothing(&machines, &events, options(0..70));
+    }
+}
+
+short_and_long! { many_ends_of_sharing: 12, 300;
+    fn level_1_goes_on_in_bits(scarce in any::<bool>(), seeds in 3..8_u64, events in prop::collection::vec(event(), 1..1200)) {
+        assert_bits_change_nothing(&with_level_1_that_goes_on_in_bits(scarce), &batch(&events), options(0..seeds));
+    }
 }
 
 short_and_long! { many_families: 2, 24;

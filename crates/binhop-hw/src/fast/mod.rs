@@ -23,6 +23,7 @@ use crate::{
     CacheConfig, IndexBy, Next, Replacement, Rules, Tree, WritePolicy,
     cache::{Cache, Index, lines::MOST_PACKED},
 };
+use lane_bits::MOST_WAYS;
 use two_phase::FETCH_WAYS;
 
 macro_rules! paths {
@@ -57,6 +58,7 @@ paths! {
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
     LaneBits = "lane-bits", "Up to 64 lanes are simulated together, one bit for each lane; level 1 is direct-mapped.";
     BackBits = "back-bits", "Behind a shared front, the levels of up to 64 lanes are simulated together, one bit for each lane.";
+    FrontBits = "front-bits", "Where a front is no longer shared, level 1 of up to 64 lanes goes on together, one bit for each lane.";
     TwoLevels = "two-levels", "Where accesses are made one by one, two direct-mapped levels have code of their own.";
 }
 
@@ -123,7 +125,7 @@ impl FastPaths {
 
 impl FastPath {
     /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`],
-    /// [`FastPath::LruStack`], [`FastPath::LaneBits`] and [`FastPath::BackBits`] serve several backs. Their types say
+    /// [`FastPath::LruStack`], [`FastPath::LaneBits`], [`FastPath::BackBits`] and [`FastPath::FrontBits`] serve several backs. Their types say
     /// what these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {
@@ -136,6 +138,7 @@ impl FastPath {
                 FastPath::LruStack => lru_stack(tree).map(|_| ()),
                 FastPath::LaneBits => lane_bits(tree),
                 FastPath::BackBits => behind_shared_front(tree).map(|_| ()),
+                FastPath::FrontBits => front_bits(tree),
                 FastPath::TwoLevels => two_levels(tree),
             };
             allowed.err()
@@ -396,9 +399,31 @@ pub(crate) fn lane_bits(tree: &Tree) -> Verdict {
         refuse(cache.ways != 1, "level 1 is not direct-mapped")?;
         let physical = matches!(Cache::index_of(tree, number), Index::Frame | Index::Offset);
         refuse(!physical, "level 1 has a virtual index")?;
-        refuse(cache.keyed_by_mapping(), "level 1 has a virtual tag")?;
-        let by_mapping = matches!(cache.next, Next::Cache(next) if tree.takes_mapping(next));
-        refuse(by_mapping, "a cache behind level 1 has a virtual tag")?;
+        sends_pages(tree, cache)?;
     }
     Ok(())
+}
+
+/// Checks that the front's caches replace the least recently used line, are write-back and allocating, and that the
+/// offset within the page chooses a line's set: then every lane accesses the same lines of a set in the same order.
+pub(crate) fn front_bits(tree: &Tree) -> Verdict {
+    may_wait(tree)?;
+    by_the_user(tree)?;
+    let config = tree.config();
+    for (number, cache) in config.caches.iter().enumerate().filter(|&(number, _)| tree.in_front(number)) {
+        is_asked_alone(tree, number)?;
+        let lru = cache.ways == 1 || cache.replacement == Replacement::Lru;
+        refuse(!lru, "level 1 does not replace the least recently used line")?;
+        refuse(cache.ways > MOST_WAYS, "level 1 has too many ways")?;
+        refuse(Cache::index_of(tree, number) != Index::Offset, "level 1 is not indexed by the page offset")?;
+        sends_pages(tree, cache)?;
+    }
+    Ok(())
+}
+
+/// Checks that a cache of level 1 names lines by page, and that the cache behind it does, too.
+fn sends_pages(tree: &Tree, cache: &CacheConfig) -> Verdict {
+    refuse(cache.keyed_by_mapping(), "level 1 has a virtual tag")?;
+    let by_mapping = matches!(cache.next, Next::Cache(next) if tree.takes_mapping(next));
+    refuse(by_mapping, "a cache behind level 1 has a virtual tag")
 }

@@ -243,6 +243,92 @@ pub(super) fn lane_bits(draw: &Draw, events: &[Event]) {
     }
 }
 
+/// Many lanes that share a front, which replaces the least recently used line. At some event the sharing ends: from there
+/// on, level 1 of each lane is a bit, and pages are flushed in some lanes only.
+pub(super) fn front_bits(draw: &Draw, events: &[Event]) {
+    let (ways, sets) = draw.front;
+    let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
+    let line = power(draw.behind[0].0.max(32));
+    let asked = draw.level(2, |cache| {
+        let sets = cache.sets();
+        cache.line = line;
+        resize(cache, cache.ways, sets);
+    });
+    let mut config = draw.tree(&[asked]).config().clone();
+    let data = config.data;
+    config.caches[..=data].iter_mut().for_each(|cache| cache.replacement = Replacement::Lru);
+    let tree = Tree::new(config);
+    let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
+    let mut worlds: Vec<World> = (0..lanes as u64).map(world).collect();
+    let mut steppers: Vec<Computer> =
+        (0..lanes as u64).map(|lane| Computer::new(&tree, Rng::new(lane))).collect();
+    let mut others: Vec<Plain> =
+        (0..lanes as u64).map(|lane| Plain::new(std::slice::from_ref(&tree), lane, None)).collect();
+    let mut front = Front::new(&tree, Rng::new(0));
+    let mut bits: Option<LaneBits> = None;
+    let mut rows: Vec<(Kind, LineAddr)> = Vec::new();
+    for (at, &event) in events.iter().chain(&[Event::Replay]).enumerate() {
+        if let Event::Access(kind, page, offset) = event {
+            let cache = if kind == Kind::Fetch { tree.config().fetch } else { data };
+            let line = (offset / tree.config().caches[cache].line.bytes()) as u32;
+            rows.push((kind, LineAddr { id: page, line }));
+            continue;
+        }
+        for (stepper, world) in steppers.iter_mut().zip(&worlds) {
+            for &(kind, at) in &rows {
+                stepper.access(Agent::User, kind, at, world, &mut ());
+            }
+        }
+        let mut passed: Vec<Request> = Vec::new();
+        match &mut bits {
+            Some(bits) => bits.access_all(&rows, PageId),
+            None => assert_eq!(front.access_all(&rows, &worlds[0], &mut passed), 0),
+        }
+        rows.clear();
+        for (lane, (other, world)) in others.iter_mut().zip(&worlds).enumerate() {
+            match &mut bits {
+                Some(bits) => other.replay(&std::mem::take(bits.requests(lane)), world),
+                None => other.replay(&passed, world),
+            }
+        }
+        if bits.is_none() && at >= events.len() / 3 {
+            bits = Some(LaneBits::after_shared_front(&front, &[&tree], lanes));
+        }
+        let Some(bits) = &mut bits else { continue };
+        if let Event::FlushPage(page) = event {
+            for (lane, world) in
+                worlds.iter_mut().enumerate().filter(|(lane, _)| !(lane + page as usize).is_multiple_of(3))
+            {
+                let (mappings, page_id) = (world.mappings_of(page), PageId(page));
+                steppers[lane].flush_page(Agent::User, page_id, &mappings, world, &mut ());
+                bits.flush_page(lane, page_id);
+                others[lane].replay(&std::mem::take(bits.requests(lane)), world);
+                others[lane].flush_page(page_id, world);
+                world.frames[page as usize] += 1000 + lane as u64;
+                bits.put(lane, page_id, world.frame(page_id));
+            }
+        }
+        let fronts = bits.fronts();
+        for (lane, (other, stepper)) in others.iter().zip(&steppers).enumerate() {
+            for cache in (0..tree.config().caches.len()).filter(|&cache| tree.in_front(cache)) {
+                assert_counts_of_stepper(fronts[lane].counters(cache), stepper.counters(cache));
+                let held = sorted(&mut stepper.contents(cache).into_iter().flatten().flatten());
+                assert_eq!(sorted(&mut bits.front_contents(lane, cache).into_iter()), held);
+                let dirty = held.iter().filter(|(_, _, dirty)| *dirty).count() as u64;
+                assert_eq!(fronts[lane].resident(cache), (held.len() as u64, dirty));
+            }
+            other.assert_equal(0, &tree, stepper, 0);
+        }
+    }
+}
+
+/// Returns lines in an order that does not depend on their places.
+fn sorted(lines: &mut dyn Iterator<Item = Resident>) -> Vec<(u32, u32, bool)> {
+    let mut lines: Vec<_> = lines.map(|line| (line.at.id, line.at.line, line.dirty)).collect();
+    lines.sort_unstable();
+    lines
+}
+
 /// Returns the tree with an agent beside the user: one that executes instructions, or one that does not.
 pub(super) fn with_agent(tree: &Tree, agent: Agent) -> Tree {
     Tree::new(TreeConfig { agents: Agents::USER.with(agent), ..tree.config().clone() })
@@ -417,11 +503,6 @@ impl Placed {
 }
 
 fn assert_equal_bits(trees: &[Tree], steppers: &[Vec<Computer>], bits: &LaneBits) {
-    let sorted = |lines: &mut dyn Iterator<Item = Resident>| {
-        let mut lines: Vec<_> = lines.map(|line| (line.at.id, line.at.line, line.dirty)).collect();
-        lines.sort_unstable();
-        lines
-    };
     let fronts = bits.fronts();
     let has_fronts = bits.has_fronts();
     for (number, (tree, lanes)) in trees.iter().zip(steppers).enumerate() {

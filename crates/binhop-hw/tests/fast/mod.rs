@@ -497,6 +497,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
             bits::lane_bits_of_two_agents(draw, events);
         }
         FastPath::BackBits => bits::back_bits(draw, events),
+        FastPath::FrontBits => bits::front_bits(draw, events),
         FastPath::TwoLevels => two_levels::two_levels(draw, events),
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binhop_base::{Agent, LineAddr, MappingId, PageId, Result, Rng, Translation};
-use binhop_hw::{Access, BitsAccess, By, LaneBits, MOST_LANES, MOST_MARKS};
+use binhop_hw::{Access, BitsAccess, By, Front, LaneBits, MOST_LANES, MOST_MARKS};
 
 use super::bundle_walks::BundleWalks;
 use super::lane::{CONTROL, Lane, PageInFrame};
@@ -83,6 +83,16 @@ impl LaneBundle {
         let walks = lanes[0].translation().map(|(config, first)| BundleWalks::new(config, first, trees[0].0));
         assert!(walks.is_none() || !has_other_backs, "walks are made in the bits alone");
         Self { walks, lanes, bits, passed: Vec::new(), room: Vec::new(), has_other_backs }
+    }
+
+    /// Makes a bundle of lanes with equal caches that have shared a front up to now. Level 1 of each lane goes on in bits,
+    /// and the lane simulates its backs itself.
+    pub(super) fn after_shared_front(mut lanes: Vec<Lane>, front: &Front) -> Self {
+        let trees: Vec<_> = lanes[0].trees_in_bits().into_iter().map(|(tree, _)| tree).collect();
+        let mut bits = LaneBits::after_shared_front(front, &trees, lanes.len());
+        bits.let_wait(most_waiting(false, true));
+        lanes.iter_mut().for_each(Lane::join_bundle);
+        Self { walks: None, lanes, bits, passed: Vec::new(), room: Vec::new(), has_other_backs: true }
     }
 
     /// Returns whether the bundle must end before this block, because a front is no longer shared or each lane gets

@@ -53,6 +53,9 @@ use sum::{Sum, WhenFull};
 
 /// The number of blocks on their way to each worker, the current block included.
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
+/// The bytes of the requests of a lane that wait for a back that is not simulated in bits. A row makes two requests at
+/// most, and lists of requests double.
+const PASSED: u64 = (4 * PIECE * size_of::<Request>()) as u64;
 /// The bytes of the source's batches, decoded and read ahead, and of the tables of preparation that do not
 /// grow.
 const SOURCE: u64 = 24 << 20;
@@ -290,9 +293,13 @@ impl MemoryEstimate {
             let waiting = LaneBits::waiting_bytes(most_waiting(!in_bits, others)) as u64;
             let fixed = waiting + LaneBits::request_bytes();
             self.bundle.add(Sum { fixed, ..Sum::default() });
-            // A row makes two requests at most. Lists of requests double.
-            let waiting = if in_bits && others { 4 * PIECE * size_of::<Request>() } else { 0 };
-            self.seed.add(Sum { fixed: waiting as u64, page: size_of::<u32>() as u64, ..Sum::default() });
+            let waiting = if in_bits && others { PASSED } else { 0 };
+            self.seed.add(Sum { fixed: waiting, page: size_of::<u32>() as u64, ..Sum::default() });
+        }
+        if group.paths.takes(FastPath::FrontBits) {
+            let reuses = cells.machines.iter().any(|&cell| machines[cell].reuses_frames());
+            let sum = Sum { fixed: PASSED, page: size_of::<u32>() as u64, ..Sum::default() };
+            self.add_at_eviction(safe, reuses, sum);
         }
         let first = &machines[cells.machines[0]];
         let (settings, frames) =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use binhop_base::Result;
-use binhop_hw::Request;
+use binhop_hw::{Front, MOST_LANES, Request};
 use binhop_os::PoolPolicy;
 use binhop_trace::export::MemoryAccess;
 
@@ -14,10 +14,10 @@ use super::recency::BlockRecency;
 use crate::frame_map::Tables;
 use crate::machine::Machine;
 use crate::options::RunOptions;
-use crate::prepare::Block;
+use crate::prepare::{Block, Control};
 use crate::progress::{InterruptCheck, ProgressReporter};
 use crate::results::spill::Spill;
-use crate::sharing::{FrontSharing, SharingPlan};
+use crate::sharing::{FEWEST_SEEDS_IN_BITS, FrontSharing, SharingPlan};
 
 /// `PolicyMaker` makes a placement policy for a seed, in place of the machine's own policy.
 pub type PolicyMaker<'a> = &'a (dyn Fn(u64) -> Box<dyn PoolPolicy> + Sync);
@@ -228,6 +228,9 @@ impl WorkerGroup {
         if equal.iter().any(|equal| equal.ends_before(block)) {
             lanes.extend(equal.drain(..).flat_map(EqualLanes::split));
         }
+        if let Some((_, Control::Unshare(ended))) = block.controls.first() {
+            bundles.extend(go_on_in_bits(lanes, &ended.front));
+        }
         let last = lanes.len() + bundles.len() + equal.len() - 1;
         let mut check = |work: usize| {
             *unchecked += work;
@@ -255,6 +258,22 @@ impl WorkerGroup {
         recency.end(&block.controls);
         Ok(())
     }
+}
+
+/// Takes the lanes whose level 1 goes on in bits where they no longer share a front. Returns the bundles of these lanes.
+fn go_on_in_bits(lanes: &mut Vec<Lane>, front: &Front) -> Vec<LaneBundle> {
+    let mut together: Vec<Vec<Lane>> = Vec::new();
+    for lane in lanes.extract_if(.., |lane| lane.goes_on_in_bits()) {
+        let joined = together.iter_mut().find(|run| run.len() < MOST_LANES && run[0].has_caches_of(&lane));
+        match joined {
+            Some(run) => run.push(lane),
+            None => together.push(vec![lane]),
+        }
+    }
+    let (bundles, few): (Vec<_>, Vec<_>) =
+        together.into_iter().partition(|run| run.len() >= FEWEST_SEEDS_IN_BITS);
+    lanes.extend(few.into_iter().flatten());
+    bundles.into_iter().map(|run| LaneBundle::after_shared_front(run, front)).collect()
 }
 
 #[cfg(test)]

@@ -46,6 +46,11 @@ impl LaneCounter {
     /// The bytes that a counter takes.
     pub(super) const BYTES: u64 = (size_of::<Self>() + size_of::<[u64; MOST_LANES]>()) as u64;
 
+    /// Makes a counter that has counted so many events in every lane.
+    pub(super) fn of_all(events: u64) -> Self {
+        Self { totals: Box::new([events; MOST_LANES]), has_totals: true, ..Self::default() }
+    }
+
     /// Counts an event in these lanes.
     #[inline]
     pub(super) fn add(&mut self, lanes: Mask) {

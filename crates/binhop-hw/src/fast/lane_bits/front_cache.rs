@@ -1,13 +1,15 @@
-//! `FrontCache` is one direct-mapped cache of level 1 in every lane.
+//! `FrontCache` is one cache of level 1 in every lane: a direct-mapped cache, or a cache of several ways whose sets the
+//! frame does not choose.
 
-use binhop_base::{Kind, PageId, PerKind};
+use binhop_base::{Kind, LineAddr, PageId, PerKind};
 
 use super::{
-    By, LinesOf, LinesOfLanes, Mask, WrittenBack,
+    By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack,
     after_marks::{MissesAfterMarks, Part},
     counter::LaneCounter,
     frames::LaneFrames,
     front_requests::RequestCounts,
+    lru_slot::LruSlot,
     slot_lines::{Held, SlotLines},
 };
 use crate::{
@@ -46,7 +48,49 @@ impl FrontAccess {
         Self { key: 0, slot: 0, port: 0, front: 0, kind: Kind::Fetch, by: By::User };
 }
 
-/// `FrontCache` is one direct-mapped cache of level 1 in every lane.
+/// `Slots` holds the lines of all slots.
+#[derive(Clone, Debug)]
+enum Slots {
+    /// Of a direct-mapped cache, in which the number `bin_bits` of the lowest bits of a frame choose the set.
+    Direct { slots: Vec<SlotLines>, bin_bits: u32 },
+    /// Of a cache that replaces the least recently used line. A slot is a set.
+    Lru { slots: Vec<LruSlot>, ways: u32 },
+}
+
+impl Slots {
+    fn len(&self) -> usize {
+        match self {
+            Self::Direct { slots, .. } => slots.len(),
+            Self::Lru { slots, .. } => slots.len(),
+        }
+    }
+
+    /// Returns the number of the slot of a line.
+    #[inline(always)]
+    fn of(&self, key: u64) -> usize {
+        key as usize & (self.len() - 1)
+    }
+
+    /// Removes a line from a lane. Returns the line as it was, if some lane holds it.
+    fn remove(&mut self, key: u64, lane: usize) -> Option<Held> {
+        let slot = self.of(key);
+        match self {
+            Self::Direct { slots, .. } => slots[slot].remove(key, lane),
+            Self::Lru { slots, .. } => slots[slot].remove(key, lane),
+        }
+    }
+
+    /// Visits the lines that some lane holds. If the lines of a lane come to empty sets in this order, they lie as they
+    /// do here.
+    fn each(&self, visit: impl FnMut(Held)) {
+        match self {
+            Self::Direct { slots, .. } => slots.iter().flat_map(SlotLines::iter).for_each(visit),
+            Self::Lru { slots, .. } => slots.iter().flat_map(LruSlot::iter).for_each(visit),
+        }
+    }
+}
+
+/// `FrontCache` is one cache of level 1 in every lane.
 ///
 /// A *slot* holds the lines whose line number within the page has the same lower bits. In one lane, two lines of a slot
 /// meet in a set if the frames of their pages agree in the bits of the set above the page.
@@ -55,9 +99,7 @@ pub(super) struct FrontCache {
     /// The number of the cache in the tree.
     pub(super) number: usize,
     lines_of: LinesOf,
-    /// The number of the lowest bits of a frame that choose the set.
-    bin_bits: u32,
-    slots: Vec<SlotLines>,
+    slots: Slots,
     touched: Vec<u64>,
     /// By the place of the agent: see [`By::agent`].
     by_agent: [AccessesOfAgent; 2],
@@ -79,11 +121,11 @@ impl FrontCache {
         agent_counts: bool,
     ) -> Self {
         let slots = cache.sets().min(1 << lines_of.log2);
+        let bin_bits = cache.sets().ilog2().saturating_sub(lines_of.log2);
         Self {
             number,
             lines_of,
-            bin_bits: cache.sets().ilog2().saturating_sub(lines_of.log2),
-            slots: vec![SlotLines::default(); slots as usize],
+            slots: Slots::Direct { slots: vec![SlotLines::default(); slots as usize], bin_bits },
             touched: Vec::new(),
             by_agent: Default::default(),
             filled: LaneCounter::default(),
@@ -93,16 +135,53 @@ impl FrontCache {
         }
     }
 
+    /// Makes a cache that holds, and has counted, in each of so many lanes what a cache holds that these lanes have
+    /// shared. The user alone has accessed it. It replaces the least recently used line, and the offset within the page
+    /// chooses the set.
+    pub(super) fn of_shared(number: usize, shared: &Cache, lines_of: LinesOf, lanes: usize) -> Self {
+        let CacheCounters { accesses, misses, compulsory, sent, fills, evictions, dirtied, purged, .. } =
+            shared.counters;
+        assert_eq!(purged, 0, "no page leaves a shared cache");
+        let all = Mask::MAX >> (MOST_LANES - lanes);
+        let slot = |lines: &Vec<Option<Resident>>| {
+            let key = |at: LineAddr| lines_of.key(PageId(at.id), at.line);
+            LruSlot::of_lanes(all, lines.iter().flatten().map(|line| (key(line.at), line.dirty)))
+        };
+        let sets = shared.contents();
+        let ways = sets[0].len() as u32;
+        let started = LaneCounter::of_all;
+        let user = AccessesOfAgent {
+            accesses,
+            compulsory,
+            misses: PerKind(misses.0.map(started)),
+            written_back: started(sent[Kind::Writeback]),
+        };
+        Self {
+            number,
+            lines_of,
+            slots: Slots::Lru { slots: sets.iter().map(slot).collect(), ways },
+            touched: shared.touched.clone(),
+            by_agent: [user, AccessesOfAgent::default()],
+            filled: started(fills - evictions),
+            dirtied: started(dirtied),
+            after_marks: MissesAfterMarks::new(false),
+            purged: vec![[0; 2]; lanes],
+        }
+    }
+
     /// Returns the number of the lowest bits of a frame that choose the set.
     pub(super) fn bin_bits(&self) -> u32 {
-        self.bin_bits
+        match self.slots {
+            Slots::Direct { bin_bits, .. } => bin_bits,
+            Slots::Lru { .. } => 0,
+        }
     }
 
     /// Counts an access, and returns the number of its slot.
     #[inline(always)]
     pub(super) fn count_access(&mut self, key: u64, kind: Kind, by: By) -> u32 {
         self.by_agent[by.agent()].accesses[kind] += 1;
-        (key & (self.slots.len() as u64 - 1)) as u32
+        self.slots.of(key) as u32
     }
 
     /// Accesses a line of a slot in all lanes, `lanes`, without counting the access. Returns the lanes that miss, and
@@ -115,35 +194,50 @@ impl FrontCache {
         frames: &LaneFrames,
         written_back: &mut Vec<WrittenBack>,
     ) -> Mask {
-        let slot = &mut self.slots[slot as usize];
         let stored = if kind == Kind::Store { lanes } else { 0 };
-        let place = slot.place::<S>(key);
-        let own = slot.held(place);
-        let dirtied = stored & !own.dirty;
-        if dirtied != 0 {
-            self.dirtied.add(dirtied);
-        }
-        let missed = lanes & !own.resident;
-        if missed == 0 {
-            if dirtied != 0 {
-                slot.write::<S>(place, stored);
+        let (own, evicted) = match &mut self.slots {
+            Slots::Direct { slots, bin_bits } => {
+                let slot = &mut slots[slot as usize];
+                let place = slot.place::<S>(key);
+                let own = slot.held(place);
+                if stored & !own.dirty != 0 {
+                    self.dirtied.add(stored & !own.dirty);
+                }
+                if lanes & !own.resident == 0 {
+                    if stored & !own.dirty != 0 {
+                        slot.write::<S>(place, stored);
+                    }
+                    return 0;
+                }
+                let page = self.lines_of.page(key);
+                let bins = match *bin_bits {
+                    0 => 0,
+                    1 => frames.lowest_bit(page),
+                    bits => {
+                        slot.note_meeting(|other| frames.agree(page, self.lines_of.page(other), bits));
+                        Mask::MAX
+                    }
+                };
+                let evicted = slot.evict::<S>((place, own), bins, written_back);
+                slot.put::<S>(place, Held { key, resident: lanes, dirty: own.dirty | stored }, bins);
+                (own, evicted.lanes)
             }
-            return 0;
-        }
-        self.after_marks.count(part, by, missed);
-        let page = self.lines_of.page(key);
-        let bins = match self.bin_bits {
-            0 => 0,
-            1 => frames.lowest_bit(page),
-            bits => {
-                slot.note_meeting(|other| frames.agree(page, self.lines_of.page(other), bits));
-                Mask::MAX
+            Slots::Lru { slots, ways } => {
+                let slot = &mut slots[slot as usize];
+                let own = slot.touch(key, lanes, stored);
+                if stored & !own.dirty != 0 {
+                    self.dirtied.add(stored & !own.dirty);
+                }
+                if lanes & !own.resident == 0 {
+                    return 0;
+                }
+                (own, slot.evict(lanes & !own.resident, *ways, written_back))
             }
         };
-        let evicted = slot.evict::<S>((place, own), bins, written_back);
-        slot.put::<S>(place, Held { key, resident: lanes, dirty: own.dirty | stored }, bins);
-        if missed & !evicted.lanes != 0 {
-            self.filled.add(missed & !evicted.lanes);
+        let missed = lanes & !own.resident;
+        self.after_marks.count(part, by, missed);
+        if missed & !evicted != 0 {
+            self.filled.add(missed & !evicted);
         }
         if own.resident == 0 && is_first(&mut self.touched, key) {
             self.by_agent[by.agent()].compulsory[kind] += 1;
@@ -165,10 +259,8 @@ impl FrontCache {
     /// Removes the lines of a page from one lane. Appends the writes of its dirty lines to `requests`.
     pub(super) fn flush_page(&mut self, lane: usize, page: PageId, mut requests: Option<&mut Vec<Request>>) {
         let bit: Mask = 1 << lane;
-        let slots = self.slots.len();
         for key in self.lines_of.keys(page) {
-            let slot = &mut self.slots[key as usize & (slots - 1)];
-            let Some(line) = slot.remove(key, lane) else { continue };
+            let Some(line) = self.slots.remove(key, lane) else { continue };
             self.purged[lane][0] += line.resident >> lane & 1;
             self.purged[lane][1] += line.dirty >> lane & 1;
             if let (Some(requests), true) = (&mut requests, line.dirty & bit != 0) {
@@ -261,14 +353,17 @@ impl FrontCache {
 
     /// Returns for each lane how many lines it holds, and how many of them are dirty.
     pub(super) fn resident(&self) -> LinesOfLanes {
-        LinesOfLanes::of(self.slots.iter().flat_map(SlotLines::iter).map(|line| [line.resident, line.dirty]))
+        let mut lines = Vec::new();
+        self.slots.each(|line| lines.push([line.resident, line.dirty]));
+        LinesOfLanes::of(lines.into_iter())
     }
 
     /// Visits the lines that a lane holds.
     pub(super) fn each(&self, lane: usize, mut visit: impl FnMut(Resident)) {
-        for line in self.slots.iter().flat_map(SlotLines::iter).filter(|line| line.resident >> lane & 1 == 1)
-        {
-            visit(self.lines_of.resident(line.key, line.dirty >> lane & 1 == 1));
-        }
+        self.slots.each(|line| {
+            if line.resident >> lane & 1 == 1 {
+                visit(self.lines_of.resident(line.key, line.dirty >> lane & 1 == 1));
+            }
+        });
     }
 }

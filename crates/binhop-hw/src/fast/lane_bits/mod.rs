@@ -45,6 +45,7 @@ mod front_requests;
 mod lane_sets;
 mod line_masks;
 mod lru_sets;
+mod lru_slot;
 mod making;
 mod occupants;
 mod page_rows;
@@ -56,7 +57,8 @@ mod waiting;
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
-    Access, CacheConfig, FastPath, MEMORY, Next, Origin, Request, Resident, Tree, WritebackOrder,
+    Access, CacheConfig, FastPath, Front, MEMORY, Next, Origin, Request, Resident, Tree, TreeConfig,
+    WritebackOrder,
     fast::{back_in_bits, behind_shared_front},
 };
 pub use access::{BitsAccess, By};
@@ -73,6 +75,7 @@ use front_cache::FrontCache;
 use front_requests::FrontRequests;
 use lane_sets::LaneSets;
 use line_masks::LineMasks;
+pub(crate) use lru_slot::MOST_WAYS;
 pub use occupants::SetsBytes;
 use port::Port;
 use waiting::WaitingAccesses;
@@ -189,41 +192,21 @@ impl LaneBits {
         for (tree, _) in trees {
             assert_eq!(FastPath::of(tree).why_not(FastPath::LaneBits), None);
         }
-        let mut numbers = vec![config.fetch];
-        numbers.extend((config.data != config.fetch).then_some(config.data));
-        let lines_of = |cache: &CacheConfig| LinesOf::new(cache, config.page);
         let agent_counts = config.agents.others().any(Agent::counts_in_mpi);
-        let fronts: Vec<FrontCache> = numbers
-            .iter()
-            .map(|&number| {
+        let fronts: Vec<FrontCache> = numbers_of_fronts(config)
+            .into_iter()
+            .map(|number| {
                 let cache = &config.caches[number];
-                FrontCache::new(number, cache, (lines_of(cache), lanes), agent_counts)
+                FrontCache::new(number, cache, (LinesOf::new(cache, config.page), lanes), agent_counts)
             })
             .collect();
-        let port = |number: usize| {
-            let cache = &config.caches[number];
-            let (to, unit) = match cache.next {
-                Next::Cache(next) => (next as u8, config.caches[next].line.log2()),
-                Next::Memory => (MEMORY, cache.line.log2()),
-            };
-            Port {
-                lines_of: lines_of(cache),
-                front: numbers
-                    .iter()
-                    .position(|&front| front == number)
-                    .expect("a front serves the processor"),
-                writes_first: cache.writeback_order == WritebackOrder::BeforeFill,
-                to,
-                unit,
-            }
-        };
         let (own, others): (Vec<_>, Vec<_>) = trees.iter().partition(|(_, in_bits)| *in_bits);
         let back = |(tree, _): &(&Tree, bool)| {
             let chain = back_in_bits(tree).expect("the caller has asked whether the back may be here");
             BackChain::new(tree, &chain, seeds, false)
         };
         let all_caches = || own.iter().chain(&others).flat_map(|(tree, _)| &tree.config().caches);
-        let ports = [config.fetch, config.data].map(port);
+        let ports = ports(config);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
         Self {
             all: Mask::MAX >> (MOST_LANES - lanes),
@@ -234,6 +217,40 @@ impl LaneBits {
             backs: own.iter().map(back).collect(),
             placed: Vec::new(),
             requests: if others.is_empty() { Vec::new() } else { vec![Vec::new(); lanes] },
+            asked: FrontRequests::default(),
+            written_back: Vec::new(),
+            served: Default::default(),
+        }
+    }
+
+    /// Makes level 1 of so many lanes that have shared a front. It holds, and has counted, in each lane what the front
+    /// does. The lanes simulate their backs themselves, which belong to these trees: see [`LaneBits::requests`].
+    ///
+    /// # Panics
+    /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
+    /// [`FastPath::FrontBits`].
+    #[must_use]
+    pub fn after_shared_front(front: &Front, trees: &[&Tree], lanes: usize) -> Self {
+        assert!((1..=MOST_LANES).contains(&lanes), "{lanes} lanes");
+        for tree in trees {
+            assert_eq!(FastPath::of(tree).why_not(FastPath::FrontBits), None);
+        }
+        let config = trees.first().expect("there is a tree").config();
+        let of_shared = |number: usize| {
+            let lines_of = LinesOf::new(&config.caches[number], config.page);
+            FrontCache::of_shared(number, front.caches.get(number), lines_of, lanes)
+        };
+        let ports = ports(config);
+        let all_caches = trees.iter().flat_map(|tree| &tree.config().caches);
+        Self {
+            all: Mask::MAX >> (MOST_LANES - lanes),
+            frames: LaneFrames::new(lanes, 0),
+            ports,
+            waiting: waiting(all_caches, config.page, ports),
+            fronts: numbers_of_fronts(config).into_iter().map(of_shared).collect(),
+            backs: Vec::new(),
+            placed: Vec::new(),
+            requests: vec![Vec::new(); lanes],
             asked: FrontRequests::default(),
             written_back: Vec::new(),
             served: Default::default(),
@@ -405,4 +422,30 @@ fn waiting<'a>(
     ports: [Port; 2],
 ) -> WaitingAccesses {
     WaitingAccesses::new(BucketOf::new(caches, page), page.log2(), ports.map(|port| port.lines_of.line_log2))
+}
+
+/// Returns the numbers of the caches of level 1: one cache, or that of instructions and that of data.
+fn numbers_of_fronts(config: &TreeConfig) -> Vec<usize> {
+    let mut numbers = vec![config.fetch];
+    numbers.extend((config.data != config.fetch).then_some(config.data));
+    numbers
+}
+
+/// Returns the ports of a machine, for fetches and for data.
+fn ports(config: &TreeConfig) -> [Port; 2] {
+    let numbers = numbers_of_fronts(config);
+    [config.fetch, config.data].map(|number| {
+        let cache = &config.caches[number];
+        let (to, unit) = match cache.next {
+            Next::Cache(next) => (next as u8, config.caches[next].line.log2()),
+            Next::Memory => (MEMORY, cache.line.log2()),
+        };
+        Port {
+            lines_of: LinesOf::new(cache, config.page),
+            front: numbers.iter().position(|&front| front == number).expect("a front serves the processor"),
+            writes_first: cache.writeback_order == WritebackOrder::BeforeFill,
+            to,
+            unit,
+        }
+    })
 }

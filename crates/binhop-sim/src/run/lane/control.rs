@@ -117,7 +117,9 @@ impl Lane {
                 }
             }
             Control::Unshare(ended) => {
-                self.front = Some(ended.front.clone());
+                if self.bits.is_none() {
+                    self.front = Some(ended.front.clone());
+                }
                 self.waited += ended.waited;
                 self.translator.iter_mut().for_each(|translator| translator.add(ended.translation));
                 if let Some(direct_mapped) = &ended.direct_mapped {

@@ -78,11 +78,27 @@ impl Lane {
     /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle.
     /// Their placements may differ, and their caches are equal.
     pub(crate) fn shares_bits(&self, other: &Self) -> bool {
-        let caches = |(tree, in_bits): &(&Tree, bool)| (tree.config().clone(), *in_bits);
         self.is_in_bits()
             && other.is_in_bits()
             && self.is_behind_shared_front() == other.is_behind_shared_front()
-            && self.trees_in_bits().iter().map(caches).eq(other.trees_in_bits().iter().map(caches))
+            && self.has_caches_of(other)
+    }
+
+    /// Returns whether this lane and another lane have equal caches, simulated in bits or not.
+    pub(crate) fn has_caches_of(&self, other: &Self) -> bool {
+        let caches = |(tree, in_bits): &(&Tree, bool)| (tree.config().clone(), *in_bits);
+        self.trees_in_bits().iter().map(caches).eq(other.trees_in_bits().iter().map(caches))
+    }
+
+    /// Returns whether level 1 of the lane goes on in bits where the sharing of a front ends.
+    pub(crate) fn goes_on_in_bits(&self) -> bool {
+        self.front_bits.is_some()
+    }
+
+    /// Prepares the lane for a bundle that simulates its level 1 from now on.
+    pub(crate) fn join_bundle(&mut self) {
+        let paths = self.front_bits.expect("the lane goes on in bits");
+        self.bits = Some(InBits::new(false, paths));
     }
 
     /// Returns whether a bundle simulates the caches of this lane.

@@ -64,6 +64,8 @@ pub(crate) struct Lane {
     known_hits: Option<KnownHitFilter>,
     /// `InBits` serves the lane's bundle, if lanes are bits.
     bits: Option<InBits>,
+    /// The fast paths of the lane, if its level 1 goes on in bits where the sharing of a front ends.
+    front_bits: Option<FastPaths>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
     clock: Clock,
@@ -168,6 +170,7 @@ impl Lane {
                 .flatten(),
             stacks: stacks.map(|stack| LruStack::new(stack.shape, stack.ways)).collect(),
             bits: in_bits.then(|| InBits::new(!front_in_bits, *paths)),
+            front_bits: paths.takes(FastPath::FrontBits).then_some(*paths),
             immediate: tree.answers_at_once() || options.tap || options.front_tap,
             clock: Clock::default(),
             mappings: Vec::new(),
