@@ -71,7 +71,7 @@ def run(
             known = store if is_known(trace) else None
             if known is not None:
                 known.check()
-            facts = _facts(one, trace) if known is not None else {}
+            facts = _facts(one, plan, trace) if known is not None else {}
             tables: Mapping[str, AnyTable]
             if known is not None and (found := known.find(one.workload, facts)) is not None:
                 tables, said = found[0], [(cell, note) for cell, note in found[1]["notes"]]
@@ -225,27 +225,45 @@ def _simulate(
     options = run.options(threads=threads, progress=tell)
     results = binhop.simulate_all(machines, plan.traces[run.workload], **options)
     pairs = zip(run.cells, results, strict=True)
-    return _tables(run, results), [(cell.id, note) for cell, result in pairs for note in result.own_notes]
+    return _tables(run, plan, results), [
+        (cell.id, note) for cell, result in pairs for note in result.own_notes
+    ]
 
 
-def _tables(run: StudyRun, results: list[Result]) -> dict[str, AnyTable]:
-    """Returns the tables of a run, with the name of each cell."""
+def _tables(run: StudyRun, plan: Plan, results: list[Result]) -> dict[str, AnyTable]:
+    """Returns the tables of a run, with the name of each cell. Long tables have the rows that parts keep."""
     of = [(cell.id, result) for cell, result in zip(run.cells, results, strict=True)]
-    tables: dict[str, AnyTable] = {name: PiecewiseTable(partial(_named, of, name)) for name in LONG}
+    keep = _keep(run, plan)
+    tables: dict[str, AnyTable] = {
+        name: PiecewiseTable(partial(_named, of, name, keep[name])) for name in LONG
+    }
     tables["results"] = pl.concat([result.results.with_columns(cell=pl.lit(cell)) for cell, result in of])
     return tables
 
 
-def _named(of: list[tuple[str, Result]], table: str) -> Iterator[pl.DataFrame]:
-    """Yields the rows of a table, cell by cell, with the cell's name."""
-    for cell, result in of:
+def _named(of: list[tuple[str, Result]], table: str, keep: list[str]) -> Iterator[pl.DataFrame]:
+    """Yields the columns of a table, and then its rows of the cells in `keep`, with the cell's name."""
+    for number, (cell, result) in enumerate(of):
+        if cell not in keep and number > 0:
+            continue
         for piece in pieces(result.held(table)):
-            yield pl.DataFrame(piece).with_columns(cell=pl.lit(cell))
+            frame = pl.DataFrame(piece).with_columns(cell=pl.lit(cell))
+            if cell not in keep:
+                yield frame.clear()
+                break
+            yield frame
 
 
-def _facts(run: StudyRun, trace: dict[str, Any]) -> dict[str, Any]:
+def _keep(run: StudyRun, plan: Plan) -> dict[str, list[str]]:
+    """Returns for each long table the cells of a run whose rows some part asks for."""
+    keep = {(place.cell, name) for place in plan.places for name in place.keep}
+    return {name: [cell.id for cell in run.cells if (cell, name) in keep] for name in LONG}
+
+
+def _facts(run: StudyRun, plan: Plan, trace: dict[str, Any]) -> dict[str, Any]:
     """Returns everything that the tables of a run depend on."""
     return {
+        "keep": _keep(run, plan),
         "trace": trace,
         "machines": machine_facts(cell.machine for cell in run.cells),
         "seeds": run.seeds,
