@@ -54,6 +54,18 @@ impl Front {
         split
     }
 
+    /// Returns level 1 of so many lanes that have shared this front and do no longer. It holds, and has counted, in each
+    /// lane what the front does. The lanes simulate their backs themselves, which belong to these trees: see
+    /// [`LaneBits::requests`].
+    ///
+    /// # Panics
+    /// There is no tree, no lane, or there are more than [`MOST_LANES`](crate::MOST_LANES) lanes. A tree does not allow
+    /// [`FastPath::FrontBits`].
+    #[must_use]
+    pub fn in_bits(&self, trees: &[&Tree], lanes: usize) -> LaneBits {
+        LaneBits::after_shared_front(|number| self.caches.get(number), trees, lanes)
+    }
+
     /// The front of a tree, empty, that takes no fast paths.
     fn stored(tree: &Tree, rng: Rng, storage: Storage) -> Self {
         let serving = [tree.config().fetch, tree.config().data];

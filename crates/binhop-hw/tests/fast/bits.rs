@@ -292,7 +292,7 @@ pub(super) fn front_bits(draw: &Draw, events: &[Event]) {
             }
         }
         if bits.is_none() && at >= events.len() / 3 {
-            bits = Some(LaneBits::after_shared_front(&front, &[&tree], lanes));
+            bits = Some(front.in_bits(&[&tree], lanes));
         }
         let Some(bits) = &mut bits else { continue };
         if let Event::FlushPage(page) = event {

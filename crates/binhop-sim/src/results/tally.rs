@@ -127,6 +127,12 @@ impl Tally {
     }
 }
 
+/// Returns the demand misses of a cache that count in MPI, without the user's. `counts` are those of the other agents.
+pub(crate) fn misses_in_mpi(agents: Agents, counts: &[AgentCounters]) -> u64 {
+    let counted = agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
+    counted.map(|(_, counts)| counts.misses.demand()).sum()
+}
+
 /// Adds the accesses that preparation has skipped to the first level's counters, as hits.
 pub(crate) fn add_dropped(caches: &mut [CacheCounters], stream: StreamCounts, fetch: usize, data: usize) {
     caches[fetch].add_hits(Kind::Fetch, stream.dropped[0]);

@@ -1,16 +1,16 @@
 //! `LaneBundle` simulates up to 64 lanes together, where a lane is a bit of its caches.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use binhop_base::{Agent, LineAddr, MappingId, PageId, Result, Rng, Translation};
 use binhop_hw::{Access, BitsAccess, By, Front, LaneBits, MOST_LANES, MOST_MARKS};
 
 use super::bundle_walks::BundleWalks;
 use super::lane::{CONTROL, Lane, PageInFrame};
+use super::passed_mark::PassedMark;
 use super::recency::BlockRecency;
 use crate::frame_map::{LaneTranslation, Tables};
-use crate::prepare::{Block, Control, Entries, FrontCounts, Mark, Row, StreamCounts};
+use crate::prepare::{Block, Control, Entries, Mark, Row};
 use crate::sharing::FEWEST_LANES;
 use crate::translation::TlbEvent;
 
@@ -38,14 +38,6 @@ pub(super) fn bundles(lanes: usize, workers: usize) -> usize {
 /// Returns the largest number of lanes of one bundle.
 pub(super) fn lanes_of_bundle(lanes: usize, workers: usize) -> usize {
     lanes.div_ceil(workers).clamp(FEWEST_LANES, MOST_LANES)
-}
-
-/// `PassedMark` is a mark between processes or intervals, at which lanes read their demand misses alone.
-pub(super) struct PassedMark {
-    pub(super) mark: Mark,
-    pub(super) stream: StreamCounts,
-    /// The counts of a shared front up to the mark.
-    pub(super) shared: Option<Arc<FrontCounts>>,
 }
 
 /// `LaneBundle` holds lanes whose caches are equal, under any placements, and these caches.
@@ -89,7 +81,7 @@ impl LaneBundle {
     /// and the lane simulates its backs itself.
     pub(super) fn after_shared_front(mut lanes: Vec<Lane>, front: &Front) -> Self {
         let trees: Vec<_> = lanes[0].trees_in_bits().into_iter().map(|(tree, _)| tree).collect();
-        let mut bits = LaneBits::after_shared_front(front, &trees, lanes.len());
+        let mut bits = front.in_bits(&trees, lanes.len());
         bits.let_wait(most_waiting(false, true));
         lanes.iter_mut().for_each(Lane::join_bundle);
         Self { walks: None, lanes, bits, passed: Vec::new(), room: Vec::new(), has_other_backs: true }

@@ -12,6 +12,7 @@ mod lane;
 mod lane_bundle;
 mod memory_estimate;
 mod memory_stream;
+mod passed_mark;
 mod prepared;
 mod private;
 mod producer;

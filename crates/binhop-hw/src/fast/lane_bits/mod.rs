@@ -57,8 +57,8 @@ mod waiting;
 use binhop_base::{Agent, FrameNo, Kind, LineAddr, PageId, PowerOfTwo, Rng};
 
 use crate::{
-    Access, CacheConfig, FastPath, Front, MEMORY, Next, Origin, Request, Resident, Tree, TreeConfig,
-    WritebackOrder,
+    Access, CacheConfig, FastPath, MEMORY, Next, Origin, Request, Resident, Tree, TreeConfig, WritebackOrder,
+    cache::Cache,
     fast::{back_in_bits, behind_shared_front},
 };
 pub use access::{BitsAccess, By};
@@ -223,14 +223,13 @@ impl LaneBits {
         }
     }
 
-    /// Makes level 1 of so many lanes that have shared a front. It holds, and has counted, in each lane what the front
-    /// does. The lanes simulate their backs themselves, which belong to these trees: see [`LaneBits::requests`].
-    ///
-    /// # Panics
-    /// There is no tree, no lane, or there are more than [`MOST_LANES`] lanes. A tree does not allow
-    /// [`FastPath::FrontBits`].
-    #[must_use]
-    pub fn after_shared_front(front: &Front, trees: &[&Tree], lanes: usize) -> Self {
+    /// Makes level 1 of so many lanes that have shared a front: see [`Front::in_bits`](crate::Front::in_bits). `shared`
+    /// returns a cache of the front.
+    pub(crate) fn after_shared_front<'a>(
+        shared: impl Fn(usize) -> &'a Cache,
+        trees: &[&Tree],
+        lanes: usize,
+    ) -> Self {
         assert!((1..=MOST_LANES).contains(&lanes), "{lanes} lanes");
         for tree in trees {
             assert_eq!(FastPath::of(tree).why_not(FastPath::FrontBits), None);
@@ -238,7 +237,7 @@ impl LaneBits {
         let config = trees.first().expect("there is a tree").config();
         let of_shared = |number: usize| {
             let lines_of = LinesOf::new(&config.caches[number], config.page);
-            FrontCache::of_shared(number, front.caches.get(number), lines_of, lanes)
+            FrontCache::of_shared(number, shared(number), lines_of, lanes)
         };
         let ports = ports(config);
         let all_caches = trees.iter().flat_map(|tree| &tree.config().caches);

@@ -10,8 +10,8 @@ use binhop_hw::{
 use super::{BackKind, BackModel, Common};
 use crate::prepare::Mark;
 use crate::results::meter::OF_STREAM;
-use crate::results::tally::{ByAgent, Tally, add_dropped};
-use crate::run::lane_bundle::PassedMark;
+use crate::results::tally::{ByAgent, Tally, add_dropped, misses_in_mpi};
+use crate::run::passed_mark::PassedMark;
 
 /// A lane that leads other lanes has caches of its own.
 const NEVER_LED: &str = "the leading lane is not led";
@@ -72,7 +72,7 @@ impl BackModel {
             match tree.in_front(cache) {
                 true if bits.has_fronts() => bits.front_misses_at_marks(lane, cache, misses),
                 true => {
-                    let in_front = marks.iter().map(|mark| mark.misses_in_front(tree, cache));
+                    let in_front = marks.iter().map(|mark| mark.misses_in_front(tree.config().agents, cache));
                     misses.iter_mut().zip(in_front).for_each(|(misses, in_front)| *misses = in_front);
                 }
                 false => bits.back_misses_at_marks(lane, back, cache, misses),
@@ -199,20 +199,6 @@ fn add_agents(misses: &mut [u64], tree: &Tree, kind_of_back: &BackKind, common: 
             (false, BackKind::Stacked { .. }) => unreachable!("stacks have no agent but the user"),
             (false, BackKind::Led(_)) => unreachable!("{NEVER_LED}"),
         };
-        *misses += misses_in_mpi(tree, counts);
-    }
-}
-
-/// Returns the demand misses of a cache that count in MPI, without the user's.
-fn misses_in_mpi(tree: &Tree, counts: &[AgentCounters]) -> u64 {
-    let counted = tree.config().agents.others().zip(counts).filter(|(agent, _)| agent.counts_in_mpi());
-    counted.map(|(_, counts)| counts.misses.demand()).sum()
-}
-
-impl PassedMark {
-    /// Returns the demand misses of a cache of a shared front that count in MPI, up to the mark.
-    fn misses_in_front(&self, tree: &Tree, cache: usize) -> u64 {
-        let shared = self.shared.as_ref().expect("a shared front sends its counts with every mark");
-        shared.misses[cache] + shared.agents.get(cache).map_or(0, |counts| misses_in_mpi(tree, counts))
+        *misses += misses_in_mpi(tree.config().agents, counts);
     }
 }

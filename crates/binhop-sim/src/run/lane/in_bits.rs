@@ -11,7 +11,7 @@ use crate::frame_map::{LaneTranslation, Tables};
 use crate::machine::TranslationConfig;
 use crate::prepare::Block;
 use crate::run::bundle_walks::BundleWalks;
-use crate::run::lane_bundle::PassedMark;
+use crate::run::passed_mark::PassedMark;
 use crate::run::recency::BlockRecency;
 
 /// `InBits` is what a lane keeps for the bundle that simulates its caches.
