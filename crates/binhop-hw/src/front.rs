@@ -54,9 +54,8 @@ impl Front {
         split
     }
 
-    /// Returns level 1 of so many lanes that have shared this front and do no longer. It holds, and has counted, in each
-    /// lane what the front does. The lanes simulate their backs themselves, which belong to these trees: see
-    /// [`LaneBits::requests`].
+    /// Returns level 1 of so many lanes that have shared this front up to now. In each lane it has the lines and the
+    /// counts of the front. Each lane simulates its backs, which are those of `trees`: see [`LaneBits::requests`].
     ///
     /// # Panics
     /// There is no tree, no lane, or there are more than [`MOST_LANES`](crate::MOST_LANES) lanes. A tree does not allow

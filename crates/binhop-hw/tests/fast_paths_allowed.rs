@@ -76,6 +76,23 @@ fn each_path_refuses_the_trees_that_it_cannot_take() {
             |tree| resize(&mut tree.caches[0], 3, 4),
             &[Chain, DirectMapped, KnownHits, LruStack, BackBits, FrontBits],
         ),
+        // The frame chooses the set in level 1.
+        (
+            |tree| resize(&mut tree.caches[0], 1, 32),
+            &[TwoPhase, Chain, DirectMapped, KnownHits, LruStack, LaneBits, BackBits, TwoLevels],
+        ),
+        (
+            |tree| {
+                resize(&mut tree.caches[0], 2, 4);
+                tree.caches[0].replacement = Replacement::Fifo;
+            },
+            &[Chain, DirectMapped, KnownHits, LruStack, BackBits],
+        ),
+        (
+            |tree| resize(&mut tree.caches[0], 31, 4),
+            &[Chain, DirectMapped, KnownHits, LruStack, BackBits, FrontBits],
+        ),
+        (|tree| resize(&mut tree.caches[0], 32, 4), &[Chain, DirectMapped, KnownHits, LruStack, BackBits]),
         (|tree| tree.caches[1].write = WritePolicy::Through, &[TwoPhase, LaneBits, FrontBits]),
         (|tree| tree.caches[1].allocate = false, &[TwoPhase, LaneBits, FrontBits]),
         (|tree| tree.caches[1].hashed = true, &[TwoPhase, Chain, LaneBits, FrontBits]),

@@ -12,7 +12,7 @@
 //!   (buddy, recorded), because they would end the shared front of other machines.
 //! - **front**: machines with equal fronts form a group. If no set of the front depends on a frame and no
 //!   victim depends on the seed, the front is simulated once for all placements of the group, until a page
-//!   may be evicted.
+//!   may be evicted. Then level 1 of up to 64 lanes may continue together, one bit for each lane.
 //! - **place**: once per seed for machines of one group with equal memory and placement. These machines are a
 //!   lane.
 //! - **back**: once for each machine of a lane, behind the lane's front. Backs that differ in ways only and

@@ -201,15 +201,24 @@ fn many_lanes_in_bundles_are_each_lane_alone() {
     assert_same(&bits, &threads, "one thread or three");
 }
 
-/// Returns loads and stores in 41 pages.
+/// Returns loads and stores in 41 pages, with some fetches and switches between them.
 fn data_in_many_pages() -> EventBatch {
-    let data = |at: u64| Event::Data {
-        op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
-        page: (at * at % 41) as u8,
-        offset: (at * 52 % 4096) as u16,
-        size: 4,
-    };
-    batch(&(0..6000).map(data).collect::<Vec<_>>())
+    batch(&(0..6000).map(some_event).collect::<Vec<_>>())
+}
+
+/// Returns an event of [`data_in_many_pages`].
+fn some_event(at: u64) -> Event {
+    match at % 97 {
+        13 => Event::Switch((at % 4) as u8),
+        // Six instructions of a page.
+        5 | 50 => Event::Fetch { page: (at % 41) as u8, offset: (at * 36 % 4000) as u16, count: 6 },
+        _ => Event::Data {
+            op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
+            page: (at * at % 41) as u8,
+            offset: (at * 52 % 4096) as u16,
+            size: 4,
+        },
+    }
 }
 
 /// Returns a small machine with these settings changed.
@@ -414,9 +423,9 @@ fn the_plan_names_each_machine_of_a_front_and_why_it_is_apart() {
     assert!(explain(&[machine(identity)], &[String::new()], &options, Some("Mine")).is_err());
 }
 
-/// Returns machines whose lanes share a front until a frame changes hands: because memory is scarce, or because frames of
-/// dead pages are used again at once. Level 1 then goes on in bits.
-fn with_level_1_that_goes_on_in_bits(scarce: bool) -> [Machine; 3] {
+/// Returns machines whose lanes share a front until a frame changes hands: because memory is scarce, or because frames
+/// of dead pages are used again at once. Level 1 then continues in bits.
+fn with_level_1_that_continues_in_bits(scarce: bool) -> [Machine; 3] {
     let first: &[&str] = match scarce {
         true => &["memory.size=96KiB", "placement.pool=32KiB"],
         false => &["placement.policy=buddy", "placement.fragmentation=50"],
@@ -429,20 +438,15 @@ fn with_level_1_that_goes_on_in_bits(scarce: bool) -> [Machine; 3] {
 
 /// More lanes than a bundle holds share a front, and lose pages.
 #[test]
-fn level_1_of_many_lanes_goes_on_in_bits_where_the_sharing_ends() {
+fn level_1_of_many_lanes_continues_in_bits_where_the_sharing_ends() {
     for scarce in [false, true] {
-        let machines = with_level_1_that_goes_on_in_bits(scarce);
+        let machines = with_level_1_that_continues_in_bits(scarce);
         let plan = explained(&machines, 70, true);
         assert!(plan.contains("front-bits\n"), "{plan}");
         let unmap = |page: u8| {
             [Event::Unmap { page, pages: 2 }, Event::Data { op: Op::Load, page, offset: 0, size: 4 }]
         };
-        let data = |at: u64| Event::Data {
-            op: if at.is_multiple_of(3) { Op::Store } else { Op::Load },
-            page: (at * at % 41) as u8,
-            offset: (at * 52 % 4096) as u16,
-            size: 4,
-        };
+        let data = some_event;
         let part = |number: u64| (number * 500..(number + 1) * 500).map(data).chain(unmap(number as u8 * 3));
         let events = batch(&(0..8).flat_map(part).collect::<Vec<_>>());
         assert_bits_change_nothing(&machines, &events, options(0..70));
@@ -450,8 +454,8 @@ fn level_1_of_many_lanes_goes_on_in_bits_where_the_sharing_ends() {
 }
 
 short_and_long! { many_ends_of_sharing: 12, 300;
-    fn level_1_goes_on_in_bits(scarce in any::<bool>(), seeds in 3..8_u64, events in prop::collection::vec(event(), 1..1200)) {
-        assert_bits_change_nothing(&with_level_1_that_goes_on_in_bits(scarce), &batch(&events), options(0..seeds));
+    fn level_1_continues_in_bits(scarce in any::<bool>(), seeds in 3..8_u64, events in prop::collection::vec(event(), 1..1200)) {
+        assert_bits_change_nothing(&with_level_1_that_continues_in_bits(scarce), &batch(&events), options(0..seeds));
     }
 }
 

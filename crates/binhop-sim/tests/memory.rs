@@ -95,6 +95,8 @@ fn machines_of_today_take_what_is_estimated() {
 fn small_machines_under_many_pages_take_what_is_estimated() {
     compare("two-level", &[], 30_000, None);
     compare("kh90", &["memory.size=64MiB", "placement.pool=1MiB"], 20_000, None);
+    // Level 1 continues in bits where pages are evicted.
+    compare("skylake", &["memory.size=64MiB", "placement.pool=1MiB"], 20_000, None);
 }
 
 /// Lanes of one preparation end to share where a page may be evicted from the smallest memory.

@@ -5,9 +5,9 @@
 //! each tree. The file of each path says why its assumptions suffice. No path looks at a tree's properties by itself.
 //!
 //! No path is taken where each request is answered before the next access (a write buffer, an inclusive cache,
-//! cachegrind's rules): there the counts depend on the general path's order. The chain and lanes that are bits handle
-//! the requests of the user and of a second agent. The other paths behind the front handle the user's requests alone.
-//! The two-levels path makes accesses of every agent.
+//! cachegrind's rules): there the counts depend on the general path's order. The chain, lane-bits and back-bits handle
+//! the requests of the user and of a second agent, and front-bits and the other paths behind the front those of the
+//! user alone. The two-levels path makes accesses of every agent.
 
 pub(crate) mod chain;
 pub(crate) mod direct_mapped;
@@ -58,7 +58,7 @@ paths! {
     LruStack = "lru-stack", "Backs of equal sets that replace the least recently used are simulated in one stack.";
     LaneBits = "lane-bits", "Up to 64 lanes are simulated together, one bit for each lane; level 1 is direct-mapped.";
     BackBits = "back-bits", "Behind a shared front, the levels of up to 64 lanes are simulated together, one bit for each lane.";
-    FrontBits = "front-bits", "Where a front is no longer shared, level 1 of up to 64 lanes goes on together, one bit for each lane.";
+    FrontBits = "front-bits", "Where a front is no longer shared, level 1 of up to 64 lanes continues together, one bit for each lane.";
     TwoLevels = "two-levels", "Where accesses are made one by one, two direct-mapped levels have code of their own.";
 }
 
@@ -125,7 +125,7 @@ impl FastPaths {
 
 impl FastPath {
     /// Returns the fast paths that a tree allows. [`FastPath::DirectMapped`], [`FastPath::KnownHits`],
-    /// [`FastPath::LruStack`], [`FastPath::LaneBits`], [`FastPath::BackBits`] and [`FastPath::FrontBits`] serve several backs. Their types say
+    /// [`FastPath::LruStack`], [`FastPath::LaneBits`] and [`FastPath::BackBits`] serve several backs. Their types say
     /// what these backs must have in common.
     #[must_use]
     pub fn of(tree: &Tree) -> FastPaths {

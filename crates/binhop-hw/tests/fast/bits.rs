@@ -243,10 +243,11 @@ pub(super) fn lane_bits(draw: &Draw, events: &[Event]) {
     }
 }
 
-/// Many lanes that share a front, which replaces the least recently used line. At some event the sharing ends: from there
-/// on, level 1 of each lane is a bit, and pages are flushed in some lanes only.
+/// Many lanes that share a front, which replaces the least recently used line. At some event the sharing ends: from
+/// there on, level 1 of each lane is a bit, and pages are flushed in some lanes only.
 pub(super) fn front_bits(draw: &Draw, events: &[Event]) {
     let (ways, sets) = draw.front;
+    let many_ways = draw.virtually;
     let draw = Draw { virtually: false, front: (ways, sets.min(PAGE / 16)), ..draw.clone() };
     let line = power(draw.behind[0].0.max(32));
     let asked = draw.level(2, |cache| {
@@ -256,7 +257,13 @@ pub(super) fn front_bits(draw: &Draw, events: &[Event]) {
     });
     let mut config = draw.tree(&[asked]).config().clone();
     let data = config.data;
-    config.caches[..=data].iter_mut().for_each(|cache| cache.replacement = Replacement::Lru);
+    for (number, cache) in config.caches[..=data].iter_mut().enumerate() {
+        cache.replacement = Replacement::Lru;
+        if many_ways {
+            let ways = if number < data { 8 } else { 9 + events.len() as u32 % 8 };
+            resize(cache, ways, cache.sets().min(4));
+        }
+    }
     let tree = Tree::new(config);
     let lanes = if events.len().is_multiple_of(16) { MOST_LANES } else { 1 + events.len() % 5 };
     let mut worlds: Vec<World> = (0..lanes as u64).map(world).collect();

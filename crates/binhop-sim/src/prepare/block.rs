@@ -235,8 +235,8 @@ pub enum Control {
     /// The accesses of a walk that a shared front has made end here. Its fetches and its loads took so many cycles
     /// within the front.
     WalkPassed([u64; 2]),
-    /// Lanes read their counters here. `StreamCounts` holds the counts of the stream up to here, and
-    /// `FrontCounts` the counts of a shared front.
+    /// Lanes read their counters here; lanes in bits read their misses up to a process or interval later.
+    /// `StreamCounts` holds the counts of the stream up to here, and `FrontCounts` the counts of a shared front.
     Mark(Mark, Box<StreamCounts>, Option<Arc<FrontCounts>>),
     /// An interval after the last switch ends here, `since` instructions after the switch. `instructions` is the
     /// number of instructions executed before.

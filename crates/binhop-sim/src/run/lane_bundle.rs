@@ -77,8 +77,8 @@ impl LaneBundle {
         Self { walks, lanes, bits, passed: Vec::new(), room: Vec::new(), has_other_backs }
     }
 
-    /// Makes a bundle of lanes with equal caches that have shared a front up to now. Level 1 of each lane goes on in bits,
-    /// and the lane simulates its backs itself.
+    /// Makes a bundle of lanes with equal caches that have shared a front up to now. Level 1 of each lane continues in
+    /// bits, and the lane simulates its backs itself.
     pub(super) fn after_shared_front(mut lanes: Vec<Lane>, front: &Front) -> Self {
         let trees: Vec<_> = lanes[0].trees_in_bits().into_iter().map(|(tree, _)| tree).collect();
         let mut bits = front.in_bits(&trees, lanes.len());
@@ -97,6 +97,10 @@ impl LaneBundle {
 
     /// Ends the bundle. Each lane continues by itself.
     pub(super) fn split(mut self) -> Result<Vec<Lane>> {
+        assert!(
+            self.walks.is_some() || self.lanes[0].is_behind_shared_front(),
+            "level 1 in bits stays in bits"
+        );
         self.access_waiting()?;
         let Self { mut lanes, bits, walks, .. } = self;
         let leave = |(place, lane): (usize, &mut Lane)| lane.leave_bundle(&bits, place, walks.as_ref());
@@ -122,7 +126,7 @@ impl LaneBundle {
         let Control::Mark(mark @ (Mark::Process(_) | Mark::Interval(_)), stream, shared) = mark else {
             return Ok(false);
         };
-        if self.has_other_backs || self.lanes.iter().any(Lane::reads_all_at_marks) {
+        if self.has_other_backs {
             return Ok(false);
         }
         if self.passed.len() == MOST_MARKS {

@@ -11,8 +11,8 @@
 //!   gone.
 //! - *A bundle* of lanes that are bits takes memory once for all its lanes: two words of 8, 16, 32 or 64 bits, by the
 //!   number of lanes, for each line of each page in each cache behind level 1, 4 B more for the line where a set has
-//!   several ways, and room for the accesses of a block. Where the sharing of a front or of TLBs ends, each lane gets caches
-//!   of its own beside the bundle's.
+//!   several ways, and room for the accesses of a block. Where the sharing of a front or of TLBs ends, each lane gets
+//!   caches of its own beside the bundle's.
 //! - *Equal lanes* take memory for the caches of one lane in each group. Each lane gets caches of its own where its
 //!   placement may evict pages.
 //! - *Shared* memory exists once, whatever the number of seeds: the source's batches, blocks on their way,
@@ -31,10 +31,11 @@
 mod fit;
 mod sum;
 
-use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, Request, SetsBytes};
+use binhop_hw::{CacheConfig, CacheCounters, FastPath, LaneBits, MOST_MARKS, Request, SetsBytes};
 
 use super::lane::equal_lanes_together;
 use super::lane_bundle::{PIECE, bundles, lanes_of_bundle, most_waiting};
+use super::passed_mark::PassedMark;
 use super::private::PrivateBytes;
 use crate::machine::Machine;
 use crate::occasion::Subscription;
@@ -82,6 +83,12 @@ const IN_REGION: u64 = 512;
 const NAMED: u64 = 8;
 /// The bytes of a page of the program in what preparation knows of protection.
 const PROTECTED: u64 = 64;
+
+/// The bytes of a set of level 1 that continues in bits, and of a line of it.
+const LRU_SLOT: u64 = 64;
+const LINE_OF_LRU_SLOT: u64 = 24;
+/// The bytes of the marks that a bundle passes before lanes learn of them, each with the counts of a shared front.
+const PASSED_MARKS: u64 = (MOST_MARKS * (size_of::<PassedMark>() + 256)) as u64;
 
 /// The bytes of a line of level 1 where lanes are bits.
 const LINE_OF_LEVEL1: u64 = 32;
@@ -291,15 +298,13 @@ impl MemoryEstimate {
             self.placements_in_bundles += 1;
             let others = cells.machines.iter().any(|&cell| !takes_back(&machines[cell]));
             let waiting = LaneBits::waiting_bytes(most_waiting(!in_bits, others)) as u64;
-            let fixed = waiting + LaneBits::request_bytes();
+            let fixed = waiting + LaneBits::request_bytes() + PASSED_MARKS;
             self.bundle.add(Sum { fixed, ..Sum::default() });
             let waiting = if in_bits && others { PASSED } else { 0 };
             self.seed.add(Sum { fixed: waiting, page: size_of::<u32>() as u64, ..Sum::default() });
         }
         if group.paths.takes(FastPath::FrontBits) {
-            let reuses = cells.machines.iter().any(|&cell| machines[cell].reuses_frames());
-            let sum = Sum { fixed: PASSED, page: size_of::<u32>() as u64, ..Sum::default() };
-            self.add_at_eviction(safe, reuses, sum);
+            self.add_front_bits(machines, cells, safe);
         }
         let first = &machines[cells.machines[0]];
         let (settings, frames) =
@@ -307,7 +312,8 @@ impl MemoryEstimate {
         let sum = Sum { page_alone: frames.page, ..Sum::default() };
         self.when_full.push(WhenFull { safe: 0, sum, most: frames.all_pages });
         let sum = Sum { fixed: frames.whole, ..Sum::default() };
-        // A unit's pages are taken from the order, too. The frames of page tables are not, so this is at most too early.
+        // A unit's pages are taken from the order, too. The frames of page tables are not, so this is at most too
+        // early.
         let safe_order = frames.part.saturating_sub(self.own_pages);
         self.when_full.push(WhenFull { safe: safe_order, sum, most: u64::MAX });
         if let Some(own_safe) = first.safe_frames() {
@@ -406,6 +412,22 @@ impl MemoryEstimate {
                 self.note(format!("cache.{}.size", cache.name), cache.size.0, SettingBytes::fixed(sum.fixed));
             }
         }
+    }
+
+    /// Adds what lanes take whose level 1 continues in bits where they no longer share a front.
+    fn add_front_bits(&mut self, machines: &[Machine], cells: &LaneCells, safe: Option<u64>) {
+        let reuses = cells.machines.iter().any(|&cell| machines[cell].reuses_frames());
+        self.add_at_eviction(safe, reuses, Sum { fixed: PASSED, ..Sum::default() });
+        let tree = machines[cells.machines[0]].tree();
+        let caches = tree.config().caches.iter().enumerate();
+        let slots = caches.filter(|&(number, _)| tree.in_front(number)).map(|(_, cache)| {
+            // Lanes hold lines of their own, but seldom more than twice as many as the set has ways, and lists double.
+            cache.sets() * (LRU_SLOT + 4 * u64::from(cache.ways) * LINE_OF_LRU_SLOT) + LaneBits::mark_bytes()
+        });
+        let waiting = LaneBits::waiting_bytes(PIECE) as u64 + LaneBits::request_bytes();
+        let sum = Sum { fixed: slots.sum::<u64>() + waiting, ..Sum::default() };
+        let safe = safe.map(|safe| if reuses { 0 } else { safe });
+        self.in_bundles.extend(safe.map(|safe| WhenFull { safe, sum, most: u64::MAX }));
     }
 
     /// Adds caches that each lane has for itself, or that the first of equal lanes has until a page may be evicted.

@@ -12,7 +12,7 @@ use crate::results::tally::misses_in_mpi;
 pub(super) struct PassedMark {
     pub(super) mark: Mark,
     pub(super) stream: StreamCounts,
-    /// The counts of a shared front up to the mark.
+    /// The counts of a shared front up to the mark; `None` where level 1 is in bits, too.
     pub(super) shared: Option<Arc<FrontCounts>>,
 }
 

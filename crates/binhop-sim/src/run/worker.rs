@@ -229,7 +229,7 @@ impl WorkerGroup {
             lanes.extend(equal.drain(..).flat_map(EqualLanes::split));
         }
         if let Some((_, Control::Unshare(ended))) = block.controls.first() {
-            bundles.extend(go_on_in_bits(lanes, &ended.front));
+            bundles.extend(continue_in_bits(lanes, &ended.front));
         }
         let last = lanes.len() + bundles.len() + equal.len() - 1;
         let mut check = |work: usize| {
@@ -260,10 +260,11 @@ impl WorkerGroup {
     }
 }
 
-/// Takes the lanes whose level 1 goes on in bits where they no longer share a front. Returns the bundles of these lanes.
-fn go_on_in_bits(lanes: &mut Vec<Lane>, front: &Front) -> Vec<LaneBundle> {
+/// Takes the lanes whose level 1 continues in bits where they no longer share a front. Returns the bundles of these
+/// lanes.
+fn continue_in_bits(lanes: &mut Vec<Lane>, front: &Front) -> Vec<LaneBundle> {
     let mut together: Vec<Vec<Lane>> = Vec::new();
-    for lane in lanes.extract_if(.., |lane| lane.goes_on_in_bits()) {
+    for lane in lanes.extract_if(.., |lane| lane.continues_in_bits()) {
         let joined = together.iter_mut().find(|run| run.len() < MOST_LANES && run[0].has_caches_of(&lane));
         match joined {
             Some(run) => run.push(lane),
@@ -278,6 +279,8 @@ fn go_on_in_bits(lanes: &mut Vec<Lane>, front: &Front) -> Vec<LaneBundle> {
 
 #[cfg(test)]
 mod tests {
+    use binhop_base::Rng;
+
     use super::*;
 
     /// Returns the number of lanes of each bundle of these machines.
@@ -302,6 +305,26 @@ mod tests {
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 5), [10]);
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere, smaller])], 5), [5, 5]);
         assert_eq!(bundled(&[set(&[]), set(&[elsewhere])], 40), [64, 16]);
+    }
+
+    /// More lanes than a bundle holds no longer share a front. Two lanes are too few for a bundle.
+    #[test]
+    fn level_1_of_many_lanes_continues_in_bits() {
+        let machine = Machine::load("zen-4k", &["placement.policy=buddy".to_string()]).unwrap();
+        let front = Front::new(machine.tree(), Rng::new(0));
+        for (seeds, expected) in [(66, vec![64]), (67, vec![64, 3]), (2, vec![])] {
+            let machines = std::slice::from_ref(&machine);
+            let options = RunOptions { seeds: (0..seeds).collect(), ..RunOptions::default() };
+            let (shares, off) = (options.shares_stages(), options.switched_off());
+            let plan = SharingPlan::of(machines, seeds as usize, shares, None, off);
+            let mut unheard = |_: &_| Ok(());
+            let reporter = ProgressReporter::new(None, &mut unheard);
+            let lanes = lanes(machines, &plan, &options, None, &reporter).unwrap();
+            let mut lanes: Vec<Lane> = lanes.into_iter().map(|(_, lane)| lane).collect();
+            let bundles = continue_in_bits(&mut lanes, &front);
+            assert_eq!(bundles.iter().map(|bundle| bundle.lanes.len()).collect::<Vec<_>>(), expected);
+            assert_eq!(lanes.len() + expected.iter().sum::<usize>(), seeds as usize);
+        }
     }
 
     /// Returns for each thread the machines whose backs each of its bundles simulates, and the number of their lanes.

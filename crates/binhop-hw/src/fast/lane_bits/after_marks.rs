@@ -36,6 +36,10 @@ impl MissesAfterMarks {
 
     /// Passes a mark.
     pub(super) fn pass(&mut self) {
+        assert!(
+            self.passed < MOST_MARKS,
+            "the counts of {MOST_MARKS} marks are read before another mark is passed"
+        );
         self.passed += 1;
         if self.counters.len() < self.passed {
             self.counters.reserve_exact(MOST_MARKS - self.counters.len());
@@ -43,10 +47,10 @@ impl MissesAfterMarks {
         }
     }
 
-    /// Counts a demand miss of some lanes.
+    /// Counts a demand miss of some lanes in a part of the stream after a mark.
     #[inline(always)]
     pub(super) fn count(&mut self, part: Part, by: By, lanes: Mask) {
-        if part > 0 && (self.agent_counts || by.agent() == 0) {
+        if self.agent_counts || by.agent() == 0 {
             self.counters[usize::from(part) - 1].add(lanes);
         }
     }

@@ -145,6 +145,14 @@ mod tests {
             counter.add(1 | u64::from(event.is_multiple_of(3)) << 63);
         }
         assert_eq!([0, 1, 63].map(|lane| counter.get(lane)), [200_000, 0, 66_667]);
+        counter.clear();
+        assert!(counter.is_clear());
+        counter.add(1);
+        assert_eq!([0, 63].map(|lane| counter.get(lane)), [1, 0]);
+        let mut all = LaneCounter::of_all(5);
+        all.add(2);
+        assert!(!all.is_clear());
+        assert_eq!([0, 1, 63].map(|lane| all.get(lane)), [5, 6, 5]);
     }
 
     proptest! {

@@ -51,9 +51,9 @@ impl FrontAccess {
 /// `Slots` holds the lines of all slots.
 #[derive(Clone, Debug)]
 enum Slots {
-    /// Of a direct-mapped cache, in which the number `bin_bits` of the lowest bits of a frame choose the set.
+    /// The slots of a direct-mapped cache. The `bin_bits` lowest bits of a frame choose the set.
     Direct { slots: Vec<SlotLines>, bin_bits: u32 },
-    /// Of a cache that replaces the least recently used line. A slot is a set.
+    /// The slots of a cache that replaces the least recently used line. Each slot is a set.
     Lru { slots: Vec<LruSlot>, ways: u32 },
 }
 
@@ -80,8 +80,8 @@ impl Slots {
         }
     }
 
-    /// Visits the lines that some lane holds. If the lines of a lane come to empty sets in this order, they lie as they
-    /// do here.
+    /// Visits the lines that some lane holds. If the lines of a lane come to empty sets in this order, the sets get the
+    /// same order.
     fn each(&self, visit: impl FnMut(Held)) {
         match self {
             Self::Direct { slots, .. } => slots.iter().flat_map(SlotLines::iter).for_each(visit),
@@ -135,9 +135,9 @@ impl FrontCache {
         }
     }
 
-    /// Makes a cache that holds, and has counted, in each of so many lanes what a cache holds that these lanes have
-    /// shared. The user alone has accessed it. It replaces the least recently used line, and the offset within the page
-    /// chooses the set.
+    /// Makes a cache that has in each of so many lanes the lines and the counts of a cache that these lanes have
+    /// shared. The user alone has accessed it. It replaces the least recently used line, and the offset within the
+    /// page chooses the set.
     pub(super) fn of_shared(number: usize, shared: &Cache, lines_of: LinesOf, lanes: usize) -> Self {
         let CacheCounters { accesses, misses, compulsory, sent, fills, evictions, dirtied, purged, .. } =
             shared.counters;
@@ -235,7 +235,9 @@ impl FrontCache {
             }
         };
         let missed = lanes & !own.resident;
-        self.after_marks.count(part, by, missed);
+        if part > 0 {
+            self.after_marks.count(part, by, missed);
+        }
         if missed & !evicted != 0 {
             self.filled.add(missed & !evicted);
         }

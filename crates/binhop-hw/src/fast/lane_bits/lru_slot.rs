@@ -1,8 +1,8 @@
 //! `LruSlot` holds the lines of one set of a cache that replaces the least recently used line, in every lane.
 //!
 //! The offset within the page chooses the set, so every lane accesses the same lines of the set in the same order. One
-//! order of lines serves all lanes, and lanes differ only in the lines that they hold: a lane that has lost the lines of a
-//! page has room, where other lanes lose their oldest line.
+//! order of lines serves all lanes, and lanes differ only in the lines that they hold: a lane that has lost the lines
+//! of a page has room, where other lanes lose their oldest line.
 
 use super::{Mask, WrittenBack, slot_lines::Held};
 
@@ -53,11 +53,11 @@ impl LruSlot {
         own
     }
 
-    /// Takes the oldest line from each lane of `missed` that has no free way. The line that was touched last has come to
-    /// these lanes. Returns the lanes that lose a line, and appends the dirty lines to `written_back`.
+    /// Takes the oldest line from each lane of `missed` that has no free way. The line that was touched last has come
+    /// to these lanes. Returns the lanes that lose a line, and appends the dirty lines to `written_back`.
     pub(super) fn evict(&mut self, missed: Mask, ways: u32, written_back: &mut Vec<WrittenBack>) -> Mask {
         let full = missed & self.have(ways);
-        let (mut left, mut at) = (full, self.lines.len());
+        let (mut left, mut at, mut is_gone) = (full, self.lines.len(), false);
         while left != 0 {
             at -= 1;
             assert!(at > 0, "a full set holds other lines than the line that has come");
@@ -67,9 +67,10 @@ impl LruSlot {
                 written_back.push((line.key, line.dirty & lose));
             }
             (line.resident, line.dirty, left) = (line.resident & !lose, line.dirty & !lose, left & !lose);
+            is_gone |= line.resident == 0;
         }
-        while self.lines.last().is_some_and(|line| line.resident == 0) {
-            self.lines.pop();
+        if is_gone {
+            self.lines.retain(|line| line.resident != 0);
         }
         self.add(missed & !full);
         full
@@ -77,9 +78,13 @@ impl LruSlot {
 
     /// Removes a line from a lane. Returns the line as it was, if some lane holds it.
     pub(super) fn remove(&mut self, key: u64, lane: usize) -> Option<Held> {
-        let line = self.lines.iter_mut().find(|line| line.key == key && line.resident != 0)?;
-        let (before, bit) = (*line, 1 << lane);
+        let at = self.lines.iter().position(|line| line.key == key)?;
+        let (line, bit) = (&mut self.lines[at], 1 << lane);
+        let before = *line;
         (line.resident, line.dirty) = (line.resident & !bit, line.dirty & !bit);
+        if line.resident == 0 {
+            self.lines.remove(at);
+        }
         if before.resident & bit != 0 {
             let mut borrowed = bit;
             for plane in &mut self.held {
@@ -89,10 +94,9 @@ impl LruSlot {
         Some(before)
     }
 
-    /// Returns the lines that some lane holds, the oldest first. If they come to an empty set in this order, they lie as
-    /// they do here.
+    /// Returns the lines that some lane holds, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = Held> {
-        self.lines.iter().rev().copied().filter(|line| line.resident != 0)
+        self.lines.iter().rev().copied()
     }
 
     /// Returns the lanes that hold this number of lines.
@@ -126,8 +130,8 @@ mod tests {
         /// Each lane is a list of its lines with whether they are dirty, the latest accessed first.
         #[test]
         fn every_lane_replaces_its_oldest_line(
-            ways in 1..6_u32,
-            events in prop::collection::vec((0..9_u64, any::<bool>(), prop::option::weighted(0.3, 0..LANES)), 0..200),
+            ways in prop::sample::select(vec![1_u32, 2, 3, 5, 8, 12, 16, MOST_WAYS]),
+            events in prop::collection::vec((0..40_u64, any::<bool>(), prop::option::weighted(0.3, 0..LANES)), 0..400),
         ) {
             let all = (1 << LANES) - 1;
             let mut slot = LruSlot::default();
@@ -138,6 +142,7 @@ mod tests {
                     let held = slot.remove(key, lane).map_or(0, |line| line.resident);
                     prop_assert_eq!(held >> lane & 1 == 1, at.is_some());
                     at.and_then(|at| lanes[lane].remove(at));
+                    prop_assert!(slot.lines.iter().all(|line| line.resident != 0), "a line that is nowhere is kept");
                     continue;
                 }
                 let own = slot.touch(key, all, if stores { all } else { 0 });
@@ -156,6 +161,7 @@ mod tests {
                     lines.push_front((key, dirty || stores));
                 }
             }
+            prop_assert!(slot.lines.iter().all(|line| line.resident != 0), "a line that is nowhere is kept");
             for (lane, lines) in lanes.iter().enumerate() {
                 let of_lane = slot.iter().filter(|line| line.resident >> lane & 1 == 1);
                 let held: Vec<(u64, bool)> = of_lane.map(|line| (line.key, line.dirty >> lane & 1 == 1)).collect();

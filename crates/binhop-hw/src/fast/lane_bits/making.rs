@@ -25,8 +25,8 @@ impl LaneBits {
         self.access_waiting_with(fastest());
     }
 
-    /// Passes a mark: from here on, demand misses are counted apart until [`LaneBits::forget_marks`]. Accesses that wait
-    /// need not be made. At most [`MOST_MARKS`](super::MOST_MARKS) marks are passed before they are forgotten.
+    /// Passes a mark: from here on, demand misses are counted apart until [`LaneBits::forget_marks`]. Accesses that
+    /// wait need not be made. At most [`MOST_MARKS`](super::MOST_MARKS) marks are passed before they are forgotten.
     pub fn pass_mark(&mut self) {
         self.waiting.pass_mark();
         self.each_after_marks(MissesAfterMarks::pass);

@@ -4,6 +4,8 @@
 //! - Every lane makes the same accesses in the same order; only the frames differ. Level 1 is direct-mapped, writes
 //!   back, and allocates a line at a store. Or level 1 does not depend on the placement: then it is simulated once for
 //!   all lanes, and every lane gets the same requests.
+//! - Where lanes no longer share level 1, it may also replace the least recently used line, if the offset within the
+//!   page chooses the set: one order of a set's lines serves all lanes. See `lru_slot.rs`.
 //! - A back is simulated in the same words if it is a chain of caches whose replacement ignores hits: direct-mapped
 //!   caches, or caches with random or first-in, first-out replacement. Behind a shared level 1, the first cache may
 //!   also replace the least recently used line: see `lru_sets.rs`. Other backs get the requests of each lane, and are
@@ -256,7 +258,7 @@ impl LaneBits {
         }
     }
 
-    /// Makes empty backs of these trees, which have one front that all lanes share: see [`LaneBits::replay`]. Each lane
+    /// Makes empty backs of these trees, which have one front that all lanes share: see [`LaneBits::wait`]. Each lane
     /// has a generator, from which policies draw that need random numbers. `agent_asks` says whether the agent other
     /// than the user asks the first cache of each back itself; otherwise its requests come from the front.
     ///
@@ -341,6 +343,10 @@ impl LaneBits {
 
     /// Notes the frame of a page in one lane. Lines of the page that the lane may still hold must have been flushed.
     pub fn put(&mut self, lane: usize, page: PageId, frame: FrameNo) {
+        if self.backs.is_empty() && self.fronts.iter().all(|front| front.bin_bits() == 0) {
+            // Nothing here depends on the frame.
+            return;
+        }
         self.frames.put(lane, page, frame);
         self.placed.push(PlacedPage { lane, page, lower: frame.0 as u32 });
         if self.placed.len() == MOST_PLACED {

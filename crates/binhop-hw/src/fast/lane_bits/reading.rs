@@ -59,12 +59,17 @@ impl LaneBits {
         self.backs[back].cache(cache).demand_misses(lane)[0]
     }
 
-    /// Fills `at_marks` with the demand misses of a cache of level 1 in one lane up to each mark that was passed: those of
-    /// the user, and those of the other agent if its misses count in MPI. No access waits.
+    /// Fills `at_marks` with the demand misses of a cache of level 1 in one lane up to each mark that was passed:
+    /// those of the user, and those of the other agent if its misses count in MPI. No access waits.
     ///
     /// # Panics
     /// The cache is no cache of level 1. `at_marks` has more or fewer places than marks were passed.
     pub fn front_misses_at_marks(&self, lane: usize, cache: usize, at_marks: &mut [u64]) {
+        debug_assert_eq!(
+            self.waiting.len(),
+            0,
+            "the accesses before a mark are made before its counts are read"
+        );
         self.front(cache).misses_at_marks(lane, at_marks);
     }
 
@@ -73,6 +78,11 @@ impl LaneBits {
     /// # Panics
     /// The cache does not belong to the back. `at_marks` has more or fewer places than marks were passed.
     pub fn back_misses_at_marks(&self, lane: usize, back: usize, cache: usize, at_marks: &mut [u64]) {
+        debug_assert_eq!(
+            self.waiting.len(),
+            0,
+            "the accesses before a mark are made before its counts are read"
+        );
         self.backs[back].cache(cache).misses_at_marks(lane, at_marks);
     }
 

@@ -276,26 +276,39 @@ mod tests {
                 prop::collection::vec((0..PAGES, 0..64_u32, 0..Kind::ALL.len(), 0..3_usize, any::<bool>()), 0..600),
                 1..4,
             ),
+            // The accesses of a round before which a mark stands.
+            marks in prop::collection::vec(0..600_usize, MOST_MARKS),
             shift in 6..10_u32,
         ) {
             let bucket = BucketOf::of_bits(shift, 3);
             let mut waiting = WaitingAccesses::new(bucket, LOGS[0], [LOGS[1], LOGS[1] - 1]);
-            for accesses in rounds {
+            let mut part = 0;
+            for (round, accesses) in rounds.iter().enumerate() {
                 let access = |&(page, line, kind, by, is_part): &(u32, u32, usize, usize, bool)| {
                     let kind = Kind::ALL[kind];
                     let line = if kind == Kind::Fetch { line } else { 2 * line + u32::from(is_part) };
                     BitsAccess { page: PageId(page), line, kind, by: AGENTS[by], is_part }
                 };
                 let accesses: Vec<BitsAccess> = accesses.iter().map(access).collect();
-                accesses.iter().for_each(|&access| waiting.push(access));
-                prop_assert_eq!(waiting.len(), accesses.len());
-                let mut expected = accesses;
-                expected.sort_by_key(|access| bucket.of(access.line, if access.kind == Kind::Fetch { 6 } else { 5 }));
+                let mut expected = Vec::new();
+                for (at, &access) in accesses.iter().enumerate() {
+                    // Each mark stands in one round. Some marks stand before the first access of a round.
+                    for _ in marks.iter().enumerate().filter(|&(mark, &before)| mark % 3 == round && before / 2 == at) {
+                        part += 1;
+                        waiting.pass_mark();
+                    }
+                    waiting.push(access);
+                    expected.push((part, access));
+                }
+                prop_assert_eq!((waiting.len(), waiting.part()), (accesses.len(), part));
+                expected.sort_by_key(|(_, access)| bucket.of(access.line, if access.kind == Kind::Fetch { 6 } else { 5 }));
                 let mut left = Vec::new();
-                waiting.take_all(|_, accesses| left.extend_from_slice(accesses));
+                waiting.take_all(|part, accesses| left.extend(accesses.iter().map(|&access| (part, access))));
                 prop_assert_eq!(left, expected);
-                prop_assert_eq!(waiting.len(), 0);
+                prop_assert_eq!((waiting.len(), waiting.part()), (0, part));
             }
+            waiting.forget_marks();
+            prop_assert_eq!(waiting.part(), 0);
         }
     }
 

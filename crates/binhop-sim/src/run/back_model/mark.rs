@@ -56,8 +56,8 @@ impl BackModel {
         Ok(())
     }
 
-    /// Passes marks between processes or intervals. The bits have counted the demand misses up to each of them in a lane
-    /// whose back they simulate.
+    /// Passes marks between processes or intervals. The bits have counted the demand misses up to each of them in a
+    /// lane whose back they simulate.
     pub(crate) fn pass_marks(
         &mut self,
         marks: &[PassedMark],

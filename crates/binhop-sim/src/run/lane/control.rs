@@ -15,8 +15,8 @@ use crate::synonyms::WatchedAccess;
 /// The cost of a control in one lane, in entries: most controls place a page, which takes up to a microsecond.
 pub(crate) const CONTROL: usize = 256;
 
-/// Returns whether a led lane carries out a control, too. It has no caches, so it needs to know of its pages and of marks
-/// alone.
+/// Returns whether a led lane carries out a control, too. It has no caches, so it needs to know of its pages and of
+/// marks alone.
 pub(super) fn concerns_led_lanes(control: &Control) -> bool {
     matches!(control, Control::Place { .. } | Control::Died(_) | Control::Footprint(..) | Control::Mark(..))
 }

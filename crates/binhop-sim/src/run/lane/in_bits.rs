@@ -67,12 +67,8 @@ impl Lane {
         (bits, place): (&LaneBits, usize),
         room: &mut Vec<u64>,
     ) -> Result<()> {
+        debug_assert!(self.private.is_none(), "no lane is a bit where switches are observed");
         self.backs.iter_mut().try_for_each(|back| back.pass_marks(marks, (bits, place), room))
-    }
-
-    /// Returns whether the lane reads more than demand misses at a mark between processes or intervals.
-    pub(crate) fn reads_all_at_marks(&self) -> bool {
-        self.private.is_some()
     }
 
     /// Returns whether this lane and another lane of its front group, in their initial state, may belong to one bundle.
@@ -90,14 +86,14 @@ impl Lane {
         self.trees_in_bits().iter().map(caches).eq(other.trees_in_bits().iter().map(caches))
     }
 
-    /// Returns whether level 1 of the lane goes on in bits where the sharing of a front ends.
-    pub(crate) fn goes_on_in_bits(&self) -> bool {
+    /// Returns whether level 1 of the lane continues in bits where the sharing of a front ends.
+    pub(crate) fn continues_in_bits(&self) -> bool {
         self.front_bits.is_some()
     }
 
     /// Prepares the lane for a bundle that simulates its level 1 from now on.
     pub(crate) fn join_bundle(&mut self) {
-        let paths = self.front_bits.expect("the lane goes on in bits");
+        let paths = self.front_bits.expect("the lane continues in bits");
         self.bits = Some(InBits::new(false, paths));
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct Lane {
     known_hits: Option<KnownHitFilter>,
     /// `InBits` serves the lane's bundle, if lanes are bits.
     bits: Option<InBits>,
-    /// The fast paths of the lane, if its level 1 goes on in bits where the sharing of a front ends.
+    /// The fast paths of the lane, if its level 1 continues in bits where the sharing of a front ends.
     front_bits: Option<FastPaths>,
     /// True if each request must be answered before the next access. Then the lane has one cell.
     immediate: bool,
