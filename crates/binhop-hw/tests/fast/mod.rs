@@ -6,6 +6,7 @@
 
 mod bits;
 mod chain;
+mod front_bits;
 mod two_levels;
 
 use crate::common::{World, assert_counts_of_stepper, plain, power, resize, tree};
@@ -497,7 +498,7 @@ fn check(path: FastPath, draw: &Draw, events: &[Event]) {
             bits::lane_bits_of_two_agents(draw, events);
         }
         FastPath::BackBits => bits::back_bits(draw, events),
-        FastPath::FrontBits => bits::front_bits(draw, events),
+        FastPath::FrontBits => front_bits::front_bits(draw, events),
         FastPath::TwoLevels => two_levels::two_levels(draw, events),
     }
 }
