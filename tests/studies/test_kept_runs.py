@@ -138,6 +138,27 @@ def test_it_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: p
     assert after == ["sync k"]
 
 
+def test_a_run_is_kept_with_the_long_tables_that_parts_ask_for(tmp_path: Path, runs: list[str]) -> None:
+    """A later study of the same cells that asks for other tables does not take the run."""
+    text = TEXT.replace("[[part]]", "interval = 5000\n[[part]]")
+    for number, keep in enumerate(([], ["processes"], ["series", "processes"])):
+        before = set(tmp_path.glob("*"))
+        plan = study.plan(study.parse(f"{text}keep = {json.dumps(keep)}\n"))
+        first, second = (study.run(plan, kept=tmp_path) for _ in "ab")
+        assert runs == ["lin", "tree"] * (number + 1)
+        for place in set(tmp_path.glob("*")) - before:
+            rows = {
+                name: pl.read_parquet(place / f"{name}.parquet").height for name in ("series", "processes")
+            }
+            assert [name for name in rows if rows[name] > 0] == keep
+        for one, other in ((first.series, second.series), (first.processes, second.processes)):
+            assert one.equals(other)
+        assert (first.series.height > 0, first.processes.height > 0) == (
+            "series" in keep,
+            "processes" in keep,
+        )
+
+
 def test_a_placement_file_is_part_of_what_a_run_depends_on(tmp_path: Path, runs: list[str]) -> None:
     machine = binhop.Machine.load("kh90")
     trace = binhop.Trace.workload("lin")

@@ -59,12 +59,9 @@ def in_words(title: str, text: str) -> Any:
 
 
 def specification(chart: Any) -> dict[str, Any]:
-    """Returns the chart as Vega-Lite. By default Altair refuses more than 5,000 rows.
-
-    The parts of a chart are checked when they are made. To check the whole chart takes most of the time.
-    """
+    """Returns the chart as Vega-Lite. By default Altair refuses more than 5,000 rows."""
     with alt.data_transformers.enable("default", max_rows=None):
-        whole: dict[str, Any] = chart.to_dict(validate=False)
+        whole: dict[str, Any] = chart.to_dict()
     return whole
 
 

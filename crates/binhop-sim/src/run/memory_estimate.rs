@@ -56,7 +56,7 @@ use sum::{Sum, WhenFull};
 const BLOCKS: u64 = super::threads::QUEUE as u64 + 2;
 /// The bytes of the requests of a lane that wait for a back that is not simulated in bits. A row makes two requests at
 /// most, and lists of requests double.
-const PASSED: u64 = (4 * PIECE * size_of::<Request>()) as u64;
+const WAITING_REQUESTS: u64 = (4 * PIECE * size_of::<Request>()) as u64;
 /// The bytes of the source's batches, decoded and read ahead, and of the tables of preparation that do not
 /// grow.
 const SOURCE: u64 = 24 << 20;
@@ -300,7 +300,7 @@ impl MemoryEstimate {
             let waiting = LaneBits::waiting_bytes(most_waiting(!in_bits, others)) as u64;
             let fixed = waiting + LaneBits::request_bytes() + PASSED_MARKS;
             self.bundle.add(Sum { fixed, ..Sum::default() });
-            let waiting = if in_bits && others { PASSED } else { 0 };
+            let waiting = if in_bits && others { WAITING_REQUESTS } else { 0 };
             self.seed.add(Sum { fixed: waiting, page: size_of::<u32>() as u64, ..Sum::default() });
         }
         if group.paths.takes(FastPath::FrontBits) {
@@ -417,7 +417,7 @@ impl MemoryEstimate {
     /// Adds what lanes take whose level 1 continues in bits where they no longer share a front.
     fn add_front_bits(&mut self, machines: &[Machine], cells: &LaneCells, safe: Option<u64>) {
         let reuses = cells.machines.iter().any(|&cell| machines[cell].reuses_frames());
-        self.add_at_eviction(safe, reuses, Sum { fixed: PASSED, ..Sum::default() });
+        self.add_at_eviction(safe, reuses, Sum { fixed: WAITING_REQUESTS, ..Sum::default() });
         let tree = machines[cells.machines[0]].tree();
         let caches = tree.config().caches.iter().enumerate();
         let slots = caches.filter(|&(number, _)| tree.in_front(number)).map(|(_, cache)| {

@@ -4,8 +4,9 @@
 use binhop_base::{Kind, LineAddr, PageId, PerKind};
 
 use super::{
-    By, LinesOf, LinesOfLanes, MOST_LANES, Mask, WrittenBack,
+    By, LinesOf, LinesOfLanes, Mask, WrittenBack,
     after_marks::{MissesAfterMarks, Part},
+    all_of,
     counter::LaneCounter,
     frames::LaneFrames,
     front_requests::RequestCounts,
@@ -103,7 +104,7 @@ pub(super) struct FrontCache {
     touched: Vec<u64>,
     /// By the place of the agent: see [`By::agent`].
     by_agent: [AccessesOfAgent; 2],
-    /// The lines that came to an empty set. Every other line that came has evicted a line.
+    /// The lines that came to a free way. Every other line that came has evicted a line.
     filled: LaneCounter,
     dirtied: LaneCounter,
     pub(super) after_marks: MissesAfterMarks,
@@ -142,7 +143,7 @@ impl FrontCache {
         let CacheCounters { accesses, misses, compulsory, sent, fills, evictions, dirtied, purged, .. } =
             shared.counters;
         assert_eq!(purged, 0, "no page leaves a shared cache");
-        let all = Mask::MAX >> (MOST_LANES - lanes);
+        let all = all_of(lanes);
         let slot = |lines: &Vec<Option<Resident>>| {
             let key = |at: LineAddr| lines_of.key(PageId(at.id), at.line);
             LruSlot::of_lanes(all, lines.iter().flatten().map(|line| (key(line.at), line.dirty)))
@@ -296,7 +297,7 @@ impl FrontCache {
             let frame = frames.lower(PageId(line.at.id))[lane];
             let key = u64::from(line.at.id) << self.lines_of.log2 | u64::from(line.at.line);
             let victim = cache.lines.put(cache.set(frame.into(), line.at.line), Word::new(key, line.dirty));
-            debug_assert!(victim.is_none(), "a lane holds one line of each set");
+            debug_assert!(victim.is_none(), "a set holds no more lines than it has ways");
         });
     }
 

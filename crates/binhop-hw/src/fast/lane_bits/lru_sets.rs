@@ -19,7 +19,7 @@
 use binhop_base::PageId;
 
 use super::{
-    LinesOf, MOST_LANES, Mask, frames::LaneFrames, line_masks::LineMasks, occupants::SetsBytes,
+    LinesOf, MOST_LANES, Mask, all_of, frames::LaneFrames, line_masks::LineMasks, occupants::SetsBytes,
     page_rows::PageRows,
 };
 use crate::{
@@ -218,11 +218,7 @@ impl LruSets {
         if list.pages.len() >= list.lines + list.lines / LINES_TO_GAP + FEW_GAPS {
             list.remove_gaps(stride, places);
         }
-        list.push(
-            page.0,
-            Mask::MAX >> (MOST_LANES - *lanes),
-            &bits_of_pages[page.index() * *bits..][..*bits],
-        );
+        list.push(page.0, all_of(*lanes), &bits_of_pages[page.index() * *bits..][..*bits]);
         places[page.index()] = list.pages.len() as u32;
     }
 
@@ -389,7 +385,7 @@ mod tests {
         requests: &[(u32, usize)],
     ) -> (Vec<Leaving>, Vec<Vec<u32>>) {
         let lanes = sets.lanes;
-        let every = Mask::MAX >> (MOST_LANES - lanes);
+        let every = all_of(lanes);
         let mut lane_frames = LaneFrames::new(lanes, 0);
         let mut lines = LineMasks::new(sets.lines_of, lanes);
         for (page, of_lanes) in (0..).map(PageId).zip(frames) {

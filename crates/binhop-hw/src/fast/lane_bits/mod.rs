@@ -211,7 +211,7 @@ impl LaneBits {
         let ports = ports(config);
         let bin_bits = fronts.iter().map(FrontCache::bin_bits).max().unwrap_or(0);
         Self {
-            all: Mask::MAX >> (MOST_LANES - lanes),
+            all: all_of(lanes),
             frames: LaneFrames::new(lanes, bin_bits),
             ports,
             waiting: waiting(all_caches(), config.page, ports),
@@ -244,7 +244,7 @@ impl LaneBits {
         let ports = ports(config);
         let all_caches = trees.iter().flat_map(|tree| &tree.config().caches);
         Self {
-            all: Mask::MAX >> (MOST_LANES - lanes),
+            all: all_of(lanes),
             frames: LaneFrames::new(lanes, 0),
             ports,
             waiting: waiting(all_caches, config.page, ports),
@@ -282,7 +282,7 @@ impl LaneBits {
         let first = backs[0].levels[0].cache.lines_of;
         let port = Port { lines_of: first, front: 0, writes_first: false, to: MEMORY, unit: first.line_log2 };
         Self {
-            all: Mask::MAX >> (MOST_LANES - lanes),
+            all: all_of(lanes),
             frames: LaneFrames::new(lanes, 0),
             ports: [port; 2],
             waiting: waiting(caches, config.page, [port; 2]),
@@ -418,6 +418,11 @@ impl LaneBits {
     pub fn waiting_bytes(accesses: usize) -> usize {
         WaitingAccesses::bytes(accesses)
     }
+}
+
+/// Returns a bit for each of so many lanes, at least 1 and at most [`MOST_LANES`].
+fn all_of(lanes: usize) -> Mask {
+    Mask::MAX >> (MOST_LANES - lanes)
 }
 
 /// Makes room for accesses of caches that lie behind these ports.

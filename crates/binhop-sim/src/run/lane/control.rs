@@ -117,6 +117,7 @@ impl Lane {
                 }
             }
             Control::Unshare(ended) => {
+                // If the lane is in a bundle, its level 1 continues there.
                 if self.bits.is_none() {
                     self.front = Some(ended.front.clone());
                 }
