@@ -2,10 +2,9 @@
 //! simulated each by itself.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, SMALL, batch, event, machine, reference, run, short_and_long};
+use crate::common::{Event, SMALL, behind_warm_up, event, machine, reference, run, short_and_long};
 use binhop_sim::{Machine, Outcome, RunOptions, explain};
 use binhop_trace::Op;
-use binhop_trace::event::EventBatch;
 use proptest::prelude::*;
 
 /// Sizes of memory. In the second, pages are evicted early.
@@ -86,8 +85,6 @@ fn assert_same(a: &Outcome, b: &Outcome, what: &str) {
 
 /// Compares lanes simulated as one with lanes simulated each by itself.
 fn compare(machine: &Machine, events: &[Event], seeds: u64) {
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
-    let events: EventBatch = batch(&[vec![warm; 41], events.to_vec()].concat());
     let options = RunOptions {
         seeds: (0..seeds).collect(),
         warmup: 40,
@@ -95,6 +92,7 @@ fn compare(machine: &Machine, events: &[Event], seeds: u64) {
         log: true,
         ..RunOptions::default()
     };
+    let events = behind_warm_up(options.warmup, events);
     assert!(plan(machine, &options).contains(AS_ONE), "{}", plan(machine, &options));
     let as_one = run(machine, &events, 700, &options);
     let alone = RunOptions { share: false, ..options.clone() };

@@ -2,7 +2,9 @@
 //! among seeds, skipping sure hits, threads, batches, running seeds together or alone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, SMALL, batch, event, inclusive, machine, reference, run, short_and_long};
+use crate::common::{
+    Event, Fixed, SMALL, batch, behind_warm_up, event, inclusive, machine, reference, run, short_and_long,
+};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -40,11 +42,9 @@ fn compare(number: usize, events: &[Event]) {
 }
 
 fn compare_on(machine: &Machine, events: &[Event]) {
-    // The trace is long enough to end the warm-up.
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     let path = some_path(events.len());
-    let events = batch(&[vec![warm; 41], events.to_vec()].concat());
     let together = options(0..3);
+    let events = behind_warm_up(together.warmup, events);
     let fast = run(machine, &events, 1000, &together);
     let plain = run(machine, &events, 1000, &RunOptions { share: false, ..together.clone() });
     assert_same(&fast, &plain, "shared and collapsed, or not");
@@ -122,13 +122,12 @@ fn family(number: usize) -> Vec<Machine> {
 
 fn compare_family(number: usize, events: &[Event]) {
     let machines = family(number);
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
-    let events = batch(&[vec![warm; 41], events.to_vec()].concat());
+    let options = options(0..2);
+    let events = behind_warm_up(options.warmup, events);
     let together = |options: &RunOptions| {
         let source = Box::new(Fixed::new(events.clone(), 1000));
         simulate_all(&machines, source, options, None, &mut |_| Ok(())).unwrap()
     };
-    let options = options(0..2);
     let outcomes = together(&options);
     let threads = together(&RunOptions { threads: 2, ..options.clone() });
     let unshared = together(&RunOptions { share: false, ..options.clone() });
@@ -455,7 +454,9 @@ fn level_1_of_many_lanes_continues_in_bits_where_the_sharing_ends() {
 
 short_and_long! { many_ends_of_sharing: 12, 300;
     fn level_1_continues_in_bits(scarce in any::<bool>(), seeds in 3..8_u64, events in prop::collection::vec(event(), 1..1200)) {
-        assert_bits_change_nothing(&with_level_1_that_continues_in_bits(scarce), &batch(&events), options(0..seeds));
+        let options = options(0..seeds);
+        let events = behind_warm_up(options.warmup, &events);
+        assert_bits_change_nothing(&with_level_1_that_continues_in_bits(scarce), &events, options);
     }
 }
 

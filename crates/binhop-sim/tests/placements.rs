@@ -2,11 +2,10 @@
 //! sharing and skipping leave its results as they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common::{Event, Fixed, SMALL, batch, event, machine, reference, run, short_and_long};
+use crate::common::{Event, Fixed, SMALL, behind_warm_up, event, machine, reference, run, short_and_long};
 use binhop_base::{Class, Result};
 use binhop_os::placement::{POLICIES, Policy, policy};
 use binhop_sim::{Machine, RunOptions, simulate_all};
-use binhop_trace::Op;
 use proptest::prelude::*;
 
 /// Returns the policies that need no file. `tests/recorded.rs` tests the policy that needs a file.
@@ -254,9 +253,8 @@ fn compare(number: usize, events: &[Event]) {
         return;
     }
     let machines = family(number);
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
-    let events = batch(&[vec![warm; 41], events.to_vec()].concat());
     let options = RunOptions { seeds: vec![0, 1], warmup: 40, interval: Some(300), ..RunOptions::default() };
+    let events = behind_warm_up(options.warmup, events);
     let source = Box::new(Fixed::new(events.clone(), 1000));
     let together = simulate_all(&machines, source, &options, None, &mut |_| Ok(())).unwrap();
     for (machine, together) in machines.iter().zip(&together) {

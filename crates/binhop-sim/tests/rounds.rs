@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::common::{Event, Fixed, SMALL, batch, cases, event, inclusive, machine};
+use crate::common::{Event, Fixed, SMALL, batch, behind_warm_up, cases, event, inclusive, machine};
 use crate::switches::may_hold_a_line_twice;
 use arrow_array::RecordBatch;
 use binhop_base::{Class, Problem, Result};
@@ -75,8 +75,7 @@ fn assert_same(one: &[Outcome], other: &[Outcome]) {
 
 /// Returns the events, preceded by enough loads to end the warm-up.
 fn warm(events: &[Event]) -> EventBatch {
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
-    batch(&[vec![warm; 41], events.to_vec()].concat())
+    behind_warm_up(options(1).warmup, events)
 }
 
 /// Returns loads of this many pages, one after the other.

@@ -132,6 +132,12 @@ pub fn named(event: Event) -> Event {
     }
 }
 
+/// Returns the rows of these events behind a warm-up of this many references. One more reference is measured at least.
+pub fn behind_warm_up(references: u64, events: &[Event]) -> EventBatch {
+    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
+    batch(&[vec![warm; references as usize + 1], events.to_vec()].concat())
+}
+
 pub fn batch(events: &[Event]) -> EventBatch {
     let mut rows = EventBuilder::default();
     let mut running = 0u8;

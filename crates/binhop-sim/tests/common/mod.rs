@@ -7,7 +7,7 @@ mod touches;
 
 use proptest::test_runner::Config;
 
-pub use events::{Event, Fixed, batch, event, named, reference};
+pub use events::{Event, Fixed, batch, behind_warm_up, event, named, reference};
 pub use machines::{SMALL, flushes, flushes_caches, flushing, inclusive, machine, metric, run};
 pub use touches::{TouchedUnit, touched_units};
 

@@ -3,7 +3,7 @@
 
 use super::design::{Design, design};
 use super::{agree, designed};
-use crate::common::{Event, SMALL, batch, cases, event, machine, reference, run};
+use crate::common::{Event, SMALL, behind_warm_up, cases, event, machine, reference, run};
 use binhop_hw::{FastPath, FastPathSet};
 use binhop_os::page_table::TableKind;
 use binhop_sim::{Machine, RunOptions, explain};
@@ -46,18 +46,16 @@ fn machines(design: &Design, memory: &str) -> Vec<Machine> {
 }
 
 fn compare(design: &Design, memory: &str, events: &[Event]) {
-    // The trace is long enough to end the warm-up.
-    let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
-    let events = batch(&[vec![warm; 31], events.to_vec()].concat());
+    let options = RunOptions { interval: Some(97), warmup: 30, ..options(0..5) };
+    let events = behind_warm_up(options.warmup, events);
     for machine in machines(design, memory) {
         agree(&machine, design, &events);
-        let options = RunOptions { interval: Some(97), warmup: 30, ..options(0..5) };
         let off = FastPathSet::NONE.with(FastPath::LaneBits).with(FastPath::BackBits);
         let bits = run(&machine, &events, 500, &options);
         let lanes = run(&machine, &events, 500, &RunOptions { without: off, ..options.clone() });
         let one_by_one = RunOptions { without: off.with(FastPath::Chain), ..options.clone() };
         let one_by_one = run(&machine, &events, 500, &one_by_one);
-        let threads = run(&machine, &events, 500, &RunOptions { threads: 3, ..options });
+        let threads = run(&machine, &events, 500, &RunOptions { threads: 3, ..options.clone() });
         for other in [lanes, one_by_one, threads] {
             assert_eq!(bits.results, other.results, "{}", machine.name());
             assert_eq!(bits.series.whole().unwrap(), other.series.whole().unwrap());
