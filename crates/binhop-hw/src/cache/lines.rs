@@ -19,7 +19,7 @@ use crate::{
     CacheConfig, Replacement,
     replacement::{ArrayShape, FEW, Fifo, Lru, Plru, Random, Srrip, each_policy},
 };
-pub(crate) use array::{Array, EMPTY, Line, SelectedLines, Sets, Word, put, put_word, touch};
+pub(crate) use array::{Array, EMPTY, Line, SelectedLines, Sets, Word, put, put_word, put_word_with, touch};
 use array::{clean_ways, touch_once};
 pub(crate) use narrow::NarrowArray;
 pub(crate) use ordered::OrderedArray;

@@ -44,6 +44,11 @@ macro_rules! replacements {
                 match self { $(Self::$policy => $policy::NAME,)* }
             }
 
+            /// Returns [`Policy::WORDS_BESIDE`].
+            pub(crate) const fn words_beside(self) -> usize {
+                match self { $(Self::$policy => $policy::WORDS_BESIDE,)* }
+            }
+
             /// Returns the rule, in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
@@ -131,6 +136,10 @@ pub(crate) trait Policy {
     /// True if a hit changes nothing, whichever line is hit: neither the policy's state nor the order of the ways.
     const HITS_ARE_NEUTRAL: bool = false;
 
+    /// The number of words that may hold the policy's state of a set, if the owner of the ways keeps words beside them:
+    /// see [`Policy::victim_beside`]. They are 0 before the first access.
+    const WORDS_BESIDE: usize = 0;
+
     /// Makes the policy for these sets of a cache, which are empty. Its state is all zero bits: see
     /// `cache/lines.rs`.
     fn new(array: &ArrayShape) -> Self;
@@ -152,17 +161,17 @@ pub(crate) trait Policy {
     /// Returns the way whose line leaves. The set is full.
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize;
 
-    /// Reads what the policy keeps of a set, and returns a number that depends on it. A caller that asks for victims of
-    /// several sets reads their memory ahead.
-    fn read_ahead(&self, _set: usize) -> u64 {
-        0
+    /// Does what [`Policy::victim`] does. The set's state is in [`Policy::WORDS_BESIDE`] words beside its ways, if this
+    /// number is not 0. Then the policy was made for no sets.
+    fn victim_beside<W: Copy>(&mut self, ways: &[W], _beside: &mut [u32], set: usize) -> usize {
+        self.victim(ways, set)
     }
 
     /// Notes that the line at `way` was removed, and the way is empty.
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
-    /// Returns the number of victims that a set has had, if later victims depend on it.
-    fn victims(&self, _set: usize) -> u64 {
+    /// Returns the number of victims that a set with these words beside its ways has had, if later victims depend on it.
+    fn victims_beside(&self, _beside: &[u32]) -> u64 {
         0
     }
 
@@ -192,6 +201,9 @@ pub(crate) trait PackedPolicy: Policy {
 
     /// Returns what [`Policy::victim`] returns.
     fn victim_packed(&mut self, state: &mut u64, set: usize, ways: usize) -> usize;
+
+    /// Does what [`Policy::set_victims`] does.
+    fn set_victims_packed(&self, _state: &mut u64, _victims: u64) {}
 
     /// Returns the way that stands at a place, where the policy keeps the ways in an order.
     fn way_at(_state: u64, place: usize) -> usize {

@@ -11,10 +11,10 @@ pub(crate) struct Random {
     rng: Rng,
     /// The cache's index, in the upper bits of the stream number; the first set is in the lower 48.
     stream: u64,
-    /// For each set, the number of victims that it has had. The lower [`way_bits`](Self::way_bits) have the way of the
-    /// next victim + 1, drawn when the previous victim was taken. A draw takes longer than the rest of a miss, and
-    /// nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. One word holds both, so a miss
-    /// reads one line of memory for them.
+    /// A word for each set: the number of victims that the set has had. The lower [`way_bits`](Self::way_bits) have the
+    /// way of the next victim + 1, drawn when the previous victim was taken. A draw takes longer than the rest of a
+    /// miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. Owners of ways that
+    /// keep this word beside them read one line of memory for both: then this list is empty.
     victims: Vec<u64>,
     /// The bits that the number of ways takes. It is below 2^32, so at least 32 bits count the victims of a set.
     way_bits: u32,
@@ -22,20 +22,29 @@ pub(crate) struct Random {
 
 const NOT_DRAWN: u64 = 0;
 
+/// Returns a set's word, whose lower half comes first.
+#[inline]
+fn joined(beside: &[u32]) -> u64 {
+    u64::from(beside[0]) | u64::from(beside[1]) << 32
+}
+
 impl Random {
-    /// Returns the way of a set's next victim, and draws the one after it.
+    /// Returns the word of a set that has had so many victims.
+    fn after_victims(&self, victims: u64) -> u64 {
+        victims << self.way_bits | NOT_DRAWN
+    }
+
+    /// Returns the way of a set's next victim, and the set's word with the draw of the victim after it.
     #[inline]
-    fn next_victim(&mut self, set: usize, ways: u64) -> usize {
-        let Self { rng, stream, victims, way_bits } = self;
+    fn next_victim(&self, of_set: u64, set: usize, ways: u64) -> (usize, u64) {
+        let Self { rng, stream, way_bits, .. } = self;
         let stream = Stream::new(Domain::Victim, *stream | set as u64);
-        let of_set = &mut victims[set];
-        let count = *of_set >> *way_bits;
-        let mut next = *of_set & ((1 << *way_bits) - 1);
+        let count = of_set >> *way_bits;
+        let mut next = of_set & ((1 << *way_bits) - 1);
         if next == NOT_DRAWN {
             next = rng.below(stream, count, ways) + 1;
         }
-        *of_set = (count + 1) << *way_bits | (rng.below(stream, count + 1, ways) + 1);
-        next as usize - 1
+        (next as usize - 1, (count + 1) << *way_bits | (rng.below(stream, count + 1, ways) + 1))
     }
 }
 
@@ -46,6 +55,7 @@ impl Policy for Random {
     const DRAWS: bool = true;
     const REHIT_IS_NEUTRAL: bool = true;
     const HITS_ARE_NEUTRAL: bool = true;
+    const WORDS_BESIDE: usize = 2;
 
     fn new(array: &ArrayShape) -> Self {
         let stream = (array.cache as u64) << 48 | array.first as u64;
@@ -65,32 +75,36 @@ impl Policy for Random {
 
     #[inline]
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize {
-        self.next_victim(set, ways.len() as u64)
+        let way;
+        (way, self.victims[set]) = self.next_victim(self.victims[set], set, ways.len() as u64);
+        way
     }
 
     #[inline]
-    fn read_ahead(&self, set: usize) -> u64 {
-        self.victims[set]
+    fn victim_beside<W: Copy>(&mut self, ways: &[W], beside: &mut [u32], set: usize) -> usize {
+        let (way, of_set) = self.next_victim(joined(beside), set, ways.len() as u64);
+        beside.copy_from_slice(&[of_set as u32, (of_set >> 32) as u32]);
+        way
+    }
+
+    fn victims_beside(&self, beside: &[u32]) -> u64 {
+        joined(beside) >> self.way_bits
     }
 
     fn removed<W: Copy>(&mut self, _ways: &mut [W], _set: usize, _way: usize) {}
 
-    fn victims(&self, set: usize) -> u64 {
-        self.victims[set] >> self.way_bits
-    }
-
     fn set_victims(&mut self, set: usize, victims: u64) {
-        self.victims[set] = victims << self.way_bits | NOT_DRAWN;
+        self.victims[set] = self.after_victims(victims);
     }
 }
 
-/// The words of the sets hold nothing.
+/// The state is what [`Random::victims`] holds otherwise.
 impl PackedPolicy for Random {
     // A draw uses up a random number.
     const VICTIMS_ARE_CHEAP: bool = false;
 
     fn packed(array: &ArrayShape) -> Self {
-        Self::new(array)
+        Self::new(&ArrayShape { sets: 0, ..*array })
     }
 
     #[inline(always)]
@@ -100,7 +114,13 @@ impl PackedPolicy for Random {
     fn filled_packed(_state: &mut u64, _way: usize, _ways: usize) {}
 
     #[inline(always)]
-    fn victim_packed(&mut self, _state: &mut u64, set: usize, ways: usize) -> usize {
-        self.next_victim(set, ways as u64)
+    fn victim_packed(&mut self, state: &mut u64, set: usize, ways: usize) -> usize {
+        let way;
+        (way, *state) = self.next_victim(*state, set, ways as u64);
+        way
+    }
+
+    fn set_victims_packed(&self, state: &mut u64, victims: u64) {
+        *state = self.after_victims(victims);
     }
 }

@@ -104,8 +104,20 @@ pub(crate) fn put_word<P: Policy, W: Copy + Default + PartialEq>(
     set: usize,
     line: W,
 ) -> Option<W> {
+    put_word_with(ways, policy, set, line, P::victim)
+}
+
+/// Does what [`put_word`] does. `victim` returns what [`Policy::victim`] returns.
+#[inline(always)]
+pub(crate) fn put_word_with<P: Policy, W: Copy + Default + PartialEq>(
+    ways: &mut [W],
+    policy: &mut P,
+    set: usize,
+    line: W,
+    victim: impl FnOnce(&mut P, &[W], usize) -> usize,
+) -> Option<W> {
     let empty = first_empty::<P, W>(ways);
-    let way = empty.unwrap_or_else(|| policy.victim(ways, set));
+    let way = empty.unwrap_or_else(|| victim(policy, ways, set));
     let before = ways[way];
     ways[way] = line;
     policy.filled(ways, set, way);
@@ -374,6 +386,9 @@ mod tests {
         }
         fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
             self.clean(set, selected, cleaned);
+        }
+        fn set_victims(&mut self, set: usize, victims: u64) {
+            self.set_victims(set, victims);
         }
         fn in_order(&self, set: usize) -> Vec<u64> {
             self.words(set..set + 1).to_vec()

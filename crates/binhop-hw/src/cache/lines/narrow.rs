@@ -99,7 +99,7 @@ impl<P: PackedPolicy> NarrowArray<P> {
     }
 
     pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
-        self.policy.set_victims(set, victims);
+        self.policy.set_victims_packed(&mut self.states[set][STATE], victims);
     }
 }
 

@@ -122,7 +122,7 @@ impl<P: PackedPolicy> PackedArray<P> {
     }
 
     pub(super) fn set_victims(&mut self, set: usize, victims: u64) {
-        self.policy.set_victims(set, victims);
+        self.policy.set_victims_packed(&mut self.heads[set][STATE], victims);
     }
 }
 

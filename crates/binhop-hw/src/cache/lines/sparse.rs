@@ -114,8 +114,8 @@ impl CacheConfig {
         let ways = u64::from(self.ways);
         let policy = if ways == 1 { 0 } else { self.replacement.bytes_of_a_set(ways) };
         let set = match Lines::packed_set_bytes(self.replacement, self.ways as usize, narrow) {
-            // A packed set holds the state of every policy. A policy that draws keeps its draws beside it.
-            Some(packed) => packed + if self.draws() { policy } else { 0 },
+            // A packed set holds the state of every policy.
+            Some(packed) => packed,
             None => ways * size_of::<u64>() as u64 + policy,
         };
         self.sets().saturating_mul(set)

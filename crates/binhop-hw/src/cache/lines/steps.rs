@@ -31,6 +31,8 @@ pub(super) enum Step {
     Remove(usize, u32),
     Evict(usize),
     Clean(usize, u32),
+    /// A set is told that it has had so many victims.
+    SetVictims(usize, u32),
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -40,7 +42,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(set, page, dirty, exchange)| Step::Ask { set, page, dirty, exchange }),
         1 => (set.clone(), page.clone()).prop_map(|(set, page)| Step::Remove(set, page)),
         1 => set.clone().prop_map(Step::Evict),
-        1 => (set, page).prop_map(|(set, page)| Step::Clean(set, page)),
+        1 => (set.clone(), page).prop_map(|(set, page)| Step::Clean(set, page)),
+        1 => (set, any::<u32>()).prop_map(|(set, victims)| Step::SetVictims(set, victims)),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -96,6 +99,7 @@ pub(super) trait Compared: Sets {
     fn evict(&mut self, set: usize) -> Option<Word>;
     fn remove(&mut self, set: usize, selected: SelectedLines<'_>, removed: &mut dyn FnMut(Word));
     fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word));
+    fn set_victims(&mut self, set: usize, victims: u64);
     fn in_order(&self, set: usize) -> Vec<u64>;
 }
 
@@ -111,6 +115,9 @@ macro_rules! compared {
             }
             fn clean(&mut self, set: usize, selected: SelectedLines<'_>, cleaned: &mut dyn FnMut(Word)) {
                 self$(.$field)?.clean(set, selected, cleaned);
+            }
+            fn set_victims(&mut self, set: usize, victims: u64) {
+                self$(.$field)?.set_victims(set, victims);
             }
             fn in_order(&self, set: usize) -> Vec<u64> {
                 self$(.$field)?.in_order(set)
@@ -167,6 +174,10 @@ pub(super) fn compare<P: Policy, A: Compared>(shape: &ArrayShape, arrays: &mut [
                     array.clean(set, selected, &mut |word| cleaned.push(word));
                     assert_eq!(cleaned, expected);
                 }
+            }
+            Step::SetVictims(set, victims) => {
+                plain.set_victims(set, victims.into());
+                arrays.iter_mut().for_each(|array| array.set_victims(set, victims.into()));
             }
         }
         for (set, array) in (0..SETS).flat_map(|set| arrays.iter().map(move |array| (set, array))) {

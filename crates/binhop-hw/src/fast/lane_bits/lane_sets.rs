@@ -8,11 +8,11 @@ use super::{
     frames::LaneFrames,
     line_masks::LineMasks,
     lru_sets::LruSets,
-    occupants::{Occupants, SetPages, SetsBytes},
+    occupants::{self, Occupants, SetPages, SetsBytes},
 };
 use crate::{
     CacheConfig, Replacement,
-    cache::lines::put_word,
+    cache::lines::{put_word, put_word_with},
     replacement::{ArrayShape, Policy, Random, each_policy},
 };
 
@@ -23,12 +23,14 @@ pub(super) struct SetsOf<P, const W: usize> {
     lines_of: LinesOf,
     /// The policy of each lane.
     policies: Vec<P>,
-    occupants: Occupants<W>,
+    occupants: Occupants<P, W>,
 }
 
 impl<P: Policy, const W: usize> SetsOf<P, W> {
     fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
         let (ways, sets) = (cache.ways as usize, cache.sets() as usize);
+        // Policies with words beside the ways keep nothing else of a set.
+        let sets = if P::WORDS_BESIDE > 0 { 0 } else { sets };
         let policy = |&rng: &Rng| P::new(&ArrayShape { ways, sets, first: 0, cache: number, rng });
         Self {
             lines_of,
@@ -56,11 +58,13 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         let lower = frames.lower(page);
         let Self { policies, occupants, .. } = self;
-        let sets = occupants.sets();
-        occupants.read_ahead(key, lanes, |lane| policies[lane].read_ahead(sets.of(lower[lane], number)));
-        occupants.miss(key, lanes, |lane, bit, ways| {
+        let (sets, ways) = (occupants.sets(), occupants.ways());
+        occupants.prefetch(key, lanes);
+        occupants.miss(key, lanes, |lane, bit, words| {
             let set = sets.of(lower[lane], number);
-            let victim = put_word(ways, &mut policies[lane], set, page.0 + 1).unwrap_or(0);
+            let (ways, beside) = words.split_at_mut(ways);
+            let victim = |policy: &mut P, ways: &[u32], set| policy.victim_beside(ways, beside, set);
+            let victim = put_word_with(ways, &mut policies[lane], set, page.0 + 1, victim).unwrap_or(0);
             let leaves = victim != 0;
             evicted(if leaves { bit } else { 0 }, PageId(victim.wrapping_sub(1)));
         });
@@ -85,12 +89,12 @@ impl<P: Policy, const W: usize> SetsOf<P, W> {
     /// and the number of victims that the policy has chosen there. If lines of these pages come to an empty set in
     /// this order, they lie as they do here.
     fn each_set(&self, lane: usize, lines: &LineMasks, mut visit: impl FnMut(usize, &[PageId], u64)) {
-        self.occupants.each_set(lane, lines, |set, SetPages { mut pages, by_way }| {
-            if by_way && P::EMPTY_WAYS_ARE_LAST {
+        self.occupants.each_set(lane, lines, |set, SetPages { mut pages, beside }| {
+            if beside.is_some() && P::EMPTY_WAYS_ARE_LAST {
                 pages.reverse();
             }
             if !pages.is_empty() {
-                visit(set, &pages, self.policies[lane].victims(set));
+                visit(set, &pages, beside.map_or(0, |beside| self.policies[lane].victims_beside(beside)));
             }
         });
     }
@@ -177,8 +181,9 @@ impl LaneSets {
         if ways == 1 {
             return DirectSets::bytes(cache, lines_of);
         }
-        let kept = cache.replacement.bytes_of_a_set(ways);
-        let of_occupants = Occupants::<0>::bytes(cache, lines_of, loses);
+        let of_occupants = occupants::bytes(cache, lines_of, loses);
+        let kept =
+            if cache.replacement.words_beside() > 0 { 0 } else { cache.replacement.bytes_of_a_set(ways) };
         SetsBytes { fixed: of_occupants.fixed + cache.sets() * kept, ..of_occupants }
     }
 
@@ -189,7 +194,7 @@ impl LaneSets {
         }
         match cache.ways {
             1 => SetsBytes { fixed: 0, page: 0, crowding: 0, most: 0 },
-            _ => Occupants::<0>::shared_bytes(lines_of),
+            _ => occupants::shared_bytes(lines_of),
         }
     }
 

@@ -8,19 +8,21 @@
 //! same request, so one order serves all lanes. A lane that loses a page has crowded bins only: in such a lane, lines
 //! may come again.
 
+use std::marker::PhantomData;
+
 use binhop_base::PageId;
 
 use super::{
     LinesOf, Mask,
     line_masks::LineMasks,
-    page_rows::{Groups, PageRows},
+    page_rows::{Groups, LOADED, PageRows},
 };
-use crate::CacheConfig;
+use crate::{CacheConfig, cache::prefetch::prefetch, replacement::Policy};
 
-/// `Occupants` holds the pages of each bin and the ways of each set, in every lane. `W` = 0 means a number of ways
-/// that is known only at run time.
+/// `Occupants` holds the pages of each bin and the words of each set, in every lane. The words of a set are its ways, and
+/// then what the policy keeps beside them. `W` = 0 means a number of ways that is known only at run time.
 #[derive(Clone, Debug)]
-pub(super) struct Occupants<const W: usize> {
+pub(super) struct Occupants<P, const W: usize> {
     lines_of: LinesOf,
     ways: usize,
     lanes: usize,
@@ -44,37 +46,38 @@ pub(super) struct Occupants<const W: usize> {
     /// The logarithm of the number of places in a block.
     block_log2: u32,
     blocks: Vec<Block>,
+    policy: PhantomData<P>,
 }
 
-/// `Block` holds the ways of some crowded bins.
+/// `Block` holds the sets of some crowded bins.
 #[derive(Clone, Debug)]
 struct Block {
     /// The number of places in this block. It is a power of two, except in the last block.
     places: usize,
     groups: Groups,
-    /// For each line number within the page, each place and each way, the page whose line lies there: see [`Groups`].
-    /// The value is one more than the page's number, and 0 for an empty way.
-    ways: Vec<u32>,
+    /// For each line number within the page and each place, the words of a set: see [`Groups`]. A way's word is one more
+    /// than the number of the page whose line lies there, and 0 for an empty way.
+    words: Vec<u32>,
 }
 
 impl Block {
-    /// Returns the ways of a set, by the line number and the place within the block.
+    /// Returns the `words` words of a set, by the line number and the place within the block.
     #[inline(always)]
-    fn of(&self, number: usize, place: usize, ways: usize) -> &[u32] {
-        &self.ways[self.groups.place(number, self.places, place) * ways..][..ways]
+    fn of(&self, number: usize, place: usize, words: usize) -> &[u32] {
+        &self.words[self.groups.place(number, self.places, place) * words..][..words]
     }
 
     /// Returns what [`Block::of`] returns, to be changed.
     #[inline(always)]
-    fn of_mut(&mut self, number: usize, place: usize, ways: usize) -> &mut [u32] {
-        &mut self.ways[self.groups.place(number, self.places, place) * ways..][..ways]
+    fn of_mut(&mut self, number: usize, place: usize, words: usize) -> &mut [u32] {
+        &mut self.words[self.groups.place(number, self.places, place) * words..][..words]
     }
 }
 
-/// The number of blocks. It is small, so that the ways of one line number lie together.
+/// The number of blocks. It is small, so that the sets of one line number lie together.
 const BLOCKS: usize = 16;
 
-/// The fewest lanes for which the memory of a visit is read ahead.
+/// The fewest lanes for whose visits the processor is told of memory.
 const FEWEST_AHEAD: u32 = 3;
 
 /// `BinPages` says which pages lie in a bin of a lane.
@@ -82,7 +85,7 @@ const FEWEST_AHEAD: u32 = 3;
 enum BinPages {
     /// There are so few pages that no set can be too small. `last` is the number of the page that came last, plus 1.
     Roomy { pages: u32, last: u32 },
-    /// The ways of the bin's sets have this place.
+    /// The bin's sets have this place.
     Crowded { place: u32 },
 }
 
@@ -94,7 +97,7 @@ struct Arrivals {
     lines: Vec<u32>,
 }
 
-impl<const W: usize> Occupants<W> {
+impl<P: Policy, const W: usize> Occupants<P, W> {
     /// Makes the empty sets of a cache with several ways. See [`DirectSets`](super::direct_sets::DirectSets) for a cache
     /// with one way.
     pub(super) fn new(cache: &CacheConfig, lines_of: LinesOf, lanes: usize) -> Self {
@@ -115,33 +118,20 @@ impl<const W: usize> Occupants<W> {
             places: 0,
             block_log2: (bins * lanes).div_ceil(BLOCKS).next_power_of_two().ilog2(),
             blocks: Vec::new(),
+            policy: PhantomData,
         }
-    }
-
-    /// Returns the bytes that the sets take. `loses` says whether a lane may lose a page.
-    pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
-        let (ways, lines) = (u64::from(cache.ways), 1 << lines_of.log2);
-        let of_bins = (cache.sets() >> lines_of.log2) * size_of::<BinPages>() as u64;
-        let of_set = ways * size_of::<u32>() as u64;
-        let all = cache.sets() * of_set;
-        let page = size_of::<u32>() as u64;
-        let fixed = of_bins + all * 2 / BLOCKS as u64;
-        // A crowded bin has more pages than ways, unless the lane has lost a page.
-        let pages = if loses { 1 } else { ways + 1 };
-        let crowding = (lines * of_set).div_ceil(pages);
-        SetsBytes { fixed, page, crowding, most: all }
-    }
-
-    /// Returns the bytes that the sets take for all lanes together.
-    pub(super) fn shared_bytes(lines_of: LinesOf) -> SetsBytes {
-        let arrivals = (size_of::<u32>() as u64) << lines_of.log2;
-        SetsBytes { fixed: 0, page: size_of::<[Mask; 2]>() as u64 + arrivals, crowding: 0, most: 0 }
     }
 
     /// Returns the number of ways. The compiler knows it unless `W` is 0.
     #[inline(always)]
-    fn ways(&self) -> usize {
+    pub(super) fn ways(&self) -> usize {
         if W == 0 { self.ways } else { W }
+    }
+
+    /// Returns the number of words of a set.
+    #[inline(always)]
+    fn set_words(&self) -> usize {
+        self.ways() + P::WORDS_BESIDE
     }
 
     /// Returns the numbering of the sets.
@@ -217,12 +207,12 @@ impl<const W: usize> Occupants<W> {
         take: &mut impl FnMut(&mut [u32], usize, u32),
     ) {
         let pages = self.pages_of(lane, bin);
-        let (place, ways) = (self.places, self.ways());
+        let (place, ways, words) = (self.places, self.ways(), self.set_words());
         if self.place(place).0 == self.blocks.len() {
             let places = (self.bins.len() - place).min(1 << self.block_log2);
-            let groups = Groups::new(self.lines_of, ways * size_of::<u32>());
+            let groups = Groups::new(self.lines_of, words * size_of::<u32>());
             let sets = places << self.lines_of.log2;
-            self.blocks.push(Block { places, groups, ways: vec![0; sets * ways] });
+            self.blocks.push(Block { places, groups, words: vec![0; sets * words] });
         }
         self.places += 1;
         let (block, within) = self.place(place);
@@ -230,7 +220,7 @@ impl<const W: usize> Occupants<W> {
         let numbers = if pages.is_empty() { 0 } else { 1 << self.lines_of.log2 };
         for number in 0..numbers {
             self.hold(lane, number, &pages, lines, &mut held);
-            let of_place = self.blocks[block].of_mut(number, within, ways);
+            let of_place = &mut self.blocks[block].of_mut(number, within, words)[..ways];
             for page in &held {
                 take(of_place, bin << self.lines_of.log2 | number, page.0 + 1);
             }
@@ -273,33 +263,35 @@ impl<const W: usize> Occupants<W> {
         }
     }
 
-    /// Reads the ways that [`Occupants::miss`] will visit, and what `read_more` reads for a lane. So a processor waits
-    /// for the memory of many lanes at once.
+    /// Tells the processor of the sets that [`Occupants::miss`] will visit. So it waits for the memory of many lanes at
+    /// once.
     #[inline]
-    pub(super) fn read_ahead(&self, key: u64, lanes: Mask, read_more: impl Fn(usize) -> u64) {
+    pub(super) fn prefetch(&self, key: u64, lanes: Mask) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         let mut lanes = lanes & self.placed[page.index()][1];
         if lanes.count_ones() < FEWEST_AHEAD {
             return;
         }
         let places = &self.pages[page.index() * self.lanes..][..self.lanes];
-        let mut read = 0;
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
             lanes &= lanes - 1;
             let (block, within) = self.place(places[lane] as usize);
-            let first = self.blocks[block].of(number, within, self.ways())[0];
-            read ^= u64::from(first) ^ read_more(lane);
+            let words = self.blocks[block].of(number, within, self.set_words());
+            prefetch(&words[0]);
+            if !LOADED.is_multiple_of(size_of_val(words)) {
+                // The set may lie in two lines of memory.
+                prefetch(&words[words.len() - 1]);
+            }
         }
-        std::hint::black_box(read);
     }
 
     /// Visits lanes that miss a line. Calls `visit` for each of these lanes in which the page's bin is crowded,
-    /// with the lane, the lane's bit, and the ways of the set.
+    /// with the lane, the lane's bit, and the words of the set.
     #[inline]
     pub(super) fn miss(&mut self, key: u64, lanes: Mask, mut visit: impl FnMut(usize, Mask, &mut [u32])) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
-        let ways = self.ways();
+        let words = self.set_words();
         let Self { placed, arrivals, pages, blocks, block_log2, .. } = self;
         let [_, crowded] = placed[page.index()];
         if lanes & !crowded != 0 {
@@ -314,7 +306,7 @@ impl<const W: usize> Occupants<W> {
             let bit = lanes & lanes.wrapping_neg();
             lanes ^= bit;
             let place = places[lane] as usize;
-            visit(lane, bit, blocks[place >> block_log2].of_mut(number, place & within, ways));
+            visit(lane, bit, blocks[place >> block_log2].of_mut(number, place & within, words));
         }
     }
 
@@ -322,9 +314,9 @@ impl<const W: usize> Occupants<W> {
     pub(super) fn ways_of(&mut self, key: u64, lane: usize) -> &mut [u32] {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         debug_assert!(self.have_lost >> lane & 1 == 1);
-        let ways = self.ways();
+        let (ways, words) = (self.ways(), self.set_words());
         let (block, within) = self.place(self.pages[page.index() * self.lanes + lane] as usize);
-        self.blocks[block].of_mut(number, within, ways)
+        &mut self.blocks[block].of_mut(number, within, words)[..ways]
     }
 
     /// Calls `visit` with each set of a lane. The pages whose lines lie there come by way if the bin is crowded, and
@@ -336,10 +328,11 @@ impl<const W: usize> Occupants<W> {
                 BinPages::Crowded { place } => {
                     let (block, within) = self.place(place as usize);
                     for number in 0..1 << log2 {
-                        let of_place = self.blocks[block].of(number, within, ways);
+                        let (of_place, beside) =
+                            self.blocks[block].of(number, within, self.set_words()).split_at(ways);
                         let occupied = of_place.iter().filter(|&&occupant| occupant != 0);
                         let pages = occupied.map(|occupant| PageId(occupant - 1)).collect();
-                        visit(bin << log2 | number, SetPages { pages, by_way: true });
+                        visit(bin << log2 | number, SetPages { pages, beside: Some(beside) });
                     }
                 }
                 BinPages::Roomy { pages: 0, .. } => {}
@@ -348,12 +341,32 @@ impl<const W: usize> Occupants<W> {
                     for number in 0..1 << log2 {
                         let mut pages = Vec::new();
                         self.hold(lane, number, &of_bin, lines, &mut pages);
-                        visit(bin << log2 | number, SetPages { pages, by_way: false });
+                        visit(bin << log2 | number, SetPages { pages, beside: None });
                     }
                 }
             }
         }
     }
+}
+
+/// Returns the bytes that [`Occupants`] take for each lane. `loses` says whether a lane may lose a page.
+pub(super) fn bytes(cache: &CacheConfig, lines_of: LinesOf, loses: bool) -> SetsBytes {
+    let (ways, lines) = (u64::from(cache.ways), 1 << lines_of.log2);
+    let of_bins = (cache.sets() >> lines_of.log2) * size_of::<BinPages>() as u64;
+    let of_set = (ways + cache.replacement.words_beside() as u64) * size_of::<u32>() as u64;
+    let all = cache.sets() * of_set;
+    let page = size_of::<u32>() as u64;
+    let fixed = of_bins + all * 2 / BLOCKS as u64;
+    // A crowded bin has more pages than ways, unless the lane has lost a page.
+    let pages = if loses { 1 } else { ways + 1 };
+    let crowding = (lines * of_set).div_ceil(pages);
+    SetsBytes { fixed, page, crowding, most: all }
+}
+
+/// Returns the bytes that [`Occupants`] take for all lanes together.
+pub(super) fn shared_bytes(lines_of: LinesOf) -> SetsBytes {
+    let arrivals = (size_of::<u32>() as u64) << lines_of.log2;
+    SetsBytes { fixed: 0, page: size_of::<[Mask; 2]>() as u64 + arrivals, crowding: 0, most: 0 }
 }
 
 /// `SetsBytes` is the memory that the sets of one cache take, for each lane or for all lanes together, in bytes.
@@ -370,9 +383,10 @@ pub struct SetsBytes {
 }
 
 /// `SetPages` holds the pages whose lines lie in a set, by way or in the order in which the lines came.
-pub(super) struct SetPages {
+pub(super) struct SetPages<'a> {
     pub(super) pages: Vec<PageId>,
-    pub(super) by_way: bool,
+    /// The words that the policy keeps beside the ways, if the pages come by way.
+    pub(super) beside: Option<&'a [u32]>,
 }
 
 /// `SetNumbers` numbers the sets of a cache.
