@@ -48,7 +48,8 @@ def test_every_file_of_rust_tests_is_compiled(crate: Crate) -> None:
     compiled = {program["name"] for program in manifest["test"]}
     modules = re.findall(r"^mod (\w+);", (tests / "integration.rs").read_text(), re.MULTILINE)
     # proptest writes a file of failed cases beside a program whose property failed.
-    present = {path.stem for path in tests.iterdir() if path.suffix != ".proptest-regressions"}
+    files = [path for path in tests.iterdir() if path.suffix != ".proptest-regressions"]
+    present = {path.stem if path.suffix == ".rs" else path.name for path in files}
     missing = present - compiled - {*modules}
     assert not missing, f"list these in {tests / 'integration.rs'} (as modules) or Cargo.toml (as programs)"
 

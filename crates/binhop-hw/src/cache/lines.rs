@@ -109,8 +109,8 @@ macro_rules! lines {
                 }
             }
 
-            /// Returns the bytes of a packed set, without what the policy keeps beside it; `None` if the sets of such a
-            /// cache are not packed. The lines are `narrow` if a set tells the number of its lines.
+            /// Returns the bytes of a packed set with its policy's state; `None` if the sets of such a cache are not
+            /// packed. The lines are `narrow` if a set tells the number of its lines.
             fn packed_set_bytes(replacement: Replacement, ways: usize, narrow: bool) -> Option<u64> {
                 match replacement {
                     $(Replacement::$by if PACKED.contains(&ways) => Some(if narrow {

@@ -102,8 +102,9 @@ impl Replacement {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayShape {
     pub(crate) ways: usize,
+    /// The sets whose state the policy keeps: none if the owner of the ways keeps the state.
     pub(crate) sets: usize,
-    /// The number of the first set in the cache. It is a multiple of `sets`.
+    /// The number of the first set in the cache, a multiple of the number of sets in the cache or chunk.
     pub(crate) first: usize,
     /// The cache's index in the tree.
     pub(crate) cache: usize,
@@ -137,7 +138,8 @@ pub(crate) trait Policy {
     const HITS_ARE_NEUTRAL: bool = false;
 
     /// The number of words that may hold the policy's state of a set, if the owner of the ways keeps words beside them:
-    /// see [`Policy::victim_beside`]. They are 0 before the first access.
+    /// see [`Policy::victim_beside`]. They are 0 before the first access. If the number is not 0, victims alone change
+    /// the state: [`Policy::filled`], [`Policy::removed`] and hits do not.
     const WORDS_BESIDE: usize = 0;
 
     /// Makes the policy for these sets of a cache, which are empty. Its state is all zero bits: see
@@ -161,8 +163,8 @@ pub(crate) trait Policy {
     /// Returns the way whose line leaves. The set is full.
     fn victim<W: Copy>(&mut self, ways: &[W], set: usize) -> usize;
 
-    /// Does what [`Policy::victim`] does. The set's state is in [`Policy::WORDS_BESIDE`] words beside its ways, if this
-    /// number is not 0. Then the policy was made for no sets.
+    /// Does what [`Policy::victim`] does, where the owner of the ways keeps [`Policy::WORDS_BESIDE`] words of the set.
+    /// If this number is not 0, the words hold the policy's state of the set, and [`ArrayShape::sets`] was 0.
     fn victim_beside<W: Copy>(&mut self, ways: &[W], _beside: &mut [u32], set: usize) -> usize {
         self.victim(ways, set)
     }
@@ -170,7 +172,7 @@ pub(crate) trait Policy {
     /// Notes that the line at `way` was removed, and the way is empty.
     fn removed<W: Copy>(&mut self, ways: &mut [W], set: usize, way: usize);
 
-    /// Returns the number of victims that a set with these words beside its ways has had, if later victims depend on it.
+    /// Returns the number of victims of a set with these words beside its ways, if later victims depend on it.
     fn victims_beside(&self, _beside: &[u32]) -> u64 {
         0
     }
@@ -180,8 +182,8 @@ pub(crate) trait Policy {
 }
 
 /// `PackedPolicy` is a policy for packed sets of up to 16 ways. Lines stay in their ways. Its decisions equal those
-/// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps what does
-/// not fit into the word.
+/// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps
+/// nothing else of a set.
 pub(crate) trait PackedPolicy: Policy {
     /// True if choosing a victim costs a few operations and ends for any state. Then a victim may be chosen though the
     /// line turns out to be there, or though a way is empty. The state that the choice leaves is dropped there.

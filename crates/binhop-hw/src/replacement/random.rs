@@ -13,8 +13,8 @@ pub(crate) struct Random {
     stream: u64,
     /// A word for each set: the number of victims that the set has had. The lower [`way_bits`](Self::way_bits) have the
     /// way of the next victim + 1, drawn when the previous victim was taken. A draw takes longer than the rest of a
-    /// miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. Owners of ways that
-    /// keep this word beside them read one line of memory for both: then this list is empty.
+    /// miss, and nothing waits for a draw made ahead. [`NOT_DRAWN`] stands before the first victim. Where the
+    /// owner of the ways keeps this word beside them, a miss waits for one place in memory less, and this list is empty.
     victims: Vec<u64>,
     /// The bits that the number of ways takes. It is below 2^32, so at least 32 bits count the victims of a set.
     way_bits: u32,
@@ -98,9 +98,9 @@ impl Policy for Random {
     }
 }
 
-/// The state is what [`Random::victims`] holds otherwise.
+/// The state of a set is its word of [`Random::victims`], a list that is empty here.
 impl PackedPolicy for Random {
-    // A draw uses up a random number.
+    // A draw takes longer than the rest of a miss.
     const VICTIMS_ARE_CHEAP: bool = false;
 
     fn packed(array: &ArrayShape) -> Self {
@@ -122,5 +122,31 @@ impl PackedPolicy for Random {
 
     fn set_victims_packed(&self, state: &mut u64, victims: u64) {
         *state = self.after_victims(victims);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Behind 2^27 victims, the count of a set of 16 ways needs the upper half of the word.
+    #[test]
+    fn words_beside_the_ways_and_packed_words_give_the_same_victims() {
+        let shape = ArrayShape { ways: 16, sets: 8, first: 24, cache: 3, rng: Rng::new(1) };
+        let (set, ways) = (5, [0_u32; 16]);
+        let mut plain = Random::new(&shape);
+        let (mut packed, mut beside) = (Random::packed(&shape), Random::new(&ArrayShape { sets: 0, ..shape }));
+        for before in [0, 5, (1 << 27) - 3, 1 << 40] {
+            plain.set_victims(set, before);
+            let (word, mut state) = (plain.victims[set], 0);
+            let mut words = [word as u32, (word >> 32) as u32];
+            packed.set_victims_packed(&mut state, before);
+            for _ in 0..8 {
+                let way = plain.victim(&ways, set);
+                assert_eq!(beside.victim_beside(&ways, &mut words, set), way);
+                assert_eq!(packed.victim_packed(&mut state, set, ways.len()), way);
+            }
+            assert_eq!(beside.victims_beside(&words), before + 8);
+        }
     }
 }

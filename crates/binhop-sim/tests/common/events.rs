@@ -132,7 +132,7 @@ pub fn named(event: Event) -> Event {
     }
 }
 
-/// Returns the rows of these events behind a warm-up of this many references. One more reference is measured at least.
+/// Returns rows of a warm-up of this many references, of one measured reference, and of these events.
 pub fn behind_warm_up(references: u64, events: &[Event]) -> EventBatch {
     let warm = Event::Data { op: Op::Load, page: 1, offset: 0, size: 8 };
     batch(&[vec![warm; references as usize + 1], events.to_vec()].concat())

@@ -31,7 +31,7 @@ pub(super) enum Step {
     Remove(usize, u32),
     Evict(usize),
     Clean(usize, u32),
-    /// A set is told that it has had so many victims.
+    /// Sets the number of victims that a set has had.
     SetVictims(usize, u32),
 }
 

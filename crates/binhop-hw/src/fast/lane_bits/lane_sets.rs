@@ -29,6 +29,7 @@ pub(super) struct SetsOf<P, const W: usize> {
 impl<P: Policy, const W: usize> SetsOf<P, W> {
     fn new(number: usize, cache: &CacheConfig, lines_of: LinesOf, seeds: &[Rng]) -> Self {
         let (ways, sets) = (cache.ways as usize, cache.sets() as usize);
+        const { assert!(P::WORDS_BESIDE == 0 || P::HITS_ARE_NEUTRAL, "hits would not find the words") };
         // Policies with words beside the ways keep nothing else of a set.
         let sets = if P::WORDS_BESIDE > 0 { 0 } else { sets };
         let policy = |&rng: &Rng| P::new(&ArrayShape { ways, sets, first: 0, cache: number, rng });

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{CacheConfig, cache::prefetch::prefetch, replacement::Policy};
 
-/// `Occupants` holds the pages of each bin and the words of each set, in every lane. The words of a set are its ways, and
-/// then what the policy keeps beside them. `W` = 0 means a number of ways that is known only at run time.
+/// `Occupants` holds the pages of each bin and the words of each set, in every lane. The words of a set are its ways,
+/// and then what the policy keeps beside them. `W` = 0 means a number of ways that is known only at run time.
 #[derive(Clone, Debug)]
 pub(super) struct Occupants<P, const W: usize> {
     lines_of: LinesOf,
@@ -55,8 +55,8 @@ struct Block {
     /// The number of places in this block. It is a power of two, except in the last block.
     places: usize,
     groups: Groups,
-    /// For each line number within the page and each place, the words of a set: see [`Groups`]. A way's word is one more
-    /// than the number of the page whose line lies there, and 0 for an empty way.
+    /// For each line number within the page and each place, the words of a set: see [`Groups`]. A way's word is one
+    /// more than the number of the page whose line lies there, and 0 for an empty way.
     words: Vec<u32>,
 }
 
@@ -77,8 +77,8 @@ impl Block {
 /// The number of blocks. It is small, so that the sets of one line number lie together.
 const BLOCKS: usize = 16;
 
-/// The fewest lanes for whose visits the processor is told of memory.
-const FEWEST_AHEAD: u32 = 3;
+/// The fewest lanes whose sets are prefetched.
+const FEWEST_PREFETCHED: u32 = 3;
 
 /// `BinPages` says which pages lie in a bin of a lane.
 #[derive(Clone, Copy, Debug)]
@@ -263,13 +263,13 @@ impl<P: Policy, const W: usize> Occupants<P, W> {
         }
     }
 
-    /// Tells the processor of the sets that [`Occupants::miss`] will visit. So it waits for the memory of many lanes at
-    /// once.
+    /// Tells the processor of the sets that [`Occupants::miss`] will visit, so that it waits for the memory of several
+    /// lanes at once.
     #[inline]
     pub(super) fn prefetch(&self, key: u64, lanes: Mask) {
         let (page, number) = (self.lines_of.page(key), self.lines_of.line(key) as usize);
         let mut lanes = lanes & self.placed[page.index()][1];
-        if lanes.count_ones() < FEWEST_AHEAD {
+        if lanes.count_ones() < FEWEST_PREFETCHED {
             return;
         }
         let places = &self.pages[page.index() * self.lanes..][..self.lanes];
@@ -280,7 +280,7 @@ impl<P: Policy, const W: usize> Occupants<P, W> {
             let words = self.blocks[block].of(number, within, self.set_words());
             prefetch(&words[0]);
             if !LOADED.is_multiple_of(size_of_val(words)) {
-                // The set may lie in two lines of memory.
+                // The set may lie in two lines of memory. Others lie in one line, where the allocator aligns the block.
                 prefetch(&words[words.len() - 1]);
             }
         }
