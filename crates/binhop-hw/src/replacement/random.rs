@@ -135,7 +135,8 @@ mod tests {
         let shape = ArrayShape { ways: 16, sets: 8, first: 24, cache: 3, rng: Rng::new(1) };
         let (set, ways) = (5, [0_u32; 16]);
         let mut plain = Random::new(&shape);
-        let (mut packed, mut beside) = (Random::packed(&shape), Random::new(&ArrayShape { sets: 0, ..shape }));
+        let (mut packed, mut beside) =
+            (Random::packed(&shape), Random::new(&ArrayShape { sets: 0, ..shape }));
         for before in [0, 5, (1 << 27) - 3, 1 << 40] {
             plain.set_victims(set, before);
             let (word, mut state) = (plain.victims[set], 0);
