@@ -182,8 +182,8 @@ pub(crate) trait Policy {
 }
 
 /// `PackedPolicy` is a policy for packed sets of up to 16 ways. Lines stay in their ways. Its decisions equal those
-/// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps
-/// nothing else of a set.
+/// of its [`Policy`]. The state of a set is a word, which is 0 before the first access. The policy keeps nothing else
+/// of a set.
 pub(crate) trait PackedPolicy: Policy {
     /// True if choosing a victim costs a few operations and ends for any state. Then a victim may be chosen though the
     /// line turns out to be there, or though a way is empty. The state that the choice leaves is dropped there.

@@ -263,7 +263,7 @@ impl<P: Policy, const W: usize> Occupants<P, W> {
         }
     }
 
-    /// Tells the processor of the sets that [`Occupants::miss`] will visit, so that it waits for the memory of several
+    /// Prefetches the sets that [`Occupants::miss`] will visit, so that the processor waits for the memory of several
     /// lanes at once.
     #[inline]
     pub(super) fn prefetch(&self, key: u64, lanes: Mask) {
